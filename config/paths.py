@@ -85,6 +85,11 @@ class HomePaths:
         return self.root / "token"
 
     @property
+    def servers(self) -> Path:
+        """Return the folder of the team servers that this home knows, a file each with this person's token."""
+        return self.root / "servers"
+
+    @property
     def sessions(self) -> Path:
         """Return the file that tells which browsers are signed in."""
         return self.root / "sessions"

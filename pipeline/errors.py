@@ -19,9 +19,9 @@ ReverieError
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder is there yet
 ├── StageFailed          a stage could not digest a memory
-├── PeerRefused          what another machine sent is not taken
+├── PeerRefused          what another machine sent is not taken, or it does not take what it is sent (403)
 │   └── ClockAhead       its clock is further ahead than two clocks may be apart
-├── RemoteUnreachable    a remote that memories travel by cannot be read or written now
+├── RemoteUnreachable    a remote that memories travel by, or a team's server, cannot be reached now (502)
 └── ServerUnreachable    a client found no Reverie server
     └── AnswerLost       a server was there and broke off: whether it did what was asked is unknown
 """
@@ -140,7 +140,7 @@ class EncoderUnavailable(ReverieError):
 
 
 class PeerRefused(ReverieError):
-    """Say why what another machine sent is not taken."""
+    """Say why what another machine sent is not taken, or why it takes nothing from here."""
 
 
 class ClockAhead(PeerRefused):
@@ -148,7 +148,7 @@ class ClockAhead(PeerRefused):
 
 
 class RemoteUnreachable(ReverieError):
-    """Say that a remote that memories travel by cannot be read or written now."""
+    """Say that a remote that memories travel by, or a team's server, cannot be reached now."""
 
 
 class StageFailed(ReverieError):

@@ -36,7 +36,7 @@ STORE = LEAVES | {"pipeline.store"}
 INDEX = STORE | TEXT | {"pipeline.index"}
 VERBS = INDEX | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
 USES = VERBS | {"pipeline.capture", "pipeline.context", "pipeline.jobs", "pipeline.ingest", "pipeline.sync"}
-SERVICES = USES | {"pipeline.identity"}
+SERVICES = USES | {"pipeline.identity", "pipeline.team"}
 WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
 # A door parses, calls one use case and renders: nothing below the services is in its reach.
 DOORS = frozenset(
@@ -75,6 +75,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.capture": VERBS | {"pipeline.jobs"},
     "pipeline.ingest": VERBS | {"pipeline.identity"},
     "pipeline.sync": VERBS,
+    "pipeline.team": LEAVES | TEXT,
     "pipeline.services": SERVICES,
     "pipeline.bootstrap": WHOLE,
     "workers": DOORS,
@@ -103,7 +104,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "a2wsgi": ("web.mcp.front",),
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
-    "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),
+    "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http", "pipeline.team.link"),
     "igraph": ("pipeline.jobs.map.graph", "pipeline.jobs.mining.arc_graph"),
     "scipy": ("pipeline.jobs.map.placement",),
     "sqlcipher3": ("pipeline.store.cipher",),

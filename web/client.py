@@ -15,7 +15,7 @@ from pipeline.errors import (
     ReverieError,
     ServerUnreachable,
 )
-from web.contract import CALLER_HEADER, STATUS_OF_ERROR, WORKSPACE_HEADER
+from web.contract import CALLER_HEADER, PROJECT_HEADER, STATUS_OF_ERROR, WORKSPACE_HEADER
 from web.kept_connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 
 ANSWER_TIMEOUT_S = 60.0
@@ -56,10 +56,12 @@ class Client:
         timeout_s: float = ANSWER_TIMEOUT_S,
         revive: Callable[[], bool] | None = None,
         caller: str | None = None,
+        project: str = "",
     ) -> None:
         self.url = url.rstrip("/")
         self.workspace = workspace
         self._token = token
+        self._project = project
         self._caller = {} if caller is None else {CALLER_HEADER: caller}
         self._connections = KeptConnections(self.url, timeout_s)
         # Brings a server back that nobody reached; asked once.
@@ -74,12 +76,13 @@ class Client:
         timeout_s: float = ANSWER_TIMEOUT_S,
         revive: Callable[[], bool] | None = None,
         caller: str | None = None,
+        project: str = "",
     ) -> Self:
         """Return a client of the settings' server and, unless another is named, their workspace."""
         # Only a server makes the token: a question to one that never ran must not leave a home behind.
         token = CurrentToken(settings.paths.token_file)
         named = workspace or settings.workspace
-        return cls(settings.url, token, named, timeout_s=timeout_s, revive=revive, caller=caller)
+        return cls(settings.url, token, named, timeout_s=timeout_s, revive=revive, caller=caller, project=project)
 
     def __enter__(self) -> Self:
         return self
@@ -98,9 +101,12 @@ class Client:
         body: Any = None,
         query: Mapping[str, Any] | None = None,
         workspace: str | None = None,
+        project: str | None = None,
     ) -> Any:
         """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
         headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace, **self._caller}
+        if project or self._project:
+            headers[PROJECT_HEADER] = project or self._project
         data = None
         if body is not None:
             data = _encode(json.dumps(body, ensure_ascii=False), "body")
@@ -212,9 +218,9 @@ class Client:
                 break
         return {"items": items, "next_cursor": cursor}
 
-    def memory(self, memory_id: str) -> dict[str, Any]:
-        """Return one memory with provenance, edges, entities and history."""
-        return self._object("GET", _build_path("memories", memory_id))
+    def memory(self, memory_id: str, team: str | None = None) -> dict[str, Any]:
+        """Return one memory with provenance, edges, entities and history, of this machine's or of a team's."""
+        return self._object("GET", _build_path("memories", memory_id), query=_without_empty({"from": team}))
 
     def edit(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change some fields of a memory."""

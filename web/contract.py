@@ -10,11 +10,14 @@ from pipeline.errors import (
     MalformedRequest,
     NotFound,
     PeerRefused,
+    RemoteUnreachable,
     ReverieError,
     StoreUnavailable,
 )
 
 WORKSPACE_HEADER = "X-Reverie-Workspace"
+# The project's own workspace where another is used as long as nothing was written to it here: a team may have it.
+PROJECT_HEADER = "X-Reverie-Project"
 # Who asks: the bridge of an agent's tools says so, since its writes can be switched off.
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
 
@@ -27,4 +30,5 @@ STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
     (LimitReached, HTTPStatus.TOO_MANY_REQUESTS),
     (Forbidden, HTTPStatus.FORBIDDEN),
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+    (RemoteUnreachable, HTTPStatus.BAD_GATEWAY),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from flask import Blueprint, Response, current_app, g, request
 from pydantic import BaseModel, ValidationError
@@ -17,11 +18,12 @@ from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from pipeline.records import OWNED
 from pipeline.records.people import Caller, Role, own_name
 from pipeline.services.memories import check_open, find_home, resolve_id, written_by
+from pipeline.services.team import LOCAL
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
 from web.access import Need, may_enter, require
 from web.access_log import note_answer, note_workspace
-from web.contract import CALLER_HEADER, MCP, WORKSPACE_HEADER
+from web.contract import CALLER_HEADER, MCP, PROJECT_HEADER, WORKSPACE_HEADER
 from web.limits import check_queue
 
 # The parameter of a path that names a memory.
@@ -30,6 +32,7 @@ MEMORY_ID = "memory_id"
 GOAL_ID, SESSION_ID = "goal_id", "session_id"
 # The longest part of a path: a name is hardly longer, and what has none so long is not looked for.
 MAX_PATH_PART_CHARS = 2000
+OF_TEAMS = {HTTPStatus.BAD_GATEWAY.value, HTTPStatus.SERVICE_UNAVAILABLE.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +61,19 @@ class Call:
         """Raise NotFound or Forbidden unless the caller may do, in a workspace, what a role is needed for."""
         require(self.caller, need, workspace_id or self.workspace_id, self.container.people)
 
+    @property
+    def project(self) -> str:
+        """Return the workspace that a team is asked of: the project's own, whether it exists on this machine or not."""
+        return _workspace_named(PROJECT_HEADER) or self.workspace_id
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """What the OpenAPI document tells of an endpoint; one `of_folder` finds its workspace by a folder in its body.
 
-    One that `reads` changes nothing in the workspace though it is no GET; who `needs` more than that says what. What it
-    takes its handler says: by its parameters `body` and `query`, and without a `summary` by its docstring.
+    One that `reads` changes nothing in the workspace though it is no GET; who `needs` more than that says what. One
+    `of_team` is asked of a team's server where its body names one in `to`, or its query in `from`. What it takes its
+    handler says: by its parameters `body` and `query`, and without a `summary` by its docstring.
     """
 
     method: str
@@ -80,6 +89,7 @@ class Endpoint:
     of_folder: bool = False
     reads: bool = False
     needs: Need | None = None
+    of_team: bool = False
 
     @property
     def need(self) -> Need:
@@ -109,18 +119,7 @@ class Api:
         """
 
         def register(handler: Handler) -> Handler:
-            taken = handler.__annotations__
-            # A workspace may be read only.
-            problems = endpoint.problems
-            if endpoint.writes and HTTPStatus.CONFLICT not in problems:
-                problems = tuple(sorted((*problems, HTTPStatus.CONFLICT.value)))
-            described = replace(
-                endpoint,
-                summary=endpoint.summary or (handler.__doc__ or "").partition("\n")[0].removesuffix("."),
-                body=taken.get("body"),
-                query=taken.get("query"),
-                problems=problems,
-            )
+            described = _describe(endpoint, handler)
 
             def view(**path: str) -> Response:
                 return _answer(described, handler, path)
@@ -133,6 +132,21 @@ class Api:
         return register
 
 
+def _describe(endpoint: Endpoint, handler: Handler) -> Endpoint:
+    """Return an endpoint with what its handler says of it."""
+    taken = handler.__annotations__
+    # A workspace may be read only; a team's server may be away, or take nothing now.
+    more = {HTTPStatus.CONFLICT.value} if endpoint.writes else set()
+    more |= OF_TEAMS if endpoint.of_team else set()
+    return replace(
+        endpoint,
+        summary=endpoint.summary or (handler.__doc__ or "").partition("\n")[0].removesuffix("."),
+        body=taken.get("body"),
+        query=taken.get("query"),
+        problems=tuple(sorted({*endpoint.problems, *more})),
+    )
+
+
 def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Response:
     _check_path(path)
     call = Call(container(), workspace_of_request(), g.caller)
@@ -143,6 +157,8 @@ def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Respo
     if endpoint.writes and isinstance(endpoint.need, Role):
         call.workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)
         check_queue(call.workspace)
+    if endpoint.of_team and (team := _named_team(request_parts)) is not None:
+        return json_response(_ask_team(call, team), endpoint.status)
     call = _name_in_full(call, path)
     note_workspace(call.workspace_id, writes=endpoint.writes)
     # Of a folder, another workspace may be in use than the one that no header names.
@@ -195,10 +211,14 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 def workspace_of_request() -> str:
     """Return the workspace that the header names; raise MalformedRequest when it cannot be one."""
-    workspace = request.headers.get(WORKSPACE_HEADER, "default")
-    if not is_workspace_id(workspace):
-        raise MalformedRequest(f"{WORKSPACE_HEADER} must match [a-z0-9][a-z0-9._-]{{0,63}}")
-    return workspace
+    return _workspace_named(WORKSPACE_HEADER) or "default"
+
+
+def _workspace_named(header: str) -> str | None:
+    named = request.headers.get(header)
+    if named is not None and not is_workspace_id(named):
+        raise MalformedRequest(f"{header} must match [a-z0-9][a-z0-9._-]{{0,63}}")
+    return named
 
 
 def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
@@ -238,6 +258,23 @@ def _render(endpoint: Endpoint, answer: Any) -> Response:
     return Response(model.model_dump_json(by_alias=True), endpoint.status, content_type="application/json")
 
 
+def _named_team(parts: Mapping[str, BaseModel]) -> str | None:
+    """Return the team that a request is for, None for this machine."""
+    name = next((team for part in parts.values() if (team := getattr(part, "team", None)) is not None), LOCAL)
+    return None if name == LOCAL else name
+
+
+def _ask_team(call: Call, name: str) -> Any:
+    """Hand the request to a team's server, which checks it by itself, and return what it answers."""
+    if call.caller.person is not None:
+        raise InvalidField(FieldError("to", f"must be {LOCAL}: another team's server knows this home's owner alone"))
+    body = None
+    if request.method != "GET":
+        body = json.loads(request.get_data())
+        del body["to"]
+    return call.container.teams.send(name, request.method, quote(request.path), call.project, body)
+
+
 def _check_path(path: Mapping[str, str]) -> None:
     for name, value in path.items():
         if len(value) > MAX_PATH_PART_CHARS:
@@ -249,7 +286,7 @@ def _validate_request(endpoint: Endpoint) -> dict[str, BaseModel]:
     found: dict[str, BaseModel] = {}
     try:
         if endpoint.body is not None:
-            raw = request.get_data(cache=False)
+            raw = request.get_data(cache=endpoint.of_team)
             found["body"] = endpoint.body.model_validate_json(raw if raw or endpoint.body_required else b"{}")
         if endpoint.query is not None:
             found["query"] = endpoint.query.model_validate(request.args.to_dict(), strict=False)

@@ -25,6 +25,7 @@ MEANING = {
     415: "Not JSON",
     422: "Invalid field",
     429: "Too many requests",
+    502: "Another machine does not answer",
     503: "Try again later",
 }
 

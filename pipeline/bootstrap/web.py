@@ -23,6 +23,8 @@ from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
 from pipeline.services.storage import open_storage
+from pipeline.services.team import TeamService
+from pipeline.services.team_briefing import TeamBriefings
 from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile
 from pipeline.store.stores import open_stores
@@ -61,7 +63,10 @@ class WebContainer:
         objects = open_storage(settings)
         self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback, objects)
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
-        self.agent_sessions = AgentSessionService(self.workspace(settings.workspace), self.contexts, self.feedback)
+        self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
+        self.team_briefings = TeamBriefings(self.teams)
+        usual = self.workspace(settings.workspace)
+        self.agent_sessions = AgentSessionService(usual, self.contexts, self.feedback, self.team_briefings)
         self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)
         self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))
 
@@ -100,6 +105,7 @@ class WebContainer:
         self.stopping.set()
         self.encoders.stop()
         self.prefetcher.close()
+        self.teams.close()
         self.contexts.close()
         self.feedback.close()
         self.access_log.close()

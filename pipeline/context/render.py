@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pipeline.context.quoting import find_speaker
 from pipeline.kinds import render_text
-from pipeline.records import HEADER, RULES_HEADER, SHORT_ID, Kind, Memory
+from pipeline.records import HEADER, RULES_HEADER, SHORT_ID, TEAM_HEADER, Kind, Memory
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
 from pipeline.times import age
@@ -18,7 +18,8 @@ LONGEST_LINE = 600
 class Entry:
     """A memory to be shown, what is to be remarked on it, the id of its impression, and the part that is shown.
 
-    One with a `record` is a rule; one `of_person` is about the person, from the store of their own.
+    One with a `record` is a rule; one `of_person` is about the person, from the store of their own; one with a `team`
+    is of that team's memory.
     """
 
     memory: Memory
@@ -27,6 +28,7 @@ class Entry:
     excerpt: str | None = None
     record: str | None = None
     of_person: bool = False
+    team: str | None = None
 
 
 def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
@@ -39,7 +41,8 @@ def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tup
     used = -1
     for header, part in (
         (RULES_HEADER, [entry for entry in entries if entry.record is not None]),
-        (HEADER, [entry for entry in entries if entry.record is None]),
+        (HEADER, [entry for entry in entries if entry.record is None and entry.team is None]),
+        (TEAM_HEADER, [entry for entry in entries if entry.team is not None]),
     ):
         opened = False
         for entry in part:
@@ -63,6 +66,7 @@ def render_line(entry: Entry, now: datetime) -> str:
     when = f"{age(memory.occurred_at, now)}{_due(memory, now)}"
     marks = [memory.id[-SHORT_ID:], memory.kind, *(["about the user"] if memory.is_of_person else []), when]
     marks += [] if entry.record is None else [entry.record]
+    marks += [] if entry.team is None else [f"team {entry.team}"]
     return f"- [{' · '.join(marks)}] {said}{_notes(entry)}"
 
 

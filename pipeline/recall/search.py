@@ -203,7 +203,7 @@ def _answer(context: SearchContext, query: Query, now: datetime) -> Answer:
     with context.database.read() as db:
         results, candidates, ranking = _rank_candidates(context, db, results)
         hits = _build_hits(db, ranking, candidates, query)
-    reports = {channel: item.report for channel, item in results.found.items()}
+    reports: dict[str, ChannelReport] = {channel: item.report for channel, item in results.found.items()}
     settled = candidates.dense is None or candidates.dense.settled
     return Answer(hits, reports, elapsed_ms(began), settled)
 

@@ -231,9 +231,11 @@ class HistoryEntry:
 
 
 # The form in which a memory is shown in one line: hooks and tools write it, and an echo of it is recognised.
-# RULES_HEADER stands above the rules that a hook shows, HEADER above all else.
+# RULES_HEADER stands above the rules that a hook shows, TEAM_HEADER above what a team's server knows, HEADER above all
+# else.
 HEADER = "From this project's memory (recorded earlier; check before relying on it):"
 RULES_HEADER = "Rules to follow (somebody vouches for each of them):"
+TEAM_HEADER = "From the team's memory (recorded by others; check before relying on it):"
 # The end of a ULID is random; its beginning is the time, which neighbours share.
 SHORT_ID = 8
 CUT = "…"

@@ -107,21 +107,28 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that was found: its score, how probably it is about the question (0 to 1), and the reasons if asked."""
+    """A memory that was found: its score, how probably it is about the question (0 to 1), and the reasons if asked.
+
+    `origin` is whose memory it is of where a team's is asked beside this machine's: the team's name, or `local`.
+    """
 
     memory: Memory
     score: float
     relevance: float
     signals: Signals | None = None
     annotations: Annotations = NOTHING
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What recall answers: hits best first, how each channel fared, and whether each knew all that was indexed."""
+    """What recall answers: hits best first, how each channel fared, and whether each knew all that was indexed.
+
+    A team that was asked is a channel too, `team:` and its name.
+    """
 
     hits: tuple[Hit, ...]
-    channels: Mapping[Channel, ChannelReport]
+    channels: Mapping[str, ChannelReport]
     took_ms: float
     settled: bool = True
 

@@ -57,6 +57,8 @@ from pipeline.services.lesson_guard import ToolCall, ToolGuard, decide, list_cri
 from pipeline.services.lessons import BY_JOURNAL
 from pipeline.services.recall import SearchContexts
 from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
+from pipeline.services.team import Asked
+from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import Message, obey, take_turns
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories, meta
@@ -113,8 +115,11 @@ SaidReader = Callable[[int | None], tuple[list[Message], int | None]]
 class AgentSessionService:
     """Answer the events of agents' sessions; `usual` is the workspace of projects that have none of their own yet."""
 
-    def __init__(self, usual: Workspace, contexts: SearchContexts, feedback: FeedbackWriter) -> None:
+    def __init__(
+        self, usual: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, teams: TeamBriefings
+    ) -> None:
         self._usual = usual
+        self._teams = teams
         self._contexts = contexts
         self._feedback = feedback
         self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
@@ -131,24 +136,27 @@ class AgentSessionService:
             return HookAnswer(reason=INCOGNITO, is_kept=False)
         obeyed = obey(workspace, self._contexts, session, message)
         settings = self._with_budget(workspace.settings)
-        if not (workspace.exists or (workspace.tells_of_person and workspace.person.exists)):
+        limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
+        asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
+        if not (workspace.exists or (workspace.tells_of_person and workspace.person.exists) or asked.waiting):
             return HookAnswer(reason=NOTHING_WRITTEN)
         if session.id is not None:
             # What was told a moment ago is noted by then; nobody waits for the note of this turn.
             self._feedback.flush()
         if workspace.exists:
             self._begin_turn(workspace, session, message)
-        briefing = Briefing()
+        briefing, theirs = Briefing(), TeamBriefing()
         if settings.hook_recall:
-            limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
             readable = find_readable(workspace, self._contexts, holdout=True)
             briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC), only_new=True)
+            theirs = self._teams.tell(asked, briefing, limits, session)
             self._contexts.count(degraded=briefing.degraded)
-        text = "\n".join([*(one.says for one in obeyed), *([briefing.text] if briefing.text else [])]) or None
+        text = "\n".join(filter(None, [*(one.says for one in obeyed), join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
             # Nobody waits any more: nothing was told, and nothing is noted as told.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing)
+        self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         trace = trace_of(briefing) if settings.trace else None
         told = (*briefing.shown, *briefing.person_shown, *(one.memory for one in obeyed if one.memory is not None))

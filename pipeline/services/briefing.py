@@ -291,7 +291,7 @@ def _render(
     """Add the text; only what an agent gets to read counts as shown."""
     impressions = make_impressions([hit.memory for hit, _ in lessons], session.id, session.agent_id)
     rules = [
-        (LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, one.id), record)
+        (LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, impression_id=one.id), record)
         for (hit, record), one in zip(lessons, impressions, strict=True)
     ]
     entries = [

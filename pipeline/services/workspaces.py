@@ -31,11 +31,15 @@ OF_A_PROJECT = frozenset({"git-remote", "git"})
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceChoice:
-    """The workspace to work on, why, and the identity of the folder it was chosen for, if there was one."""
+    """The workspace to work on, why, and the identity of the folder it was chosen for, if there was one.
+
+    `project` is the project's own workspace where another is used until something is written to it: a team may have it.
+    """
 
     workspace: str
     reason: str
     identity: Identity | None
+    project: str | None = None
 
     @property
     def detail(self) -> str:
@@ -76,7 +80,8 @@ def choose_workspace(
         return WorkspaceChoice(fallback, reason, identity)
     if exists(identity.id) or (to_write and identity.rule in OF_A_PROJECT):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
-    return WorkspaceChoice(fallback, f"nothing was written to it yet, so commands and hooks use {fallback}", identity)
+    reason = f"nothing was written to it yet, so commands and hooks use {fallback}"
+    return WorkspaceChoice(fallback, reason, identity, identity.id if identity.rule in OF_A_PROJECT else None)
 
 
 def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> None:

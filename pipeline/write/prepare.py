@@ -24,6 +24,7 @@ from pipeline.records import (
     MAX_BRANCH_CHARS,
     RULES_HEADER,
     SHORT_ID,
+    TEAM_HEADER,
     UNSTORED,
     Anchor,
     Draft,
@@ -212,7 +213,7 @@ def find_echoes(content: str) -> tuple[Echo, ...]:
     for raw in content.split("\n"):
         quote = _QUOTED.match(raw)
         line = raw[quote.end() if quote else 0 :].rstrip()
-        if not line or line in (HEADER, RULES_HEADER):
+        if not line or line in (HEADER, RULES_HEADER, TEAM_HEADER):
             continue
         rendered = _LINE.fullmatch(line)
         if rendered is None:

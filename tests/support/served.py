@@ -4,6 +4,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from flask import Flask
 from werkzeug.serving import make_server
 
 from config.settings import Settings
@@ -15,8 +16,19 @@ from web.app import create_app
 def serve_home(settings: Settings) -> Iterator[int]:
     """Serve the settings' home on a free port during a block; yields the port."""
     container = open_web(settings)
-    server = make_server("127.0.0.1", 0, create_app(container), threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    try:
+        with serve_app(create_app(container)) as port:
+            yield port
+    finally:
+        container.close()
+
+
+@contextlib.contextmanager
+def serve_app(app: Flask) -> Iterator[int]:
+    """Serve an app on a free port during a block; yields the port."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    # Its end is noticed at once.
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield int(server.server_port)
@@ -24,4 +36,3 @@ def serve_home(settings: Settings) -> Iterator[int]:
         server.shutdown()
         thread.join()
         server.server_close()
-        container.close()

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+)
 
 from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
 from pipeline.records.people import shown_name
@@ -213,7 +223,7 @@ class HitAnswer(Answer):
     """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question.
 
     It is `stale` when the code that it is about changed; `contradicted_by` names who denies it, `superseded_by` what
-    was said later of the same thing.
+    was said later of the same thing. Where teams are asked too, `from` tells whose it is: `local` or a team's name.
     """
 
     names_memory: ClassVar[bool] = True
@@ -238,6 +248,12 @@ class HitAnswer(Answer):
     )
     signals: SignalsAnswer | None = Field(default=None, exclude_if=is_missing)
     author: str | None = Field(default=None, validation_alias=AliasPath("memory", "author"), exclude_if=is_missing)
+    origin: str | None = Field(
+        default=None,
+        validation_alias=AliasChoices("origin", "from"),
+        serialization_alias="from",
+        exclude_if=is_missing,
+    )
 
 
 class SessionHitAnswer(Answer):
@@ -255,12 +271,15 @@ class ChannelAnswer(Answer):
     took_ms: float
 
 
+TeamChannel = Annotated[str, StringConstraints(pattern=r"^team:.+")]
+
+
 class RecallAnswer(Answer):
-    """The answer to a recall."""
+    """The answer to a recall; a team that was asked is a channel, `team:` and its name."""
 
     results: list[HitAnswer] | list[SessionHitAnswer]
     took_ms: float
-    channels: dict[Channel, ChannelAnswer]
+    channels: dict[Channel | TeamChannel, ChannelAnswer]
     degraded: bool
 
 

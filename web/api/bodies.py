@@ -159,6 +159,10 @@ def _record_of(value: Any) -> Any:
     return value.record() if isinstance(value, AnchorBody | EdgeBody) else value
 
 
+# Whose memory something is of: a team's by its name, this machine's own as `local`.
+TeamName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
 class ScopeBody(Body):
     """How far a memory reaches."""
 
@@ -265,6 +269,16 @@ class MemoryBody(DraftBody):
     def record(self, caller: Caller) -> Draft:
         """Return the record."""
         return self.draft(self.source, caller)
+
+
+class RememberBody(MemoryBody):
+    """A memory to store, and whose it shall be: without `to` this machine's own."""
+
+    team: TeamName | None = Field(default=None, alias="to")
+
+    def values(self) -> dict[str, Any]:
+        """Return the fields as a record takes them."""
+        return {name: value for name, value in super().values().items() if name != "team"}
 
 
 class PatchBody(OptionalFieldsBody):

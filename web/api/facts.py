@@ -17,13 +17,14 @@ ONE = "/v1/facts/{subject}/{attribute}"
 
 
 class FactBody(bodies.Body):
-    """A value and when it begins to hold, now by default."""
+    """A value and when it begins to hold, now by default; without `to` in this machine's own memory."""
 
     value: Value
     valid_from: bodies.Moment | None = None
     source: bodies.GivenSource = Source.USER
     scope: bodies.ScopeBody | None = None
     session_id: bodies.SessionId | None = None
+    team: bodies.TeamName | None = Field(default=None, alias="to")
 
 
 class FactQuery(bodies.QueryString):
@@ -104,7 +105,7 @@ class FactsAnswer(PageAnswer[FactAnswer]):
     """A page of facts."""
 
 
-@api.route(Endpoint("PUT", ONE, answer=SetAnswer, problems=(422, 503)))
+@api.route(Endpoint("PUT", ONE, answer=SetAnswer, problems=(422, 503), of_team=True))
 def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSetting:
     """Give a fact a value; the value before is ended, never overwritten."""
     draft = Draft(

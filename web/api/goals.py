@@ -16,7 +16,7 @@ Progress = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class GoalBody(bodies.Body):
-    """A goal; `progress` goes from 0 to 1."""
+    """A goal; `progress` goes from 0 to 1. Without `to` it is of this machine's own memory."""
 
     title: bodies.Content
     status: Annotated[GoalStatus, Field(strict=False)] = GoalStatus.OPEN
@@ -27,6 +27,7 @@ class GoalBody(bodies.Body):
     tags: Annotated[bodies.Tags, Field(strict=False)] = ()
     session_id: bodies.SessionId | None = None
     source: bodies.GivenSource = Source.USER
+    team: bodies.TeamName | None = Field(default=None, alias="to")
 
 
 class GoalPatch(bodies.Body):
@@ -71,7 +72,7 @@ class GoalsAnswer(PageAnswer[GoalAnswer]):
     """A page of goals."""
 
 
-@api.route(Endpoint("POST", "/v1/goals", answer=GoalAnswer, status=201, problems=(409, 503)))
+@api.route(Endpoint("POST", "/v1/goals", answer=GoalAnswer, status=201, problems=(409, 503), of_team=True))
 def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
     """Set a goal."""
     details: dict[str, Any] = {"status": body.status, "progress": body.progress}

@@ -16,9 +16,10 @@ api = Api("memories")
 
 
 class BatchBody(bodies.Body):
-    """Memories to store in one transaction."""
+    """Memories to store in one transaction, and whose they shall be: without `to` this machine's own."""
 
     items: Annotated[list[bodies.MemoryBody], Field(max_length=MAX_BATCH)]
+    team: bodies.TeamName | None = Field(default=None, alias="to")
 
 
 class MoveBody(bodies.Body):
@@ -37,6 +38,12 @@ class DeleteQuery(bodies.QueryString):
     """Whether to archive or to purge."""
 
     hard: bool = False
+
+
+class ReadQuery(bodies.QueryString):
+    """Whose memory is read: without `from` one of this machine's own."""
+
+    team: bodies.TeamName | None = Field(default=None, alias="from")
 
 
 class EraseQuery(bodies.QueryString):
@@ -114,13 +121,13 @@ class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
     """A memory's edges."""
 
 
-@api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, problems=(503,)))
-def remember(call: Call, body: bodies.MemoryBody) -> Receipt:
+@api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, problems=(503,), of_team=True))
+def remember(call: Call, body: bodies.RememberBody) -> Receipt:
     """Store a memory; once answered it is durable and findable."""
     return memories.write_memory(call.workspace, body.record(call.caller))
 
 
-@api.route(Endpoint("POST", "/v1/memories/batch", answer=BatchAnswer, problems=(503,)))
+@api.route(Endpoint("POST", "/v1/memories/batch", answer=BatchAnswer, problems=(503,), of_team=True))
 def remember_batch(call: Call, body: BatchBody) -> BatchAnswer:
     """Store up to 1000 memories in one transaction, all or none."""
     receipts = memories.write_memories(call.workspace, [item.record(call.caller) for item in body.items])
@@ -133,8 +140,8 @@ def list_memories(call: Call, query: bodies.ListQuery) -> Page[Memory]:
     return memories.list_memories(call.workspace, query.filter(call.caller), query.limit, query.before)
 
 
-@api.route(Endpoint("GET", "/v1/memories/{memory_id}", answer=RecordAnswer, problems=(404,)))
-def read_memory(call: Call, memory_id: str) -> RecordAnswer:
+@api.route(Endpoint("GET", "/v1/memories/{memory_id}", answer=RecordAnswer, problems=(404,), of_team=True))
+def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  # noqa: ARG001 - says of whose server
     """Read one memory with provenance, edges, entities and history."""
     record = memories.read_record(call.workspace, memory_id)
     known = {

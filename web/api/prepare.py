@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from pipeline.records import MAX_FOLDER_CHARS, Viewer
-from pipeline.services import briefing as briefings
 from pipeline.services.briefing import AgentSession
+from pipeline.services.team_briefing import join_texts, prepare_beside_teams
 from pipeline.services.workspaces import branch_of_folder
 from pipeline.times import elapsed_ms
 from web.api import bodies
-from web.api.answers import Answer, HitAnswer, Name
+from web.api.answers import Answer, HitAnswer, Name, is_missing
 from web.api.goals import GoalAnswer
 from web.api.graph import ArcAnswer
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
@@ -66,6 +66,7 @@ class PrepareAnswer(Answer):
     active_arcs: list[ArcAnswer]
     memories: list[HitAnswer]
     person: list[HitAnswer]
+    team: list[HitAnswer] = Field(default_factory=list, exclude_if=is_missing)
     text: str
     took_ms: float
     degraded: bool
@@ -80,13 +81,20 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     viewer = bodies.viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.record(call.caller)
     if viewer.session is None:
         viewer = replace(viewer, session=session_id)
-    session = AgentSession(session_id, viewer=viewer)
-    briefing = briefings.prepare_message(
-        workspace, call.container.contexts, call.container.feedback, session, body.message
+    session = AgentSession(session_id, cwd=body.cwd, viewer=viewer)
+    home = call.container
+    briefing, theirs = prepare_beside_teams(
+        workspace, home.contexts, home.feedback, home.team_briefings, session, body.message
     )
     # A person's folder is on their machine.
     is_here = body.cwd and call.caller.person is None
     branch = branch_of_folder(Path(body.cwd)) if is_here else None
     project = ProjectAnswer(workspace=workspace.id, branch=branch)
     parts = {name: getattr(briefing, name) for name in PrepareAnswer.model_fields if hasattr(briefing, name)}
-    return PrepareAnswer(project=project, took_ms=elapsed_ms(began), **parts)
+    parts |= {
+        "relevant": briefing.relevant or bool(theirs.hits),
+        "text": join_texts(briefing, theirs),
+        "degraded": briefing.degraded or theirs.degraded,
+    }
+    team = [HitAnswer.model_validate(hit) for hit in theirs.hits]
+    return PrepareAnswer(project=project, team=team, took_ms=elapsed_ms(began), **parts)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from pipeline.records.recall import Answer, Hit, Query
 from pipeline.services.memories import check_open, find_home, read_chain
-from pipeline.services.recall import explain_memory, recall_memories
+from pipeline.services.recall import explain_memory
+from pipeline.services.team import recall_beside_teams
 from web.api import answers, bodies
 from web.endpoint import Api, Call, Endpoint
 
@@ -17,7 +18,10 @@ MEMORIES_PER_SESSION = 12
 @api.route(Endpoint("POST", "/v1/recall", answer=answers.RecallAnswer, problems=(404,), reads=True))
 def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     """Find memories, best first, within a deadline."""
-    answer = recall_memories(call.workspace, call.container.contexts, call.container.feedback, _query(call, body))
+    home = call.container
+    answer = recall_beside_teams(
+        call.workspace, home.contexts, home.feedback, home.teams, _query(call, body), call.project
+    )
     return answers.RecallAnswer(
         results=_group_by_session(answer, body.k) if body.group == "session" else _hits(answer.hits[: body.k]),
         took_ms=answer.took_ms,

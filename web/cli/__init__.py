@@ -61,6 +61,7 @@ MODULES = {
     "consolidate": "jobs",
     "snapshot": "workspaces",
     "sync": "sync",
+    "team": "team",
     "export": "export",
     "encrypt": "encryption",
     "decrypt": "encryption",

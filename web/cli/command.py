@@ -70,14 +70,16 @@ class State:
 
     def client(self, timeout_s: float = 60.0, *, to_write: bool = False) -> "Client":
         """Return a client of the configured server; `to_write` says that something new is to be stored."""
-        workspace = self.choice(Path(), to_write=True).workspace if to_write else self.workspace
-        return self.client_of(workspace, timeout_s=timeout_s)
+        choice = self.choice(Path(), to_write=to_write)
+        return self.client_of(choice.workspace, timeout_s=timeout_s, project=choice.project)
 
-    def client_of(self, workspace: str, *, timeout_s: float = 60.0) -> "Client":
+    def client_of(self, workspace: str, *, timeout_s: float = 60.0, project: str | None = None) -> "Client":
         """Return a client for a workspace; a stack that died since it was started is started again."""
         from web.client import Client
 
-        return Client.from_settings(self.settings, workspace, timeout_s=timeout_s, revive=self._revive)
+        return Client.from_settings(
+            self.settings, workspace, timeout_s=timeout_s, revive=self._revive, project=project or ""
+        )
 
     def _revive(self) -> bool:
         from web.cli.lifecycle import revive
@@ -92,6 +94,14 @@ class State:
         if is_first:
             self.offer_adoption(Path(), client.workspace)
         return answer
+
+    def store(self, write: Callable[["Client"], T], team: str | None) -> T:
+        """Return what the server answers to a write, into this machine's memory or into a team's."""
+        if team is None:
+            return self.ask(write, to_write=True)
+        # Nothing is made on this machine by it.
+        with self.client(to_write=True) as client:
+            return write(client)
 
     def makes(self, workspace: str) -> bool:
         """Tell whether what is stored now makes a project's own workspace."""

@@ -61,11 +61,12 @@ def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 @click.option("--scope", callback=options.parse_scope, metavar="KIND[:ID]", help=SCOPE)
 @click.option("--source", type=options.SOURCE, help="Where it comes from.")
 @click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
+@click.option("--to", metavar="TEAM", help="The team to keep it for.  [default: local, this machine]")
 @pass_state
 def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **given: Any) -> None:
     """Give a fact VALUE; the value before is ended, not overwritten."""
     body = {"value": value if text else parse_value(value)} | options.select_given_options(given)
-    found = state.ask(lambda client: client.set_fact(subject, attribute, body), to_write=True)
+    found = state.store(lambda client: client.set_fact(subject, attribute, body), given["to"])
     if state.json:
         state.print_json(found)
         return

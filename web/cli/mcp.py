@@ -70,6 +70,12 @@ def _bridge(state: State) -> "Bridge":
     def workspace(*, to_write: bool = False) -> str:
         return choose_for_folder(_folder(), settings, state.named_workspace, to_write=to_write).workspace
 
-    bridge = Bridge(settings, workspace, lambda: launch(settings))
+    def project() -> str | None:
+        # Of no use where no team is asked.
+        if not settings.paths.servers.is_dir():
+            return None
+        return choose_for_folder(_folder(), settings, state.named_workspace).project
+
+    bridge = Bridge(settings, workspace, lambda: launch(settings), project)
     bridge.start_in_background()
     return bridge

@@ -55,6 +55,7 @@ CHAIN_CHARS = 100
 @click.option(
     "--severity", type=click.Choice(["info", "warning", "critical"]), help="Of a lesson: what ignoring it costs."
 )
+@click.option("--to", metavar="TEAM", help="The team to store it for.  [default: local, this machine]")
 @pass_state
 def remember(state: State, /, text: str, severity: str | None, **given: Any) -> None:
     """Store TEXT as a memory; `-` reads it from standard input."""
@@ -62,7 +63,7 @@ def remember(state: State, /, text: str, severity: str | None, **given: Any) -> 
         raise click.UsageError("--severity is of a lesson: say --kind lesson")
     details = {} if severity is None else {"details": {"severity": severity}}
     body = {"content": options.read_text(text)} | options.select_given_options(given) | details
-    receipt = state.ask(lambda client: client.remember(body), to_write=True)
+    receipt = state.store(lambda client: client.remember(body), given["to"])
     known = f" (known as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
     reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
     state.show(receipt, f"{receipt['outcome']} {receipt['id']}{known}{reason}")
@@ -154,10 +155,11 @@ def _parse_anchor(_context: click.Context, _parameter: click.Parameter, given: s
 
 @click.command(cls=Command)
 @click.argument("memory_id", metavar="ID", callback=options.check_name)
+@click.option("--from", "team", metavar="TEAM", help="The team whose memory it is of.  [default: local]")
 @pass_state
-def get(state: State, memory_id: str) -> None:
+def get(state: State, memory_id: str, team: str | None) -> None:
     """Show the memory ID with where it came from, what it mentions, its edges and its history."""
-    found = state.ask(lambda client: client.memory(memory_id))
+    found = state.ask(lambda client: client.memory(memory_id, team))
     if state.json:
         state.print_json(found)
         return

@@ -95,3 +95,20 @@ folder = click.option(
     metavar="FOLDER",
     help="The folder that is meant; otherwise the current one.",
 )
+
+
+def read_token(file: Path | None) -> str:
+    """Return a token out of a file, else out of standard input, unseen where a person types it."""
+    if file is not None:
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    if sys.stdin.isatty():
+        return str(click.prompt("Token", hide_input=True, err=True)).strip()
+    return sys.stdin.readline().strip()
+
+
+token_file = click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The file that holds your token; otherwise it is read from standard input.",
+)

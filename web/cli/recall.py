@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CHANNELS = ("lexical", "dense")
 INDENT = "     "
+# What is said to be from here, where teams are asked too.
+OWN = "local"
 # How long a command waits for a memory that is being loaded.
 PATIENCE_S = 1.0
 POLL_S = 0.1
@@ -124,10 +126,10 @@ def _print_results(results: list[dict[str, Any]], query: str | None) -> list[dic
             click.echo(f"session {plain(result['session_id'])}  {result['score']:.3f}")
         for hit in result.get("best", [result]):
             hits.append(hit)
+            team = f"  team {plain(hit['from'])}" if hit.get("from", OWN) != OWN else ""
             session = f"  session {plain(hit['session_id'])}" if hit["session_id"] and "best" not in result else ""
-            click.echo(
-                f"{len(hits):>3}  {hit['score']:.3f}  {hit['kind']}  {hit['occurred_at'][:16]}{session}  {hit['id']}"
-            )
+            head = f"{len(hits):>3}  {hit['score']:.3f}  {hit['kind']}  {hit['occurred_at'][:16]}"
+            click.echo(f"{head}{session}{team}  {hit['id']}")
             text = plain(hit["content"])
             # Of the outline of a file its path is told, whatever part of it is about the question.
             lead = text.partition(" · ")[0] if hit["kind"] == Kind.CODE else ""

@@ -47,9 +47,16 @@ class Bridge:
     """Calls the web server for the workspace of its folder; safe to use from several threads."""
 
     def __init__(
-        self, settings: Settings, workspace: Choose, start: Start, *, deadline_s: float = START_DEADLINE_S
+        self,
+        settings: Settings,
+        workspace: Choose,
+        start: Start,
+        project: Callable[[], str | None] = lambda: None,
+        *,
+        deadline_s: float = START_DEADLINE_S,
     ) -> None:
         self.workspace = workspace
+        self._project = project
         self._settings = settings
         self._start = start
         self._deadline_s = deadline_s
@@ -88,7 +95,7 @@ class Bridge:
             client = self._ready()
             try:
                 chosen = self.workspace(to_write=_stores(method, path))
-                answer = client.call(method, path, body, query, chosen)
+                answer = client.call(method, path, body, query, chosen, self._project())
             except ServerUnreachable as error:
                 self._answered_at = float("-inf")
                 if isinstance(error, AnswerLost) and not _reads(method, path):

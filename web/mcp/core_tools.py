@@ -45,6 +45,7 @@ NOTHING = "nothing is known about this"
 STARTING = "memory is starting and could not look through everything; ask again in a moment"
 THERE_MAY_BE_MORE = "(not everything could be looked through yet: there may be more in a moment)"
 # A goal and a keyed fact have tools of their own.
+TO = text("A team to store it for, if the user says so")
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
 
@@ -55,8 +56,8 @@ def prepare(call: ToolCall) -> ToolResult:
         answer = call.server.call("POST", "/v1/prepare", body)
     except NotFound:
         return ToolResult(NOTHING, {"relevant": False})
-    parts = ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories")
-    ids = list(dict.fromkeys(one["id"] for part in parts for one in answer[part]))
+    parts = ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories", "team")
+    ids = list(dict.fromkeys(one["id"] for part in parts for one in answer.get(part, ())))
     for whole in ids:
         call.shown.short(whole)
     text = _say_if_degraded(answer["text"], degraded=answer["degraded"])
@@ -81,14 +82,17 @@ def recall(call: ToolCall) -> ToolResult:
 
 def get(call: ToolCall) -> ToolResult:
     """Read one memory."""
-    memory = call.server.call("GET", f"/v1/memories/{call.id()}")
+    of_team = call.pick("from")
+    # A team's server knows its memories by the ends of their ids as well.
+    wanted = segment(call.shown.whole(str(call.arguments["id"]))) if of_team else call.id()
+    memory = call.server.call("GET", f"/v1/memories/{wanted}", query=of_team or None) | of_team
     return ToolResult(render_record(memory, call.shown, call.now), ids=[memory["id"]])
 
 
 def remember_batch(call: ToolCall) -> ToolResult:
     """Store memories, attributed to the agent and its session."""
     items = [_memory_item(call, one) | call.origin() for one in call.arguments["items"]]
-    answer = call.server.call("POST", "/v1/memories/batch", {"items": items})
+    answer = call.server.call("POST", "/v1/memories/batch", {"items": items} | call.pick("to"))
     said = [_render_outcome(call, one) for one in answer["results"]]
     return ToolResult("\n".join(said), ids=[one["id"] for one in answer["results"]])
 
@@ -101,7 +105,7 @@ def set_fact(call: ToolCall) -> ToolResult:
         query = {"valid_to": began["valid_from"]} if began else None
         ended = call.server.call("DELETE", path, query=query)
         return ToolResult(f"ended\n{render_fact(ended)}", ids=[ended["id"]])
-    body = call.pick("value", "valid_from") | call.origin()
+    body = call.pick("value", "valid_from", "to") | call.origin()
     answer = call.server.call("PUT", path, body)
     # The value is the caller's own, but the names may be those of a fact that is meant.
     said = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
@@ -292,7 +296,7 @@ CORE: tuple[Tool, ...] = (
         "get",
         "Read one memory whole, with details, edges and history.",
         get,
-        {"id": ID},
+        {"id": ID, "from": text("Its team, if told")},
         ("id",),
     ),
     Tool(
@@ -320,6 +324,7 @@ CORE: tuple[Tool, ...] = (
             },
             "session_id": SESSION,
             "agent": text("Your name, if not the host's"),
+            "to": TO,
         },
         ("items",),
         effect=Effect.ADDS,
@@ -334,6 +339,7 @@ CORE: tuple[Tool, ...] = (
             "value": {"type": ["string", "number", "boolean", "null"]},
             "valid_from": TIME,
             "session_id": SESSION,
+            "to": TO,
         },
         ("subject", "attribute", "value"),
         effect=Effect.ADDS,

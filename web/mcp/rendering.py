@@ -18,6 +18,8 @@ from pipeline.times import age
 SHORT_CHARS = 280
 WHOLE = 26
 MOST = 10_000
+# What is said to be from here, where teams are asked too.
+OWN = "local"
 # The scope of what has no owner.
 NOBODYS = {"kind": "workspace", "id": None}
 
@@ -66,6 +68,12 @@ class ShownIds:
                 self._whole.popitem(last=False)
         return end if known == whole else whole
 
+    def whole(self, given: str) -> str:
+        """Return the id that was shown as such an end, else what was given."""
+        text = given.strip().strip("[]")
+        with self._lock:
+            return self._whole.get(text.upper(), text)
+
     def resolve_id(self, given: str, name: str, ask: Callable[[str], str]) -> str:
         """Return the id that is meant: as shown here, else as whoever is asked knows it, for hooks show ids as well.
 
@@ -94,7 +102,14 @@ def shorten(memory: Mapping[str, Any], chars: int = SHORT_CHARS) -> dict[str, An
 def speaker_of(record: Mapping[str, Any]) -> Speaker:
     """Return who says the texts of a memory, a goal, a lesson or a fact; who is not known to be trusted is not."""
     source = str(record.get("source", "somebody"))
-    return find_speaker(source, record.get("trust"), instructs=bool(record.get("instructs", True)))
+    # Whoever vouches for it on a team's server, here it is what others noted.
+    trust = record.get("trust") if is_own(record) else None
+    return find_speaker(source, trust, instructs=bool(record.get("instructs", True)))
+
+
+def is_own(record: Mapping[str, Any]) -> bool:
+    """Tell whether something is of this machine's own memory, not of a team's."""
+    return record.get("from") in (None, OWN)
 
 
 def render_memory(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
@@ -152,7 +167,8 @@ def render_section(title: str, found: Sequence[str]) -> list[str]:
 
 
 def _head(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
-    return f"- [{shown.short(memory['id'])} · {memory['kind']} · {age(memory['occurred_at'], now)}]"
+    team = "" if is_own(memory) else f" · team {memory['from']}"
+    return f"- [{shown.short(memory['id'])} · {memory['kind']} · {age(memory['occurred_at'], now)}{team}]"
 
 
 def _render_change(entry: Mapping[str, Any], memory: Mapping[str, Any]) -> str:

@@ -1,0 +1,327 @@
+"""A team's memory beside this machine's: both are asked at once, and each result says whose it is.
+
+This machine never waits for a team: who has not answered within the request's own time is told as late, and is asked,
+but not waited for, until it has answered in time again. A question goes only to a team that has the workspace.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from config.settings import environment_workspace
+from pipeline.errors import FieldError, InvalidField, NotFound, RemoteUnreachable, ReverieError
+from pipeline.records import sessions_named
+from pipeline.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
+from pipeline.services.briefing import AgentSession
+from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.incognito import is_incognito
+from pipeline.services.recall import SearchContexts, merge_answers, recall_memories
+from pipeline.services.workspace import Workspace
+from pipeline.services.workspaces import choose_workspace
+from pipeline.team.hits import is_for_teams, question_of, read_prepared, read_recalled
+from pipeline.team.servers import (
+    LOCAL,
+    TeamServer,
+    check_server,
+    delete_server,
+    list_servers,
+    read_server,
+    write_server,
+)
+from pipeline.times import elapsed_ms
+
+if TYPE_CHECKING:
+    from pipeline.team.link import TeamLink
+
+__all__ = ["LOCAL", "TeamServer"]
+
+CHANNEL = "team:"
+# Questions to one team at once; one more is late at once.
+MOST_AT_ONCE = 4
+# How long it is remembered which workspaces a team has.
+WORKSPACES_S = 60.0
+# What a request names that is about no workspace.
+DEFAULT = "default"
+
+Read = Callable[[Any, str], tuple[Hit, ...]]
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TeamAnswer:
+    """What one team answered: how it fared, and its hits, best first."""
+
+    name: str
+    report: ChannelReport
+    hits: tuple[Hit, ...] = ()
+
+
+class Team:
+    """One team's server, and how it answered last."""
+
+    def __init__(self, server: TeamServer, report: Report) -> None:
+        self.server = server
+        self._report = report
+        self._pool = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="team")
+        self._lock = threading.Lock()
+        self._link: TeamLink | None = None
+        self._asking = 0
+        # How long its last answer took; None where it never was asked or did not answer.
+        self._took_s: float | None = 0.0
+        self._problem: str | None = None
+        self._workspaces: frozenset[str] = frozenset()
+        self._listed_at = float("-inf")
+
+    def ask(self, workspace_id: str, path: str, body: Any, read: Read) -> "Future[TeamAnswer] | None":
+        """Begin to ask; None where too many questions wait for an answer already."""
+        with self._lock:
+            if self._asking >= MOST_AT_ONCE:
+                return None
+            self._asking += 1
+        return self._pool.submit(self._answer, workspace_id, path, body, read)
+
+    def answers_within(self, seconds: float) -> bool:
+        """Tell whether it is worth waiting for, by its last answer."""
+        return self._took_s is not None and self._took_s <= seconds
+
+    def send(self, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
+        """Send one request and return the answer; raise ReverieError for anything but success."""
+        answer = self._get_link().send(method, path, workspace_id, body)
+        if method != "GET":
+            # It may have been the first thing that was written there.
+            self._listed_at = float("-inf")
+        return answer
+
+    def list_workspaces(self) -> frozenset[str]:
+        """Return the workspaces of the team that are open to this person."""
+        found = self._get_link().send("GET", "/v1/workspaces", DEFAULT)
+        return frozenset(str(one["id"]) for one in found["items"])
+
+    def close(self) -> None:
+        """End its threads without waiting for an answer."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            if self._link is not None:
+                self._link.close()
+
+    def _get_link(self) -> "TeamLink":
+        with self._lock:
+            if self._link is None:
+                # Loaded by homes that know a team, when one is first asked.
+                from pipeline.team.link import TeamLink
+
+                self._link = TeamLink(self.server)
+            return self._link
+
+    def _answer(self, workspace_id: str, path: str, body: Any, read: Read) -> TeamAnswer:
+        link = self._get_link()
+        began = time.perf_counter()
+        try:
+            if not self._has(workspace_id):
+                answer = self._told(ChannelState.OFF, began)
+            else:
+                hits = read(link.send("POST", path, workspace_id, body), self.server.name)
+                answer = self._told(ChannelState.OK, began, hits)
+            self._took_s, self._problem = time.perf_counter() - began, None
+        except NotFound:
+            answer = self._told(ChannelState.OFF, began)
+            self._took_s, self._problem = time.perf_counter() - began, None
+        except RemoteUnreachable as error:
+            answer = self._failed(ChannelState.LATE, began, str(error))
+        except (ReverieError, ValueError, KeyError, TypeError) as error:
+            answer = self._failed(ChannelState.COLD, began, f"{type(error).__name__}: {error}")
+        finally:
+            with self._lock:
+                self._asking -= 1
+        return answer
+
+    def _has(self, workspace_id: str) -> bool:
+        if time.monotonic() - self._listed_at > WORKSPACES_S:
+            self._workspaces, self._listed_at = self.list_workspaces(), time.monotonic()
+        return workspace_id in self._workspaces
+
+    def _told(self, state: ChannelState, began: float, hits: tuple[Hit, ...] = ()) -> TeamAnswer:
+        return TeamAnswer(self.server.name, ChannelReport(state, elapsed_ms(began)), hits)
+
+    def _failed(self, state: ChannelState, began: float, problem: str) -> TeamAnswer:
+        self._took_s = None
+        # Said once, until it is another or has passed.
+        if problem != self._problem:
+            self._problem = problem
+            self._report(f"{self.server.name}: {problem}")
+        return self._told(state, began)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Teams that were asked a question, and until when their answers are waited for."""
+
+    waiting: Sequence[tuple[Team, "Future[TeamAnswer] | None"]] = ()
+    began: float = 0.0
+    budget_s: float = 0.0
+
+    def answers(self) -> list[TeamAnswer]:
+        """Return what every team answered by the deadline; who did not is late."""
+        return [self._await(team, future) for team, future in self.waiting]
+
+    def _await(self, team: Team, future: "Future[TeamAnswer] | None") -> TeamAnswer:
+        late = TeamAnswer(team.server.name, ChannelReport(ChannelState.LATE, elapsed_ms(self.began)))
+        if future is None:
+            return late
+        left_s = self.began + self.budget_s - time.perf_counter() if team.answers_within(self.budget_s) else 0.0
+        try:
+            # One that is late goes on, and shows whether the next is worth waiting for.
+            return future.result(timeout=max(0.0, left_s))
+        except TimeoutError:
+            return replace(late, report=ChannelReport(ChannelState.LATE, elapsed_ms(self.began)))
+
+
+class TeamService:
+    """Ask the teams that a home knows, and hand to them what is theirs."""
+
+    def __init__(self, folder: Path, report: Report) -> None:
+        self._folder = folder
+        self._report = report
+        self._lock = threading.Lock()
+        self._teams: dict[str, Team] = {}
+        self._read_at: int | None = None
+
+    def ask_recall(self, workspace: Workspace, project: str, query: Query) -> Asked:
+        """Begin to ask every team what recall is asked; nobody where the question is this machine's alone.
+
+        `project` is the workspace that teams may have of what the question is about.
+        """
+        if not (self._known() and is_for_teams(query.filter)) or self._is_off_the_record(
+            workspace, query.filter.sessions
+        ):
+            return Asked()
+        return self._ask(project, "/v1/recall", question_of(query), query.budget_ms, read_recalled)
+
+    def ask_prepare(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
+        """Begin to ask every team what an agent should know before it answers a message."""
+        sessions = sessions_named(None, session.id, session.viewer.session)
+        if not self._known() or self._is_off_the_record(workspace, sessions):
+            return Asked()
+        project = _project_of(workspace, session.cwd)
+        return self._ask(project, "/v1/prepare", {"message": message}, budget_ms, read_prepared)
+
+    def send(self, name: str, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
+        """Have a team do what was asked; raise InvalidField for a team that is not known."""
+        team = self._known().get(name)
+        if team is None:
+            known = ", ".join((LOCAL, *self._teams))
+            raise InvalidField(FieldError("to", f"must be one of {known}; `reverie team add` makes a team known"))
+        return team.send(method, path, workspace_id, body)
+
+    def close(self) -> None:
+        """Let go of every connection and thread."""
+        with self._lock:
+            for team in self._teams.values():
+                team.close()
+            self._teams, self._read_at = {}, None
+
+    def _is_off_the_record(self, workspace: Workspace, sessions: frozenset[str]) -> bool:
+        # A home's teams know its owner: for somebody else nobody may ask by the owner's token.
+        if workspace.person_id is not None:
+            return True
+        # What stays nowhere here leaves this machine no more.
+        return workspace.settings.incognito or (workspace.exists and is_incognito(workspace, sessions))
+
+    def _ask(self, project: str, path: str, body: Any, budget_ms: int, read: Read) -> Asked:
+        began = time.perf_counter()
+        waiting = [(team, team.ask(project, path, body, read)) for team in self._known().values()]
+        return Asked(waiting, began, budget_ms / 1000)
+
+    def _known(self) -> dict[str, Team]:
+        """Return the teams by name, as their folder has them now; one that stays keeps its connections."""
+        try:
+            changed = self._folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            changed = None
+        if changed == self._read_at:
+            return self._teams
+        with self._lock:
+            if changed != self._read_at:
+                self._teams, self._read_at = self._read(), changed
+            return self._teams
+
+    def _read(self) -> dict[str, Team]:
+        servers = list_servers(self._folder, lambda error: self._report(str(error)))
+        before = {team.server: team for team in self._teams.values()}
+        for gone in before.keys() - set(servers):
+            before[gone].close()
+        return {one.name: before.get(one) or Team(one, self._report) for one in servers}
+
+
+def recall_beside_teams(
+    workspace: Workspace,
+    contexts: SearchContexts,
+    feedback: FeedbackWriter,
+    teams: TeamService,
+    query: Query,
+    project: str,
+) -> Answer:
+    """Answer a query from this machine and from the teams that it knows, within the query's own time."""
+    asked = teams.ask_recall(workspace, project, query)
+    if not asked.waiting:
+        return recall_memories(workspace, contexts, feedback, query)
+    nothing: NotFound | None = None
+    try:
+        own = recall_memories(workspace, contexts, feedback, query)
+    except NotFound as error:
+        own, nothing = Answer((), {}, 0.0), error
+    answers = asked.answers()
+    if nothing is not None and not any(one.report.state is ChannelState.OK for one in answers):
+        raise nothing
+    merged = replace(own, hits=tuple(replace(hit, origin=LOCAL) for hit in own.hits))
+    for one in answers:
+        merged = merge_answers(merged, _without_known(one, merged), query)
+    return replace(merged, took_ms=elapsed_ms(asked.began))
+
+
+def _project_of(workspace: Workspace, folder: str) -> str:
+    """Return the workspace that a team may have of a folder's project, whether it exists on this machine or not."""
+    choice = choose_workspace(
+        Path(folder) if folder else None, workspace.settings, explicit=None, environment=environment_workspace()
+    )
+    return choice.project if choice.project is not None and choice.workspace == workspace.id else workspace.id
+
+
+def _without_known(answer: TeamAnswer, known: Answer) -> Answer:
+    """Return a team's answer without what is found already: told once, this machine's own first."""
+    hashes = {hit.memory.content_hash for hit in known.hits}
+    hits = tuple(hit for hit in answer.hits if hit.memory.content_hash not in hashes)
+    return Answer(hits, {f"{CHANNEL}{answer.name}": answer.report}, 0.0)
+
+
+def add_team(folder: Path, name: str, url: str, token: str) -> frozenset[str]:
+    """Keep a team's server once it took the token; return the workspaces that it opens to it."""
+    server = check_server(name, url, token)
+    team = Team(server, lambda _problem: None)
+    try:
+        workspaces = team.list_workspaces()
+    except (KeyError, TypeError) as error:
+        raise RemoteUnreachable(f"something that is not Reverie answers at {server.url}") from error
+    finally:
+        team.close()
+    write_server(folder, server)
+    return workspaces
+
+
+def list_teams(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:
+    """Return the teams that a home knows, by name; a file that is no team's is told of and left out."""
+    return list_servers(folder, on_problem)
+
+
+def find_team(folder: Path, name: str) -> TeamServer:
+    """Return the team of a name; raise NotFound where there is none."""
+    return read_server(folder / name)
+
+
+def remove_team(folder: Path, name: str) -> None:
+    """Forget a team; raise NotFound where there is none of that name."""
+    delete_server(folder, name)

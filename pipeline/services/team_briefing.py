@@ -1,0 +1,108 @@
+"""What a team's memory has about a message: told to an agent after what this machine knows, as what others noted."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pipeline.context.render import Entry, render_block
+from pipeline.errors import NotFound
+from pipeline.lru import LruCache
+from pipeline.records.recall import ChannelState, Hit
+from pipeline.services.briefing import (
+    MESSAGE_CHARS,
+    AgentSession,
+    Briefing,
+    BriefingLimits,
+    prepare_message,
+)
+from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.recall import SearchContexts
+from pipeline.services.team import Asked, TeamService
+from pipeline.services.workspace import Workspace
+
+# No more than is read at a glance, whatever the number of teams.
+TOLD = 5
+# Sessions of which it is known what they were told; of any other it may be told again.
+MOST_SESSIONS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class TeamBriefing:
+    """What teams know about a message: the hits that are told, the text that holds them, and whether all answered."""
+
+    hits: tuple[Hit, ...] = ()
+    text: str = ""
+    degraded: bool = False
+
+
+class TeamBriefings:
+    """Tell what teams know; what a session was told is told to it once."""
+
+    def __init__(self, teams: TeamService) -> None:
+        self._teams = teams
+        self._told: LruCache[Hashable, set[str]] = LruCache(MOST_SESSIONS)
+
+    def ask(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
+        """Begin to ask what teams know about a message."""
+        return self._teams.ask_prepare(workspace, session, message, budget_ms)
+
+    def tell(
+        self, asked: Asked, own: Briefing, limits: BriefingLimits, session: AgentSession | None = None
+    ) -> TeamBriefing:
+        """Return what teams answered in time and this machine does not tell; to a session also not what it knows."""
+        answers = asked.answers()
+        degraded = any(one.report.state in (ChannelState.LATE, ChannelState.COLD) for one in answers)
+        known = _hashes(own) | (set() if session is None else self._told_to(session))
+        found = [hit for one in answers for hit in one.hits]
+        new = {hit.memory.content_hash: hit for hit in reversed(found) if hit.memory.content_hash not in known}
+        hits = [hit for hit in found if new.get(hit.memory.content_hash) is hit][:TOLD]
+        room = min(limits.max_chars, MESSAGE_CHARS) - len(own.text) - 1
+        entries = [Entry(hit.memory, hit.annotations, team=hit.origin) for hit in hits]
+        text, kept = render_block(entries, room, datetime.now(UTC))
+        shown = {id(entry.memory) for entry in kept}
+        return TeamBriefing(tuple(hit for hit in hits if id(hit.memory) in shown), text or "", degraded)
+
+    def note_told(self, session: AgentSession, told: TeamBriefing) -> None:
+        """Keep what a session was told."""
+        if session.id is not None:
+            self._told_to(session).update(hit.memory.content_hash for hit in told.hits)
+
+    def _told_to(self, session: AgentSession) -> set[str]:
+        if session.id is None:
+            return set()
+        return self._told.get((session.id, session.agent_id), lambda _known: True, set)
+
+
+def prepare_beside_teams(
+    workspace: Workspace,
+    contexts: SearchContexts,
+    feedback: FeedbackWriter,
+    teams: TeamBriefings,
+    session: AgentSession,
+    message: str,
+) -> tuple[Briefing, TeamBriefing]:
+    """Gather what an agent should know before it answers a message, from this machine and the teams that it knows.
+
+    Raises NotFound where nothing is known here and no team has anything about it.
+    """
+    settings = workspace.settings
+    limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
+    asked = teams.ask(workspace, session, message, settings.recall_budget_ms)
+    try:
+        own = prepare_message(workspace, contexts, feedback, session, message)
+    except NotFound:
+        theirs = teams.tell(asked, Briefing(), limits)
+        if not theirs.hits:
+            raise
+        return Briefing(), theirs
+    return own, teams.tell(asked, own, limits)
+
+
+def join_texts(own: Briefing, theirs: TeamBriefing) -> str:
+    """Return what an agent reads: what this machine knows, then what others noted."""
+    return "\n".join(text for text in (own.text, theirs.text) if text)
+
+
+def _hashes(own: Briefing) -> set[str]:
+    hits = (*own.lessons, *own.decisions, *own.facts, *own.memories, *own.person)
+    return {hit.memory.content_hash for hit in hits}

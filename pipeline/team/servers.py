@@ -1,0 +1,109 @@
+"""The team servers that a home knows: a file each, with the address and this person's token, its owner's alone.
+
+The client of hooks reads them too, line by line: a name, an equals sign, a text in quotation marks.
+"""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pipeline.errors import FieldError, InvalidField, NotFound, ReverieError
+
+# What this machine's own memory is called beside a team's.
+LOCAL = "local"
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+PRIVATE = 0o600
+MAX_TOKEN_CHARS = 4096
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class TeamServer:
+    """A server of a team: how it is called here, its address, and the token by which it knows this person."""
+
+    name: str
+    url: str
+    token: str = field(repr=False)
+
+
+def name_of(url: str) -> str:
+    """Return how a server is called where nobody named it: as its host is."""
+    return (urlsplit(url).hostname or "").replace(":", "-")
+
+
+def check_server(name: str, url: str, token: str) -> TeamServer:
+    """Return a server as it is kept; raise InvalidField for what none can be."""
+    if NAME.fullmatch(name) is None or name == LOCAL:
+        raise InvalidField(FieldError("name", f"must match {NAME.pattern} and not be {LOCAL}"))
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidField(FieldError("url", "is no address")) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise InvalidField(FieldError("url", "must be https://HOST, with a port if it has one of its own"))
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise InvalidField(FieldError("url", "must hold no password and no query"))
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise InvalidField(FieldError("url", "beyond this machine only https:// keeps what travels to itself"))
+    if not token or len(token) > MAX_TOKEN_CHARS or not (token.isascii() and token.isprintable()) or " " in token:
+        raise InvalidField(FieldError("token", "is no token: one line without spaces"))
+    return TeamServer(name, url.rstrip("/"), token)
+
+
+def list_servers(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:
+    """Return the servers that stand in a folder, by name; a file that is none is told of and left out."""
+    found = []
+    for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if NAME.fullmatch(file.name):
+            try:
+                found.append(read_server(file))
+            except ReverieError as error:
+                on_problem(error)
+    return found
+
+
+def read_server(file: Path) -> TeamServer:
+    """Read one server; raise NotFound where there is none, InvalidField for a file that is none."""
+    try:
+        stored = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise NotFound(f"no team is called {file.name}") from error
+    except (ValueError, OSError) as error:
+        raise InvalidField(FieldError(f"servers/{file.name}", "cannot be read")) from error
+    return check_server(file.name, str(stored.get("url", "")), str(stored.get("token", "")))
+
+
+def write_server(folder: Path, server: TeamServer) -> None:
+    """Keep a server, in one step, in the place of an earlier one of that name."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Names begin with a letter or digit: a draft is no server.
+    draft = folder / f".{server.name}-{os.getpid()}-{os.urandom(4).hex()}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.writelines(_lines(("url", server.url), ("token", server.token)))
+            file.flush()
+            os.fsync(descriptor)
+        draft.replace(folder / server.name)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def delete_server(folder: Path, name: str) -> None:
+    """Forget a server; raise NotFound where there is none of that name."""
+    try:
+        (folder / name).unlink()
+    except (FileNotFoundError, ValueError) as error:
+        raise NotFound(f"no team is called {name}") from error
+
+
+def _lines(*stored: tuple[str, str]) -> Sequence[str]:
+    # A basic string of TOML takes the escapes of JSON.
+    return [f"{name} = {json.dumps(value)}\n" for name, value in stored]
