@@ -25,7 +25,7 @@ def vector_table(
     place = None
     if objects is not None:
         below = objects.below(f"vectors/{paths.root.name}")
-        place = SharedPlace(below, paths.vectors, partial(leases.hold, database, "vectors"))
+        place = SharedPlace(below, paths.vectors, partial(leases.hold, leases.WorkspaceValues(database), "vectors"))
     return VectorTable(paths.vectors, loaded.name, loaded.dimension, place)
 
 

@@ -31,6 +31,14 @@ class HomeValues:
                 (name, value),
             )
 
+    def replace(self, name: str, before: str, value: str) -> bool:
+        """Set a value in the place of another; return False where it is not that any more."""
+        with self._tables.opened() as db:
+            changed = db.execute(
+                "UPDATE home_value SET value = ? WHERE name = ? AND value = ?", (value, name, before)
+            ).rowcount
+            return changed == 1
+
     def drop(self, name: str) -> None:
         """Forget a value."""
         with self._tables.opened() as db:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from sqlite3 import Connection
+from typing import Protocol
 
 from pipeline.errors import ReverieError, StoreBusy
 from pipeline.store import meta
@@ -27,58 +27,80 @@ PREFIX = "lease."
 log = logging.getLogger(__name__)
 
 
-def take(db: Connection, name: str, owner: str, now: float, lease_s: float = LEASE_S) -> bool:
-    """Take a lease, or renew one's own; return False where somebody else holds it."""
-    found = meta.get(db, PREFIX + name)
-    if found is None:
-        return meta.put_new(db, PREFIX + name, _text(owner, now + lease_s))
-    until, _, holder = found.partition(" ")
-    if holder not in ("", owner) and float(until) > now:
-        return False
-    return meta.replace(db, PREFIX + name, found, _text(owner, now + lease_s))
+class Values(Protocol):
+    """Where leases stand."""
+
+    def get(self, name: str) -> str | None:
+        """Return a value, None where it was never set."""
+
+    def begin(self, name: str, value: str) -> str:
+        """Set a value that was never set, and return the one that stands."""
+
+    def replace(self, name: str, before: str, value: str) -> bool:
+        """Set a value in the place of another; return False where it is not that any more."""
 
 
-def give_back(db: Connection, name: str, owner: str) -> None:
-    """End a lease of one's own."""
-    found = meta.get(db, PREFIX + name)
-    if found is not None and found.partition(" ")[2] == owner:
-        meta.replace(db, PREFIX + name, found, _text("", 0.0))
+@dataclass(frozen=True, slots=True)
+class WorkspaceValues:
+    """The values of one workspace."""
 
+    database: Database
 
-def _text(owner: str, until: float) -> str:
-    return f"{until:.3f} {owner}"
+    def get(self, name: str) -> str | None:
+        """Return a value, None where it was never set."""
+        with self.database.read() as db:
+            return meta.get(db, name)
+
+    def begin(self, name: str, value: str) -> str:
+        """Set a value that was never set, and return the one that stands."""
+        with self.database.write() as db:
+            meta.put_new(db, name, value)
+            return meta.get(db, name) or ""
+
+    def replace(self, name: str, before: str, value: str) -> bool:
+        """Set a value in the place of another; return False where it is not that any more."""
+        with self.database.write() as db:
+            return meta.replace(db, name, before, value)
 
 
 @dataclass(slots=True)
 class Lease:
-    """A lease that this process holds and renews by itself."""
+    """A lease by its name, which its holder renews."""
 
-    database: Database
+    values: Values
     name: str
     owner: str = field(default_factory=lambda: secrets.token_hex(8))
     lease_s: float = LEASE_S
     _until: float = 0.0
     _ended: threading.Event = field(default_factory=threading.Event)
 
+    def take(self) -> bool:
+        """Take it, or renew it; return False where somebody else holds it."""
+        now = time.time()
+        taken = self._put(f"{now + self.lease_s:.3f} {self.owner}", now)
+        if taken:
+            self._until = now + self.lease_s
+        return taken
+
+    def _put(self, text: str, now: float) -> bool:
+        found = self.values.get(PREFIX + self.name)
+        if found is None:
+            return self.values.begin(PREFIX + self.name, text) == text
+        until, _, holder = found.partition(" ")
+        is_free = holder in ("", self.owner) or float(until) <= now
+        return is_free and self.values.replace(PREFIX + self.name, found, text)
+
     def check(self) -> None:
         """Raise StoreBusy where it was not renewed in time: by now it may be another's."""
         if time.time() >= self._until:
             raise StoreBusy(f"the lease {self.name} was lost: it could not be renewed in time")
 
-    def take(self) -> bool:
-        """Take it, or renew it; return False where somebody else holds it."""
-        now = time.time()
-        with self.database.write() as db:
-            taken = take(db, self.name, self.owner, now, self.lease_s)
-        if taken:
-            self._until = now + self.lease_s
-        return taken
-
     def give_back(self) -> None:
         """Let the next one have it."""
         self._ended.set()
-        with self.database.write() as db:
-            give_back(db, self.name, self.owner)
+        found = self.values.get(PREFIX + self.name)
+        if found is not None and found.partition(" ")[2] == self.owner:
+            self.values.replace(PREFIX + self.name, found, "0 ")
 
     def renew_until_given_back(self) -> None:
         """Renew it now and then, for as long as it is held."""
@@ -92,9 +114,9 @@ class Lease:
 
 
 @contextmanager
-def hold(database: Database, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
+def hold(values: Values, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
     """Hold a lease during a block, and wait for whoever holds it before."""
-    lease = Lease(database, name, lease_s=lease_s)
+    lease = Lease(values, name, lease_s=lease_s)
     waiting = threading.Event()
     while not lease.take():
         waiting.wait(LOOK_S)

@@ -14,9 +14,9 @@ from pipeline.index.codes import CodesFile
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
 from pipeline.index.places import SharedPlace
 from pipeline.index.vectors import VectorTable
-from pipeline.store.database import Database
-from pipeline.store.leases import hold
+from pipeline.store.leases import WorkspaceValues, hold
 from pipeline.store.objects import ObjectStorage
+from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, scratch_folder
 
 DIMENSION = 8
@@ -123,8 +123,10 @@ def open_table(request):
         def open_shared(folder):
             below = storage.below(prefixes.setdefault(folder, uuid.uuid4().hex))
             if folder not in databases:
-                databases[folder] = Database(folder / "events.sqlite", PROFILE, create=True)
-            place = SharedPlace(below, folder / "vectors.lance", partial(hold, databases[folder], "vectors"))
+                databases[folder] = SqliteDatabase(folder / "events.sqlite", PROFILE, create=True)
+            place = SharedPlace(
+                below, folder / "vectors.lance", partial(hold, WorkspaceValues(databases[folder]), "vectors")
+            )
             return VectorTable(folder / "vectors.lance", "model", DIMENSION, place)
 
         yield open_shared

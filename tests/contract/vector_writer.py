@@ -13,8 +13,9 @@ import numpy as np
 from pipeline.index.places import SharedPlace
 from pipeline.index.vectors import VectorTable
 from pipeline.store.database import Database, WriterProfile
-from pipeline.store.leases import hold
+from pipeline.store.leases import WorkspaceValues, hold
 from pipeline.store.objects import ObjectStorage
+from pipeline.store.sqlite import SqliteDatabase
 
 DIMENSION, BATCH = 8, 5
 
@@ -27,13 +28,13 @@ def vectors_of(seq: int) -> np.ndarray:
 
 def open_shared(folder: Path, database: Database, url: str) -> VectorTable:
     """Open the table as a machine does that keeps its copies in a folder."""
-    place = SharedPlace(ObjectStorage.open(url), folder, partial(hold, database, "vectors"))
+    place = SharedPlace(ObjectStorage.open(url), folder, partial(hold, WorkspaceValues(database), "vectors"))
     return VectorTable(folder, "model", DIMENSION, place)
 
 
 def main(store: str, url: str, first: str, count: str) -> None:
     """Write."""
-    database = Database(Path(store), WriterProfile("NORMAL", 1000, 30_000), create=False)
+    database = SqliteDatabase(Path(store), WriterProfile("NORMAL", 1000, 30_000), create=False)
     table = open_shared(Path(store).parent / f"copies-{first}", database, url)
     numbers = range(int(first), int(first) + int(count))
     for _ in range(2):
