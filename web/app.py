@@ -57,6 +57,8 @@ def create_app(container: WebContainer, metrics: Metrics | None = None) -> Flask
     app = prepare_app(container, metrics or Metrics(container), {"dashboard": sign_in.open_door})
     settings = container.settings
     sign_in.register_sessions(app, lambda: container.token, settings)
+    if container.stores.values is not None:
+        sign_in.share_sessions(app, container.stores.values)
     enter_apis(app, APIS)
     mcp.register_servers(app)
     app.register_blueprint(blueprint.dashboard())

@@ -24,7 +24,7 @@ with hide_packages(OF_HUEY):
     from huey.serializer import Serializer, SignedSerializer
     from huey.storage import SqliteStorage
 
-from config.paths import CurrentToken, HomePaths, file_identity
+from config.paths import CurrentToken, file_identity
 from config.process import start_program, stop_forks_with_this
 from config.settings import Settings
 
@@ -119,16 +119,24 @@ def _is_broken(error: sqlite3.DatabaseError) -> bool:
 class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
     """Sign messages with the token as it is now: they are pickles, so only who holds this home's token may write one.
 
-    A message that a former token signed is refused; like a lost one, it costs time, never work.
+    Where machines share a store, what signs is a secret that lies there: each machine has a token of its own. A message
+    that a former token signed is refused; like a lost one, it costs time, never work.
     """
 
-    def __init__(self, paths: HomePaths) -> None:
+    def __init__(self, settings: Settings) -> None:
         super().__init__()
-        self._paths = paths
-        self._current = CurrentToken(paths.token_file)
+        self._settings = settings
+        self._current = CurrentToken(settings.paths.token_file)
+        self._shared = ""
 
     def _token(self) -> str:
-        return self._current() or self._paths.token()
+        if not self._settings.store.reveal():
+            return self._current() or self._settings.paths.token()
+        if not self._shared:
+            from pipeline.services.shared import open_secret
+
+            self._shared = open_secret(self._settings, QUEUE_NAME) or ""
+        return self._shared
 
     def serialize(self, data: Any) -> bytes:
         """Return a signed message."""
@@ -150,7 +158,7 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
         else:
             file = str(settings.paths.queue)
             storage = {"storage_class": HealingSqliteStorage, "filename": file, "fsync": False, "create_tables": False}
-        super().__init__(QUEUE_NAME, results=False, serializer=TokenSerializer(settings.paths), **storage)
+        super().__init__(QUEUE_NAME, results=False, serializer=TokenSerializer(settings), **storage)
 
     def create_consumer(self, **options: Any) -> Consumer:
         """Build the consumer that this process will be; called by `huey_consumer`, whose options these are."""

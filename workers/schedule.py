@@ -1,8 +1,12 @@
-"""The scheduler: each tick only puts messages on the queue. One instance a home."""
+"""The scheduler: each tick only puts messages on the queue. One instance a home.
+
+Where machines share a store, each may run one: one of them leads, and the next goes on where that one ends.
+"""
 
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import FrameType
 
@@ -13,11 +17,13 @@ from config.process import run_in_role, start_program
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer
+from pipeline.services.shared import Leadership
 from pipeline.services.sync_clock import SEND_S
 from workers import tasks
 
 SWEEP = "sweep"
 SYNC = "sync"
+LEAD = "lead"
 
 
 def main() -> int:
@@ -72,17 +78,35 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
                 tasks.sweep(found.workspace_id)
 
     for name, job in jobs.items():
-        clock.add_job(send_due, job.schedule.trigger(), [name], id=name)
+        clock.add_job(_if_leading(container, send_due), job.schedule.trigger(), [name], id=name)
 
     def send_sync() -> None:
         if container.sync_clock.is_due():
             tasks.sync_home()
 
-    clock.add_job(send_sync, "interval", id=SYNC, seconds=SEND_S, next_run_time=datetime.now(UTC))
-    clock.add_job(
-        sweep, "interval", id=SWEEP, seconds=container.settings.sweep_interval_s, next_run_time=datetime.now(UTC)
-    )
+    now, sweep_s = datetime.now(UTC), container.settings.sweep_interval_s
+    clock.add_job(_if_leading(container, send_sync), "interval", id=SYNC, seconds=SEND_S, next_run_time=now)
+    clock.add_job(_if_leading(container, sweep), "interval", id=SWEEP, seconds=sweep_s, next_run_time=now)
+    if container.leadership.interval_s is not None:
+        _ask_to_lead(clock, container.leadership)
     return clock
+
+
+def _if_leading(container: SchedulerContainer, send: Callable[..., None]) -> Callable[..., None]:
+    def send_if_leading(*names: str) -> None:
+        if container.leadership.is_held:
+            send(*names)
+
+    return send_if_leading
+
+
+def _ask_to_lead(clock: BlockingScheduler, leadership: Leadership) -> None:
+    def ask() -> None:
+        if leadership.ask():
+            # What came due since the last one ended waits no longer.
+            clock.modify_job(SWEEP, next_run_time=datetime.now(UTC))
+
+    clock.add_job(ask, "interval", id=LEAD, seconds=leadership.interval_s, next_run_time=datetime.now(UTC))
 
 
 def _send(workspace_id: str, names: list[str]) -> None:

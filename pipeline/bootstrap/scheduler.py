@@ -3,6 +3,7 @@
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.services.due import DueFinder, list_clocked_jobs
+from pipeline.services.shared import Leadership
 from pipeline.services.sync_clock import SyncClock
 from pipeline.store.database import WriterProfile
 from pipeline.store.stores import open_stores
@@ -17,9 +18,11 @@ class SchedulerContainer:
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.jobs = list_clocked_jobs(settings)
         self.sync_clock = SyncClock(settings.paths, self.databases)
+        self.leadership = Leadership(self.stores.values, self.operations)
         self.due = DueFinder(settings.paths, self.databases, self.operations, self.jobs)
 
     def close(self) -> None:
         """Let go of every file, and keep for the next scheduler what is known."""
+        self.leadership.resign()
         self.due.keep()
         self.stores.close()

@@ -39,6 +39,25 @@ class HomeValues:
             ).rowcount
             return changed == 1
 
+    def take(self, name: str) -> str | None:
+        """Return a value and forget it: of several who take it at once, one gets it."""
+        with self._tables.opened() as db:
+            row = db.execute("DELETE FROM home_value WHERE name = ? RETURNING value", (name,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def list(self, prefix: str) -> dict[str, str]:
+        """Return the values whose names begin so, by what follows in their names."""
+        with self._tables.opened() as db:
+            rows = db.execute(
+                "SELECT substr(name, ?), value FROM home_value WHERE substr(name, 1, ?) = ?",
+                (len(prefix) + 1, len(prefix), prefix),
+            )
+            return {str(name): str(value) for name, value in rows}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._tables.close()
+
     def drop(self, name: str) -> None:
         """Forget a value."""
         with self._tables.opened() as db:

@@ -90,14 +90,20 @@ class Lease:
         is_free = holder in ("", self.owner) or float(until) <= now
         return is_free and self.values.replace(PREFIX + self.name, found, text)
 
+    @property
+    def is_held(self) -> bool:
+        """Tell whether it was renewed in time: otherwise it may be another's by now."""
+        return time.time() < self._until
+
     def check(self) -> None:
-        """Raise StoreBusy where it was not renewed in time: by now it may be another's."""
-        if time.time() >= self._until:
+        """Raise StoreBusy where it is not held any more."""
+        if not self.is_held:
             raise StoreBusy(f"the lease {self.name} was lost: it could not be renewed in time")
 
     def give_back(self) -> None:
         """Let the next one have it."""
         self._ended.set()
+        self._until = 0.0
         found = self.values.get(PREFIX + self.name)
         if found is not None and found.partition(" ")[2] == self.owner:
             self.values.replace(PREFIX + self.name, found, "0 ")

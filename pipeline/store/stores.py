@@ -37,6 +37,16 @@ class Stores:
         self.operations.close()
 
 
+def open_home_values(settings: Settings) -> "HomeValues | None":
+    """Return the values of a home on a server, by connections of their own; None for a home of files."""
+    if not settings.store.reveal():
+        return None
+    from pipeline.store.home_values import HomeValues
+    from pipeline.store.postgres.server import Server
+
+    return HomeValues(Server(settings.store.reveal()))
+
+
 def open_stores(
     settings: Settings,
     profile: WriterProfile,

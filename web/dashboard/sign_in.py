@@ -11,8 +11,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
@@ -37,10 +37,13 @@ from config.paths import FileState, file_state
 from config.settings import Settings
 from pipeline.records.people import HOME_OWNER, Caller
 from pipeline.services.people import People
+from pipeline.services.shared import HomeValues, read_secret
 from pipeline.times import utc_now
 from web.access import Access, may_enter
 from web.api.answers import Answer
 from web.connections import vouch_for
+from web.dashboard.holder import Holder
+from web.dashboard.shared_sessions import SharedLinks, SharedSessions
 from web.endpoint import Api, Call, Endpoint, container
 from web.hosts.files import PRIVATE, write_atomically
 from web.listener import find_listener
@@ -55,6 +58,8 @@ MOST_SESSIONS = 64
 OPEN = frozenset(
     {"dashboard.sign_in", "dashboard.static", "dashboard.begin_provider_sign_in", "dashboard.end_provider_sign_in"}
 )
+# Of a team's.
+MOST_SHARED = 4096
 EXTENSION = "dashboard_links"
 SESSIONS = "dashboard_sessions"
 
@@ -68,14 +73,6 @@ class LinkAnswer(Answer):
 
     url: str
     expires_in_s: int
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Whom a browser is signed in as: a person by a token of theirs or by the provider, else the home's owner."""
-
-    person_id: str | None = None
-    token_id: str | None = None
 
 
 class Links:
@@ -190,6 +187,19 @@ class TokenSessions(SecureCookieSessionInterface):
             self._signed_for = token
 
 
+class SharedTokenSessions(TokenSessions):
+    """Sign cookies with what every web server of the home knows, which is read when the first browser comes."""
+
+    def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
+        """Return the session that a cookie holds; whoever brings none waits for no store."""
+        return super().open_session(app, request) if "Cookie" in request.headers else self.session_class()
+
+    def _follow_token(self, app: Flask) -> None:
+        # It never changes.
+        if not self._signed_for:
+            super()._follow_token(app)
+
+
 def register_sessions(app: Flask, token: Callable[[], str], settings: Settings) -> None:
     """Let the app sign its cookies; a port has its own, since browsers send a host's cookies to every port."""
     app.session_interface = TokenSessions(token)
@@ -205,9 +215,18 @@ def register_sessions(app: Flask, token: Callable[[], str], settings: Settings) 
     sign_sessions_with(app, token())
 
 
+def share_sessions(app: Flask, values: HomeValues) -> None:
+    """Let every web server of the home know who is signed in: by one secret, under one name, with one list."""
+    app.session_interface = SharedTokenSessions(partial(read_secret, values, "browsers"))
+    app.config.update(SESSION_COOKIE_NAME="reverie")
+    app.extensions[SESSIONS] = SharedSessions(values, SESSION_LIFETIME.total_seconds(), MOST_SHARED)
+    app.extensions[EXTENSION] = SharedLinks(values, LINK_LIFETIME_S)
+
+
 def sign_sessions_with(app: Flask, token: str) -> None:
     """Bind every cookie and link to a token and every cookie to its name: with another one nobody is signed in."""
-    app.extensions[EXTENSION] = Links()
+    if not isinstance(app.extensions.get(EXTENSION), SharedLinks):
+        app.extensions[EXTENSION] = Links()
     bound_to = f"dashboard sessions {app.config['SESSION_COOKIE_NAME']}"
     # Without a token nobody can sign in; a key that anybody could compute would let everybody.
     app.secret_key = hmac.digest(token.encode() or secrets.token_bytes(32), bound_to.encode(), "sha256")
@@ -215,7 +234,7 @@ def sign_sessions_with(app: Flask, token: str) -> None:
 
 def new_link() -> str:
     """Return the path of a one-time link, for whose token this request holds."""
-    links: Links = current_app.extensions[EXTENSION]
+    links: Links | SharedLinks = current_app.extensions[EXTENSION]
     return url_for("dashboard.sign_in", code=links.make(Holder(g.caller.person_id, g.caller.token_id)))
 
 
@@ -279,7 +298,7 @@ def watch_caller(workspace_id: str) -> Callable[[], bool]:
 
 def sign_in() -> AnyResponse:
     """Turn a one-time code into a cookie."""
-    links: Links = current_app.extensions[EXTENSION]
+    links: Links | SharedLinks = current_app.extensions[EXTENSION]
     holder = links.redeem(request.args.get("code", ""))
     if holder is None:
         return refusal("This link was used already, or is too old.")
@@ -305,8 +324,8 @@ def sign_out() -> AnyResponse:
     return refusal("This browser is signed out.", 200)
 
 
-def _sessions() -> Sessions:
-    sessions: Sessions = current_app.extensions[SESSIONS]
+def _sessions() -> Sessions | SharedSessions:
+    sessions: Sessions | SharedSessions = current_app.extensions[SESSIONS]
     return sessions
 
 
