@@ -14,11 +14,10 @@ from pipeline.index.shared_segments import GRACE, SharedSegments
 from pipeline.records import Stage
 from pipeline.services.storage import open_storage
 from pipeline.store import meta, objects, work
-from tests.fakes.client import CheckedClient
-from tests.fakes.in_process import digest_all, digest_stage, fast_settings, flush_notes, open_web, open_worker
+from tests.fakes.in_process import digest_all, digest_stage
+from tests.fakes.team import Machine
 from tests.support.gate import gate_before
 from tests.support.stack import wait_until
-from web.app import create_app
 
 BUCKET = "indexes"
 TEXTS = ("The billing service listens on port 8123", "Deploys of the shop run on Fridays", "Zebras sleep in the attic")
@@ -41,54 +40,13 @@ def gate(bucket, monkeypatch):
         yield gate
 
 
-class Machine:
-    """A web server and a worker over a store, with a home of their own."""
-
-    def __init__(self, home, vectors):
-        self.settings = fast_settings(home, vectors=vectors)
-        self.container = open_web(self.settings)
-        self.worker = open_worker(self.settings)
-        self.client = CheckedClient(create_app(self.container), self.container.token)
-        self.paths = self.settings.paths.workspace("default")
-
-    def build(self):
-        digest_all(self.worker)
-        self.worker.context("default").rebuild_segment()
-
-    def recall(self, text, budget_ms=5000):
-        return self.client.recall(text, budget_ms=budget_ms)
-
-    def find(self, text):
-        return self.recall(text)["results"][0]["content"]
-
-    def states(self, text):
-        return {name: report["state"] for name, report in self.recall(text)["channels"].items()}
-
-    def errors(self):
-        flush_notes(self.container)
-        return [
-            error.component for error in self.container.operations.errors(workspace="default", limit=99, before=None)
-        ]
-
-    def close(self):
-        self.container.close()
-        self.worker.close()
-
-
 @pytest.fixture
-def open_machine(tmp_path, gate):
-    """Open machines over the same object storage, each on a copy of the first one's store and with no index."""
+def open_machine(tmp_path, gate, store_url):
+    """Open machines over the same store and object storage, each with an empty home."""
     opened, vectors = [], f"s3://{BUCKET}/{uuid.uuid4().hex}"
 
     def open_machine():
-        home = tmp_path / f"home-{len(opened)}"
-        if opened:
-            first = opened[0]
-            first.container.databases.get("default").checkpoint()
-            place = fast_settings(home).paths.workspace("default")
-            place.root.mkdir(parents=True)
-            shutil.copy(first.paths.events, place.events)
-        opened.append(Machine(home, vectors))
+        opened.append(Machine(tmp_path / f"home-{len(opened)}", store_url, vectors))
         return opened[-1]
 
     yield open_machine
