@@ -90,7 +90,7 @@ def count_rows(move: Move) -> int:
     total = 0
     for part in move.parts:
         with move.source.reading(part) as tables:
-            total += 0 if tables is None else tables.count_all()
+            total += 0 if tables is None else tables.count(tables.tables)
     return total
 
 
@@ -152,7 +152,7 @@ def _judge(move: Move, part: Part, mine: Fingerprint) -> tuple[Fingerprint | Non
 
 
 def _is_new(tables: StoreTables) -> bool:
-    return not any(tables.count(table) for table in tables.tables if table.name not in _FURNITURE)
+    return not tables.count(table for table in tables.tables if table.name not in _FURNITURE)
 
 
 def finish(move: Move, on_problem: ProblemSink) -> None:

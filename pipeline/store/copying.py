@@ -8,7 +8,8 @@ import hashlib
 import json
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
@@ -29,6 +30,8 @@ _CAN_HOLD: Final[Mapping[str, frozenset[type]]] = {
     "REAL": frozenset({float}),
     "TEXT": frozenset({str}),
 }
+_NOTED: Final = "touched"
+_LAST: Final[Mapping[str, int]] = {"memory": 1, _NOTED: 2}
 _encode = json.JSONEncoder(separators=(",", ":"), default=lambda value: {"bytes": value.hex()}).encode
 
 
@@ -63,33 +66,29 @@ class Fingerprint:
 
 
 class StoreTables(ABC):
-    """The tables of a store, as they are in one snapshot of it; those that others refer to come first."""
+    """The tables of a store, as they are in one snapshot of it."""
 
     tables: Sequence[Table]
 
     @abstractmethod
-    def count(self, table: Table) -> int:
-        """Count the rows of a table."""
+    def count(self, tables: Iterable[Table]) -> int:
+        """Count the rows of tables."""
 
     @abstractmethod
-    def rows(self, table: Table) -> Iterator[Row]:
-        """Go through the rows of a table in the order of its key."""
+    def rows(self, table: Table) -> Generator[Row, None, None]:
+        """Go through the rows of a table in the order of its key; nothing else is asked before it is closed."""
 
     @abstractmethod
     def marks(self) -> dict[str, int]:
         """Return the highest number given out by each table that gives none out again, where its row is gone."""
-
-    def count_all(self) -> int:
-        """Count the rows of every table."""
-        return sum(self.count(table) for table in self.tables)
 
 
 class WritableTables(StoreTables):
     """The tables of a store that a copy is written into, within one transaction of its owner's."""
 
     @abstractmethod
-    def clear(self) -> None:
-        """Delete every row."""
+    def clear(self, tables: Iterable[Table]) -> None:
+        """Delete every row of tables, and forget which numbers they gave out."""
 
     @abstractmethod
     def fill(self, table: Table, rows: Iterable[Row]) -> None:
@@ -116,11 +115,12 @@ class SqliteTables(WritableTables):
         )
         self.tables = [_describe(db, name, once=bool(once)) for name, once in found.fetchall()]
 
-    def count(self, table: Table) -> int:
-        """Count the rows of a table."""
-        return int(self._db.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0])  # noqa: S608 - names of the file's own tables
+    def count(self, tables: Iterable[Table]) -> int:
+        """Count the rows of tables."""
+        counts = (self._db.execute(f'SELECT count(*) FROM "{table.name}"').fetchone() for table in tables)  # noqa: S608 - names of the file's own tables
+        return sum(int(count) for (count,) in counts)
 
-    def rows(self, table: Table) -> Iterator[Row]:
+    def rows(self, table: Table) -> Generator[Row, None, None]:
         """Go through the rows of a table in the order of its key."""
         columns = ", ".join(f'"{name}"' for name in table.columns)
         order = ", ".join(f'"{table.columns[place]}"' for place in table.key)
@@ -145,17 +145,15 @@ class SqliteTables(WritableTables):
         highest = self._db.execute(f'SELECT coalesce(max(seq), 0) FROM "{name}"').fetchone()  # noqa: S608 - ditto
         return int(given[0]) if given is not None and given > highest else None
 
-    def clear(self) -> None:
-        """Delete every row."""
-        for table in reversed(self.tables):
-            self._db.execute(f'DELETE FROM "{table.name}"')  # noqa: S608 - names of the file's own tables
+    def clear(self, tables: Iterable[Table]) -> None:
+        """Delete every row of tables, and forget which numbers they gave out."""
+        for table in tables:
+            self._db.execute(f'DELETE FROM "{table.name}"')  # noqa: S608 - ditto
             if table.once:
                 self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
 
     def fill(self, table: Table, rows: Iterable[Row]) -> None:
         """Put rows into a table that is empty."""
-        # Triggers have noted the rows of other tables there: what is copied was noted where it was written.
-        self._db.execute(f'DELETE FROM "{table.name}"')  # noqa: S608 - ditto
         columns = ", ".join(f'"{name}"' for name in table.columns)
         places = ", ".join("?" * len(table.columns))
         self._db.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({places})', rows)  # noqa: S608 - ditto
@@ -191,10 +189,13 @@ def copy(source: StoreTables, target: WritableTables, progress: Progress = tell_
     the target cannot hold one; CopyDiffers where it holds another row than it was given.
     """
     _check_same_schema(source, target)
-    target.clear()
-    # What triggers of the target write into comes last, when they have.
-    for table in sorted(source.tables, key=lambda table: table.name == "touched"):
-        target.fill(table, _told(_checked(source, target, table), progress))
+    target.clear(target.tables)
+    # Triggers of the target note what befalls a memory that is there. What they have noted is no part of the copy.
+    for table in sorted(source.tables, key=lambda table: _LAST.get(table.name, 0)):
+        if table.name == _NOTED:
+            target.clear([table])
+        with closing(_told(_checked(source, target, table), progress)) as rows:
+            target.fill(table, rows)
     target.put_marks(source.marks())
     return compare(source, target, progress)
 
@@ -203,12 +204,12 @@ def compare(source: StoreTables, target: StoreTables, progress: Progress = tell_
     """Return the fingerprint of two stores that hold the same; raise CopyDiffers, which names the row, where not."""
     digest = _Digest()
     for table in source.tables:
-        pairs = zip_longest(source.rows(table), target.rows(table))
-        for here, there in _told(pairs, progress):
-            if here != there:
-                raise CopyDiffers(table.name, format_key(table.key_of(there if here is None else here)))
-            # Equal numbers may be of different types, which the digest tells apart.
-            digest.add(table, there)
+        # A server goes on sending what nobody closes.
+        with closing(source.rows(table)) as left, closing(target.rows(table)) as right:
+            for here, there in _told(zip_longest(left, right), progress):
+                if here != there:
+                    raise CopyDiffers(table.name, format_key(table.key_of(there if here is None else here)))
+                digest.add(table, there)
     if (here := source.marks()) != (there := target.marks()):
         name = min(name for name in {*here, *there} if here.get(name) != there.get(name))
         raise CopyDiffers(name, "the mark of its highest number")
@@ -219,8 +220,9 @@ def fingerprint(source: StoreTables, progress: Progress = tell_nobody) -> Finger
     """Return the fingerprint of what a store holds."""
     digest = _Digest()
     for table in source.tables:
-        for row in _told(source.rows(table), progress):
-            digest.add(table, row)
+        with closing(source.rows(table)) as rows:
+            for row in _told(rows, progress):
+                digest.add(table, row)
     return digest.finish(source.marks())
 
 
@@ -249,7 +251,7 @@ class _Digest:
         return Fingerprint(self._rows, self._all.hexdigest())
 
 
-def _told(rows: Iterable[Any], progress: Progress) -> Iterator[Any]:
+def _told(rows: Iterable[Any], progress: Progress) -> Generator[Any, None, None]:
     count = 0
     for count, row in enumerate(rows, 1):
         yield row

@@ -75,10 +75,11 @@ class PostgresServer:
         if self._process is not None and self._process.poll() is None:
             self.stop()
 
-    def make_database(self, template: str = "template1") -> str:
+    def make_database(self, template: str = "template0", encoding: str = "UTF8") -> str:
         """Make another database of the role's, empty or like one that nobody is in, and return its address."""
         name = f"reverie_{next(_numbers)}"
-        self._do(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {template.rpartition('/')[2]}")
+        like = f"TEMPLATE {template.rpartition('/')[2]} ENCODING '{encoding}' LOCALE 'C'"
+        self._do(f"CREATE DATABASE {name} OWNER {ROLE} {like}")
         return f"postgresql://{ROLE}@{HOST}:{self._port}/{name}"
 
     def drop_database(self, url: str) -> None:

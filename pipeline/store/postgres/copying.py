@@ -1,17 +1,19 @@
 """The tables of a workspace in PostgreSQL, and those that a home has beside its workspaces, for copying."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 import psycopg
 from psycopg import sql
 
 from pipeline.errors import Conflict
-from pipeline.store.copying import BATCH, Row, Table, WritableTables
+from pipeline.store.copying import Row, Table, WritableTables
 
 # Which workspace a row belongs to; of the home's own tables some have a column of this name that means another thing.
 _WORKSPACE: Final = "workspace"
+_TYPES: Final = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text"}
 
 
 class PostgresTables(WritableTables):
@@ -25,33 +27,33 @@ class PostgresTables(WritableTables):
         self._workspace = workspace
         # Until the transaction ends.
         db.execute("SELECT set_config('reverie.workspace', %s, true)", (workspace or "",))
-        found = [(table, self._list_columns(table.name)) for table in tables]
+        found = self._list_columns(tables)
         self.tables = [
-            table if set(columns) == set(table.columns) else replace(table, columns=columns)
-            for table, columns in found
-            if columns
+            table if set(found[table.name]) == set(table.columns) else replace(table, columns=found[table.name])
+            for table in tables
+            if table.name in found
         ]
 
-    def count(self, table: Table) -> int:
-        """Count the rows of a table."""
-        return int(self._ask("SELECT count(*) FROM {table} WHERE {mine}", table)[0])
+    def count(self, tables: Iterable[Table]) -> int:
+        """Count the rows of tables."""
+        counts = (self._compose("(SELECT count(*) FROM {table} WHERE {mine})", table) for table in tables)
+        row = self._db.execute(sql.SQL("SELECT 0 + {}").format(sql.SQL(" + ").join(counts))).fetchone()
+        assert row is not None
+        return int(row[0])
 
-    def rows(self, table: Table) -> Iterator[Row]:
+    def rows(self, table: Table) -> Generator[Row, None, None]:
         """Go through the rows of a table in the order of its key."""
         statement = sql.SQL(
-            "DECLARE rows NO SCROLL CURSOR FOR SELECT {columns} FROM {table} WHERE {mine} ORDER BY {key}"
+            "COPY (SELECT {columns} FROM {table} WHERE {mine} ORDER BY {key}) TO STDOUT (FORMAT BINARY)"
         ).format(
             columns=sql.SQL(", ").join(map(_read, table.columns, table.types)),
             table=sql.Identifier(table.name),
             mine=self._mine(),
             key=sql.SQL(", ").join(_identify(table.columns[place] for place in table.key)),
         )
-        # The library's own cursors on the server count in its words for numbers, which a connection of ours changes.
-        with psycopg.Cursor(self._db) as cursor:
-            cursor.execute(statement)
-            while some := cursor.execute(f"FETCH {BATCH} FROM rows".encode(), binary=True).fetchall():
-                yield from some
-            cursor.execute("CLOSE rows")
+        with self._db.cursor() as cursor, cursor.copy(statement) as copying:
+            copying.set_types([_TYPES[kind] for kind in table.types])
+            yield from copying.rows()
 
     def marks(self) -> dict[str, int]:
         """Return the highest number given out by each table that gives none out again, where its row is gone."""
@@ -59,23 +61,24 @@ class PostgresTables(WritableTables):
         found = ((table.name, self._find_mark(table)) for table in once)
         return {name: last for name, last in found if last}
 
-    def clear(self) -> None:
-        """Delete every row."""
-        for table in reversed(self.tables):
-            self._do("DELETE FROM {table} WHERE {mine}", table)
+    def clear(self, tables: Iterable[Table]) -> None:
+        """Delete every row of tables, and forget which numbers they gave out."""
+        statements = [self._compose("DELETE FROM {table} WHERE {mine}", table) for table in tables]
+        self._db.execute(sql.SQL("; ").join(statements))
 
     def fill(self, table: Table, rows: Iterable[Row]) -> None:
         """Put rows into a table that is empty."""
-        # Triggers have noted the rows of other tables there: what is copied was noted where it was written.
-        self._do("DELETE FROM {table} WHERE {mine}", table)
+        rest = iter(rows)
+        first = next(rest, None)
+        if first is None:
+            return
         try:
             # Straight into the table it would not be let: the server keeps workspaces apart row by row.
             self._do("CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA", table)
             with self._db.cursor() as cursor, cursor.copy("COPY incoming FROM STDIN") as copying:
-                for row in rows:
+                for row in chain((first,), rest):
                     copying.write_row(row)
-            self._do("INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming", table)
-            self._db.execute("DROP TABLE incoming")
+            self._do("INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming; DROP TABLE incoming", table)
         except (psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
             # Its first line tells of no value.
             raise Conflict(f"PostgreSQL does not take a row of {table.name}: {error.diag.message_primary}") from None
@@ -99,14 +102,15 @@ class PostgresTables(WritableTables):
         held = (name for name, value in zip(table.columns, row, strict=True) if type(value) is str and "\0" in value)
         return f"{next(held)} holds a NUL character, which PostgreSQL cannot hold"
 
-    def _list_columns(self, name: str) -> tuple[str, ...]:
+    def _list_columns(self, tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
         rows = self._db.execute(
-            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped "
-            "ORDER BY attnum",
-            (f'"{name}"',),
+            "SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FROM pg_class c "
+            "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
+            "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s) GROUP BY c.relname",
+            ([table.name for table in tables],),
         )
-        columns = [column for (column,) in rows]
-        return tuple(columns if self._workspace is None else columns[:-1])
+        # Last comes the workspace.
+        return {name: tuple(columns if self._workspace is None else columns[:-1]) for name, columns in rows}
 
     def _find_mark(self, table: Table) -> int | None:
         if self._workspace is None:

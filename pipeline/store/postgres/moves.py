@@ -116,7 +116,7 @@ def _open(db: PostgresConnection, part: Part) -> PostgresTables:
 def _find(db: PostgresConnection, part: Part) -> PostgresTables | None:
     tables = _open(db, part)
     if part.of_home:
-        return tables if tables.count_all() else None
+        return tables if tables.count(tables.tables) else None
     row = db.execute("SELECT 1 FROM workspace WHERE id = ?", (part.name,)).fetchone()
     return None if row is None else tables
 

@@ -34,8 +34,8 @@ _WAYS: dict[str, Any] = {
 _SET_UP = """
 SET client_min_messages = warning; SET jit = off; SET TimeZone = 'UTC';
 SET statement_timeout = '120s'; SET idle_in_transaction_session_timeout = '600s';
-SELECT current_setting('server_version_num')::int8, current_setting('server_encoding'), rolsuper OR rolbypassrls
-FROM pg_roles WHERE rolname = current_user
+SELECT current_setting('server_version_num')::int8, current_setting('server_encoding') = 'UTF8',
+rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
 """
 
 
@@ -143,12 +143,12 @@ class Server(HomeTables):
         return connection
 
     def _check(self, connection: PostgresConnection) -> None:
-        version, encoding, passes_by = connection.run_script(_SET_UP)
+        version, is_unicode, passes_by = connection.run_script(_SET_UP)
         if version < OLDEST_VERSION:
             raise StoreUnavailable(f"PostgreSQL {version // 10000} is too old for a store: it must be 15 or later")
-        if encoding != "UTF8":
+        if not is_unicode:
             raise StoreUnavailable(
-                f"the database's encoding is {encoding}, which cannot hold every text: make one with CREATE DATABASE "
+                "the database's encoding is not UTF8, and would not hold every text: make one with CREATE DATABASE "
                 "reverie ENCODING 'UTF8' TEMPLATE template0"
             )
         if passes_by:
