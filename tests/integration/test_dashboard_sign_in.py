@@ -11,6 +11,7 @@ from flask.sessions import SecureCookieSessionInterface
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
 from web.app import create_app
+from web.dashboard.holder import Holder
 from web.dashboard.sign_in import (
     LINK_LIFETIME_S,
     MOST_LINKS,
@@ -101,10 +102,10 @@ def test_a_wrong_code_opens_nothing(app, code):
 def test_a_link_grows_old_and_the_oldest_of_many_is_forgotten():
     now = [0.0]
     links = Links(lambda: now[0])
-    old = links.make()
+    old = links.make(Holder())
     now[0] = LINK_LIFETIME_S
     assert not links.redeem(old)
-    codes = [links.make() for _ in range(MOST_LINKS + 1)]
+    codes = [links.make(Holder()) for _ in range(MOST_LINKS + 1)]
     assert [links.redeem(code) is not None for code in codes] == [False] + [True] * MOST_LINKS
 
 

@@ -7,6 +7,7 @@ from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import ReverieError
+from web.dashboard.holder import Holder
 from web.dashboard.sign_in import begin_session, refusal
 from web.endpoint import container
 

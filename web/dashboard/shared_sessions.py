@@ -52,7 +52,7 @@ class SharedLinks:
         self._lifetime_s = lifetime_s
         self._now = now
 
-    def make(self, holder: Holder = Holder()) -> str:
+    def make(self, holder: Holder) -> str:
         """Return a new code for somebody."""
         _drop_ended(self._values, LINK, self._now())
         code, until = secrets.token_urlsafe(32), self._now() + self._lifetime_s

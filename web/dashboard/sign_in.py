@@ -83,7 +83,7 @@ class Links:
         self._lock = threading.Lock()
         self._made: dict[bytes, tuple[float, Holder]] = {}
 
-    def make(self, holder: Holder = Holder()) -> str:
+    def make(self, holder: Holder) -> str:
         """Return a new code for somebody."""
         code = secrets.token_urlsafe(32)
         with self._lock:
