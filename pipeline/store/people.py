@@ -1,66 +1,14 @@
-"""The people who share a home: who they are, the hashes of their tokens, and what they may in which workspace.
+"""The people who share a home: who they are, the hashes of their tokens, and what they may in which workspace."""
 
-One file beside the workspaces, made when the first person is added. A home of one person has none, and nothing that
-its owner asks opens it.
-"""
-
-import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from sqlite3 import Connection
 
-from sqlite_utils import Database, Migrations
-
-from config.modes import close_place
-from config.paths import file_identity
 from pipeline.records.people import Caller, Person, Role
-from pipeline.store import access_log, driver
+from pipeline.store import access_log
 from pipeline.store.access_log import AccessEntry, AccessQuery
-from pipeline.store.driver import as_sqlite3, sqlite_errors
-from pipeline.store.failures import failure_of
-from pipeline.store.migrations import make_ready
-
-MIGRATIONS = Migrations("reverie-people")
-
-
-@MIGRATIONS()
-def q001_people(db: Database) -> None:
-    """Create every table."""
-    # Who was removed keeps the id: nobody else may come to own what was theirs.
-    db.execute(
-        "CREATE TABLE person (id TEXT PRIMARY KEY, name TEXT NOT NULL, is_admin INTEGER NOT NULL, "
-        "added_at TEXT NOT NULL, removed_at TEXT)"
-    )
-    db.execute(
-        "CREATE TABLE token (id TEXT PRIMARY KEY, person TEXT NOT NULL REFERENCES person (id), device TEXT NOT NULL, "
-        "hash TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, expires_at TEXT, last_used_at TEXT, revoked_at TEXT)"
-    )
-    db.execute("CREATE INDEX token_person ON token (person)")
-    # `grant` alone is a word of SQL.
-    db.execute(
-        "CREATE TABLE workspace_grant (person TEXT NOT NULL REFERENCES person (id), workspace TEXT NOT NULL, "
-        "role TEXT NOT NULL, PRIMARY KEY (person, workspace))"
-    )
-
-
-@MIGRATIONS()
-def q002_access_log(db: Database) -> None:
-    """Keep what people ask."""
-    db.execute(access_log.CREATE)
-    db.execute("CREATE INDEX access_at ON access (at)")
-    db.execute("CREATE INDEX access_person ON access (person, seq)")
-    db.execute("CREATE INDEX access_workspace ON access (workspace, seq)")
-
-
-@MIGRATIONS()
-def q003_sign_in(db: Database) -> None:
-    """Keep what a provider knows people by, and when their browsers were signed out."""
-    db.execute("ALTER TABLE person ADD COLUMN email TEXT")
-    db.execute("ALTER TABLE person ADD COLUMN signed_out_at TEXT")
-    db.execute("CREATE UNIQUE INDEX person_email ON person (email) WHERE removed_at IS NULL AND email IS NOT NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +27,42 @@ class Token:
 _TOKEN = "id, person, device, created_at, expires_at, last_used_at, revoked_at"  # noqa: S105 - names of columns
 
 
-class People:
-    """One home's file of people; one connection, for one thread at a time."""
+class PeopleTables(ABC):
+    """Where a home's people are kept."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._lock = threading.Lock()
-        self._db: Connection | None = None
-        self._identity: tuple[int, int] | None = None
+    @abstractmethod
+    def has_any(self) -> bool:
+        """Tell whether anybody was ever added."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Connection | None]:
+        """Yield a connection, None where nobody was ever added; raise StoreUnavailable where it cannot be used."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Yield a connection within a transaction; raise StoreUnavailable where it cannot be used."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what was opened."""
+
+
+class People:
+    """The people of one home."""
+
+    def __init__(self, tables: PeopleTables) -> None:
+        self._tables = tables
 
     @property
     def exists(self) -> bool:
         """Tell whether anybody was ever added."""
-        return file_identity(self._file) is not None
+        return self._tables.has_any()
 
     # Who there is
 
     def find(self, person_id: str) -> Person | None:
         """Return a person who was not removed."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             row = (
                 db
                 and db.execute(
@@ -108,7 +73,7 @@ class People:
 
     def list_people(self) -> list[Person]:
         """List everybody who was not removed, by id."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             rows = (
                 db.execute("SELECT id, name, is_admin FROM person WHERE removed_at IS NULL ORDER BY id") if db else ()
             )
@@ -116,12 +81,12 @@ class People:
 
     def list_ids(self) -> set[str]:
         """Return every id that somebody has or had."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             return {row[0] for row in db.execute("SELECT id FROM person")} if db else set()
 
     def add(self, person: Person, at: str) -> None:
         """Add a person."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.execute(
                 "INSERT INTO person (id, name, is_admin, added_at) VALUES (?, ?, ?, ?)",
                 (person.id, person.name, int(person.is_admin), at),
@@ -129,12 +94,12 @@ class People:
 
     def set_admin(self, person_id: str, *, is_admin: bool) -> None:
         """Make a person an admin, or one no longer."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.execute("UPDATE person SET is_admin = ? WHERE id = ?", (int(is_admin), person_id))
 
     def remove(self, person_id: str, at: str) -> None:
         """Remove a person with their grants; every token of theirs is revoked."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.execute("DELETE FROM workspace_grant WHERE person = ?", (person_id,))
             db.execute("UPDATE token SET revoked_at = ? WHERE person = ? AND revoked_at IS NULL", (at, person_id))
             db.execute("UPDATE person SET removed_at = ?, is_admin = 0 WHERE id = ?", (at, person_id))
@@ -143,7 +108,7 @@ class People:
 
     def add_token(self, token: Token, digest: str) -> None:
         """Add a token by its hash."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.execute(
                 "INSERT INTO token (id, person, device, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
                 (token.id, token.person, token.device, digest, token.created_at, token.expires_at),
@@ -151,7 +116,7 @@ class People:
 
     def list_tokens(self) -> list[Token]:
         """List every token of those who were not removed, the oldest first."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             rows = (
                 db.execute(
                     f"SELECT {_TOKEN} FROM token WHERE person IN (SELECT id FROM person WHERE removed_at IS NULL) "  # noqa: S608
@@ -164,19 +129,19 @@ class People:
 
     def revoke(self, token_ids: list[str], at: str) -> None:
         """Revoke tokens; who holds one is refused from the next request on."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.executemany(
                 "UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [(at, one) for one in token_ids]
             )
 
     def note_use(self, token_id: str, at: str) -> None:
         """Note when a token was used."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.execute("UPDATE token SET last_used_at = ? WHERE id = ?", (at, token_id))
 
     def find_caller(self, digest: str, now: str) -> tuple[Caller, str | None] | None:
         """Return who holds the token of a hash, and when it was last used; None for one that opens nothing now."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             rows = (
                 db
                 and db.execute(
@@ -194,7 +159,7 @@ class People:
 
         Who was removed is signed out, and so is who had every token revoked.
         """
-        with self._reading() as db:
+        with self._tables.reading() as db:
             rows = (
                 db
                 and db.execute(
@@ -208,7 +173,7 @@ class People:
 
     def find_by_token_id(self, token_id: str, now: str) -> Caller | None:
         """Return who holds a token of an id, None for one that opens nothing now."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             row = db and db.execute("SELECT hash FROM token WHERE id = ?", (token_id,)).fetchone()
         found = self.find_caller(row[0], now) if row else None
         return None if found is None else found[0]
@@ -217,12 +182,12 @@ class People:
 
     def set_email(self, person_id: str, email: str | None) -> None:
         """Set by which e-mail address, or subject, the provider knows a person."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.execute("UPDATE person SET email = ? WHERE id = ?", (email, person_id))
 
     def find_by_email(self, email: str) -> Person | None:
         """Return whom the provider knows by an e-mail address or a subject."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             row = (
                 db
                 and db.execute(
@@ -233,19 +198,19 @@ class People:
 
     def list_emails(self) -> dict[str, str]:
         """Return by which e-mail address or subject the provider knows whom, by person."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             return dict(db.execute("SELECT id, email FROM person WHERE email IS NOT NULL").fetchall()) if db else {}
 
     def sign_out(self, person_id: str, at: str) -> None:
         """End the sessions of every browser that a person is signed in with."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.execute("UPDATE person SET signed_out_at = ? WHERE id = ?", (at, person_id))
 
     # Grants
 
     def grant(self, person_id: str, workspace: str, role: Role) -> None:
         """Give a person a role in a workspace, whatever it was before."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             db.execute(
                 "INSERT INTO workspace_grant (person, workspace, role) VALUES (?, ?, ?) "
                 "ON CONFLICT (person, workspace) DO UPDATE SET role = excluded.role",
@@ -254,7 +219,7 @@ class People:
 
     def ungrant(self, person_id: str, workspace: str) -> bool:
         """Take a person's role in a workspace away; tell whether there was one."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             taken = db.execute(
                 "DELETE FROM workspace_grant WHERE person = ? AND workspace = ? RETURNING workspace",
                 (person_id, workspace),
@@ -263,7 +228,7 @@ class People:
 
     def list_grants(self) -> list[tuple[str, str, Role]]:
         """List (person, workspace, role), by person and workspace."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             rows = (
                 db.execute("SELECT person, workspace, role FROM workspace_grant ORDER BY person, workspace")
                 if db
@@ -275,71 +240,22 @@ class People:
 
     def add_accesses(self, entries: Sequence[AccessEntry]) -> None:
         """Keep what people asked."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             access_log.add(db, entries)
 
     def prune_accesses(self, before: str) -> None:
         """Delete what people asked before a moment, and what is too much."""
-        with self._writing() as db:
+        with self._tables.writing() as db:
             access_log.prune(db, before)
 
     def list_accesses(self, query: AccessQuery, limit: int, before: int | None) -> list[AccessEntry]:
         """List what people asked, the latest first, from below a row number."""
-        with self._reading() as db:
+        with self._tables.reading() as db:
             return access_log.page(db, query, limit, before) if db else []
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._let_go()
-
-    # The file
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection | None]:
-        """Yield the connection, None where nobody was ever added; raise StoreUnavailable where it cannot be used."""
-        with self._lock, self._typed_errors():
-            yield self._connection() if file_identity(self._file) is not None else None
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """Yield the connection within a transaction; raise StoreUnavailable where it cannot be used."""
-        with self._lock, self._typed_errors():
-            db = self._connection()
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-
-    @contextmanager
-    def _typed_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite_errors(sqlite3.DatabaseError) as error:
-            raise failure_of(error, self._file) or as_sqlite3(error) from error
-
-    def _connection(self) -> Connection:
-        # The file may be replaced while we run, as by a restored copy.
-        if self._db is None or self._identity != file_identity(self._file):
-            self._let_go()
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            db = driver.connect(self._file, "rwc", is_shared=True)
-            try:
-                close_place(self._file)
-                make_ready(db, self._file, MIGRATIONS)
-            except BaseException:
-                db.close()
-                raise
-            self._db, self._identity = db, file_identity(self._file)
-        return self._db
-
-    def _let_go(self) -> None:
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        """Close what was opened."""
+        self._tables.close()
 
 
 def _caller(rows: list[tuple[str | None, ...]], token_id: str | None) -> Caller:

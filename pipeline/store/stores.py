@@ -1,6 +1,7 @@
 """Where a home's stores are: in files of its own, or on a server that several homes share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobo
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
 from pipeline.store.people import People
+from pipeline.store.people_file import PeopleFile
 from pipeline.store.sqlite import SqliteDatabases
 
 if TYPE_CHECKING:
@@ -47,6 +49,21 @@ def open_home_values(settings: Settings) -> "HomeValues | None":
     return HomeValues(Server(settings.store.reveal()))
 
 
+@contextmanager
+def opened_people(settings: Settings) -> Iterator[People]:
+    """Open the people of a home alone."""
+    if not settings.store.reveal():
+        people = People(PeopleFile(settings.paths.people))
+        yield people
+        people.close()
+        return
+    from pipeline.store.postgres.people import PeopleOnServer
+    from pipeline.store.postgres.server import Server
+
+    with closing(Server(settings.store.reveal())) as server:
+        yield People(PeopleOnServer(server))
+
+
 def open_stores(
     settings: Settings,
     profile: WriterProfile,
@@ -54,15 +71,17 @@ def open_stores(
     on_commit: Callable[[str, WakeUps], None] = wake_nobody,
 ) -> Stores:
     """Return the stores that settings name; `on_commit` gets what the commits of workspaces queued."""
-    people, accesses = People(settings.paths.people), People(settings.paths.people)
     if not settings.store.reveal():
         operations = Operations(OperationsFile(settings.paths.operations), redact)
+        people, accesses = (People(PeopleFile(settings.paths.people)) for _ in range(2))
         return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations, people, accesses)
     # Loaded where there is a server alone.
     from pipeline.store.home_values import HomeValues
     from pipeline.store.postgres.database import PostgresDatabases
+    from pipeline.store.postgres.people import PeopleOnServer
     from pipeline.store.postgres.server import Server
 
     server = Server(settings.store.reveal())
     databases, operations = PostgresDatabases(server, profile, on_commit), Operations(server, redact)
-    return Stores(databases, operations, people, accesses, HomeValues(server))
+    people = People(PeopleOnServer(server))
+    return Stores(databases, operations, people, people, HomeValues(server))

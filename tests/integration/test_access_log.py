@@ -8,7 +8,9 @@ from pipeline.services.access_log import AccessEntry, AccessLog, AccessQuery
 from pipeline.store import access_log as log_table
 from pipeline.store.access_log import KEPT_IDS
 from pipeline.store.operations import Operations
+from pipeline.store.operations_file import OperationsFile
 from pipeline.store.people import People
+from pipeline.store.people_file import PeopleFile
 from pipeline.times import utc_now
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
@@ -148,14 +150,14 @@ def test_of_a_long_list_the_first_ids_are_kept_and_the_number_is_told(ada, owner
 
 @pytest.fixture
 def people(tmp_path):
-    people = People(HomePaths(tmp_path).people)
+    people = People(PeopleFile(HomePaths(tmp_path).people))
     yield people
     people.close()
 
 
 @pytest.fixture
 def log(people, tmp_path):
-    operations = Operations(tmp_path / "operations.sqlite", lambda text: text)
+    operations = Operations(OperationsFile(tmp_path / "operations.sqlite"), lambda text: text)
     log = AccessLog(people, operations)
     yield log
     log.close()
@@ -169,7 +171,7 @@ def entry(number, at=None):
 def test_what_is_written_is_on_the_disk_at_once_and_so_is_what_was_read_before(log, people):
     log.note(entry(1))
     log.write(entry(2))
-    with people._reading() as db:
+    with people._tables.reading() as db:
         found = log_table.page(db, AccessQuery(), 10, None)
     assert [one.request_id for one in found] == ["request-2", "request-1"]
 
@@ -191,7 +193,7 @@ def test_what_is_old_or_too_much_goes(people):
     people.add_accesses([entry(number, at=f"2026-01-{number:02}T00:00:00.000Z") for number in range(1, 10)])
     people.prune_accesses("2026-01-03T00:00:00.000Z")
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("9876543")
-    with people._writing() as db:
+    with people._tables.writing() as db:
         log_table.prune(db, "2026-01-01T00:00:00.000Z", kept=2)
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("98")
 

@@ -8,6 +8,7 @@ import pytest
 
 from config.paths import HomePaths
 from pipeline.services.people import People, get_person, remove_person, revoke, ungrant
+from pipeline.store.people_file import PeopleFile
 from tests.support.stack import HOST, Stack, wait_until
 from tests.support.team import make_token
 from web.dashboard.live import MOST_HELD
@@ -86,7 +87,7 @@ def test_a_stream_does_not_hold_up_the_end(stack):
 def shared(stack):
     """A stack of several people, with a token of Ada's, and the people."""
     token = make_token(stack.home, "Ada", default="reader")
-    people = People(HomePaths(stack.home).people)
+    people = People(PeopleFile(HomePaths(stack.home).people))
     yield stack, token, people
     people.close()
 

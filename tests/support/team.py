@@ -9,12 +9,13 @@ from pathlib import Path
 from config.paths import HomePaths
 from pipeline.records.people import Role
 from pipeline.services.people import People, add_person, add_token, grant
+from pipeline.store.people_file import PeopleFile
 from tests.support.stack import ROOT, Stack, wait_until
 
 
 def make_token(home: Path, name: str, *, is_admin: bool = False, **roles: str) -> str:
     """Add somebody with a role in each workspace that is named; return a token of theirs."""
-    people = People(HomePaths(home).people)
+    people = People(PeopleFile(HomePaths(home).people))
     try:
         person = add_person(people, name, is_admin=is_admin)
         for workspace, role in roles.items():

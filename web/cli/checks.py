@@ -136,11 +136,12 @@ def check_server(server: ServerProbe) -> Iterator[CheckResult]:
 
 def _check_exposure(settings: Settings) -> CheckResult:
     """Tell whether a server that others can reach would start, and by which name they do."""
-    from pipeline.services.people import People
+    from pipeline.services.people import opened_people
     from web.listener import ListenerRefused, check_listener
 
     try:
-        check_listener(settings, People(settings.paths.people))
+        with opened_people(settings) as people:
+            check_listener(settings, people)
     except ListenerRefused as error:
         return CheckResult("host", "warn", f"the server does not start for others than this machine: {error}")
     if not settings.public_url:

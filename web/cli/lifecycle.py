@@ -86,10 +86,11 @@ def _become(process: str, settings: "Settings", environment: Mapping[str, str]) 
 def _check_listener(settings: "Settings") -> None:
     # As long to import as a command takes: most stacks serve one person, on loopback.
     if settings.is_exposed:
-        from pipeline.services.people import People
+        from pipeline.services.people import opened_people
         from web.listener import check_listener
 
-        check_listener(settings, People(settings.paths.people))
+        with opened_people(settings) as people:
+            check_listener(settings, people)
 
 
 def _run_stack(settings: "Settings", environment: Mapping[str, str] | None = None, *, daemon: bool = False) -> int:

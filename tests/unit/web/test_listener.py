@@ -6,6 +6,7 @@ from flask import Flask
 from config.settings import Settings
 from pipeline.records.people import Person
 from pipeline.services.people import People, add_person, add_token, revoke
+from pipeline.store.people_file import PeopleFile
 from web.connections import BY_PROXY
 from web.listener import Listener, ListenerRefused, check_listener
 from web.security import register_security
@@ -72,7 +73,7 @@ def test_the_public_name_is_ours_at_any_port(host, status):
 
 @pytest.fixture
 def people(tmp_path):
-    people = People(tmp_path / "people.sqlite")
+    people = People(PeopleFile(tmp_path / "people.sqlite"))
     yield people
     people.close()
 

@@ -1,0 +1,30 @@
+"""The people of a home on the server that its stores are on."""
+
+from contextlib import AbstractContextManager
+from sqlite3 import Connection
+
+from pipeline.store.people import PeopleTables
+from pipeline.store.postgres.server import Server
+
+
+class PeopleOnServer(PeopleTables):
+    """Tables on the server, which every web server of the home asks."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def has_any(self) -> bool:
+        """Tell whether anybody was ever added."""
+        with self._server.opened() as home:
+            return bool(home.execute("SELECT EXISTS (SELECT 1 FROM person)").fetchone()[0])
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Yield a connection; raise StoreUnavailable where it cannot be used."""
+        return self._server.opened()
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Yield a connection within a transaction; raise StoreUnavailable where it cannot be used."""
+        return self._server.opened()
+
+    def close(self) -> None:
+        """Do nothing: connections are the server's."""
