@@ -17,7 +17,7 @@ class SchedulerContainer:
         self.stores = open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), mask)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.jobs = list_clocked_jobs(settings)
-        self.sync_clock = SyncClock(settings.paths, self.databases)
+        self.sync_clock = SyncClock(self.stores.peers, self.databases)
         self.leadership = Leadership(self.stores.values, self.operations)
         self.due = DueFinder(settings.paths, self.databases, self.operations, self.jobs)
 

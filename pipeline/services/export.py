@@ -14,6 +14,7 @@ from pipeline.store import backup, history, memories
 from pipeline.store.database import Database, Databases, WriterProfile
 from pipeline.store.peers import Peers
 from pipeline.store.sqlite import SqliteDatabase
+from pipeline.store.stores import Stores
 from pipeline.store.whole_file import writing
 from pipeline.sync import bundle
 from pipeline.sync.bundle import BundleCounts, BundleMerged
@@ -39,8 +40,7 @@ class NotesMerged:
     refused: list[str] = field(default_factory=list)
 
 
-def _circle(paths: HomePaths) -> Circle | None:
-    peers = Peers(paths.peers)
+def _circle(peers: Peers) -> Circle | None:
     return Circle(peers) if peers.exists else None
 
 
@@ -71,22 +71,23 @@ def _copy_each(paths: HomePaths, databases: Databases, workspaces: Sequence[str]
 
 
 def export_bundle(
-    paths: HomePaths, databases: Databases, target: Path, workspaces: Sequence[str], phrase: str | None
+    paths: HomePaths, stores: Stores, target: Path, workspaces: Sequence[str], phrase: str | None
 ) -> BundleCounts:
     """Write everything that workspaces know to one file; raise NotFound for a workspace that there is not."""
-    circle = _circle(paths)
+    circle, databases = _circle(stores.peers), stores.databases
     if circle is not None:
         for workspace in workspaces:
             take_node(databases.get(workspace), circle)
     return bundle.write_bundle(target, _copy_each(paths, databases, workspaces), circle, phrase)
 
 
-def import_bundle(paths: HomePaths, databases: Databases, source: Path, phrase: str | None) -> BundleMerged:
+def import_bundle(paths: HomePaths, stores: Stores, source: Path, phrase: str | None) -> BundleMerged:
     """Merge a bundle into this home; raise InvalidField for a file that is no whole bundle."""
     paths.ensure()
     try:
+        circle, databases = _circle(stores.peers), stores.databases
         return bundle.merge_bundle(
-            source, phrase, lambda workspace: databases.get(_named(workspace), create=True), _circle(paths)
+            source, phrase, lambda workspace: databases.get(_named(workspace), create=True), circle
         )
     except PeerRefused as error:
         raise InvalidField(FieldError(source.name, str(error))) from error

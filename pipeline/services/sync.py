@@ -1,14 +1,11 @@
 """Sync: the same memory on several machines, by remotes that a person named, without an account."""
 
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from config.paths import HomePaths, is_workspace_id
+from config.paths import is_workspace_id
 from pipeline.errors import (
     Conflict,
     FieldError,
@@ -17,7 +14,6 @@ from pipeline.errors import (
     PeerRefused,
     RemoteUnreachable,
     ReverieError,
-    StoreBusy,
 )
 from pipeline.records import Memory, Revision, ScopeKind
 from pipeline.services.workspace import WorkspaceSettings
@@ -66,11 +62,10 @@ class FieldConflict:
 class SyncService:
     """One home's exchange with its other machines."""
 
-    def __init__(self, paths: HomePaths, databases: Databases, settings: WorkspaceSettings) -> None:
-        self._paths = paths
+    def __init__(self, peers: Peers, databases: Databases, settings: WorkspaceSettings) -> None:
         self._databases = databases
         self._settings = settings
-        self.peers = Peers(paths.peers)
+        self.peers = peers
         self._home = Home(
             self.peers,
             databases.ids,
@@ -83,16 +78,6 @@ class SyncService:
         if settings.read_only:
             return f"the workspace {workspace} is read only here (setting read_only)"
         return f"nothing is stored in {workspace} here (setting incognito)" if settings.incognito else None
-
-    @contextmanager
-    def _alone(self, patience_s: float = PATIENCE_S) -> Iterator[None]:
-        """Keep another process of this home from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
-        self._paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            with FileLock(self._paths.peers.with_suffix(".lock"), timeout=patience_s):
-                yield
-        except Timeout as error:
-            raise StoreBusy("another exchange is still under way") from error
 
     # Remotes
 
@@ -120,7 +105,7 @@ class SyncService:
     def remove(self, name: str) -> None:
         """Exchange by a remote no longer; what stands there stays. Raises NotFound for one that there is not."""
         self._find(name)
-        with self._alone():
+        with self.peers.alone(PATIENCE_S):
             self.peers.drop_remote(name)
         self.peers.log(utc_now(), name, "removed")
 
@@ -139,7 +124,7 @@ class SyncService:
             self._find(name)
         if not self._remotes():
             return {}
-        with self._alone():
+        with self.peers.alone(PATIENCE_S):
             return exchanging.exchange_all(self._home, names)
 
     def status(self) -> list[RemoteStatus]:
@@ -174,7 +159,7 @@ class SyncService:
         Return how many operations were missing, by remote, and how many rows were wrong, by workspace.
         """
         found: dict[str, int] = {}
-        with self._alone():
+        with self.peers.alone(PATIENCE_S):
             for remote in self._remotes():
                 if not names or remote.name in names:
                     self.peers.forget_progress(remote.name)
@@ -202,7 +187,7 @@ class SyncService:
 
     def revoke(self, name: str) -> Device:
         """Trust a device no longer, and seal what is written from now on to the others alone."""
-        with self._alone():
+        with self.peers.alone(PATIENCE_S):
             circle = Circle(self.peers)
             device = circle.find(name)
             circle.revoke(device.node)

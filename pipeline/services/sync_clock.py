@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from config.paths import FileState, HomePaths, file_state
+from config.paths import FileState, file_state
 from pipeline.errors import StoreUnavailable
 from pipeline.store.database import Databases
 from pipeline.store.peers import Peers
@@ -18,11 +18,10 @@ SEND_S = 60
 class SyncClock:
     """Tell when it is time to exchange: soon after something was written, now and then otherwise, once at the start."""
 
-    def __init__(self, paths: HomePaths, databases: Databases, clock: Callable[[], float] = time.monotonic) -> None:
-        self._paths = paths
+    def __init__(self, peers: Peers, databases: Databases, clock: Callable[[], float] = time.monotonic) -> None:
         self._databases = databases
         self._clock = clock
-        self._peers = Peers(paths.peers)
+        self._peers = peers
         self._last: float | None = None
         self._seen: dict[str, FileState] = {}
         self._known: FileState | None = None
@@ -44,8 +43,8 @@ class SyncClock:
 
     def _look_there(self) -> dict[str, FileState]:
         """Return the state of every folder into which segments come."""
-        known = _state_of(str(self._paths.peers))
-        if known != self._known:
+        known = self._peers.state
+        if known is None or known != self._known:
             self._known = known
             try:
                 self._folders = self._peers.folders()

@@ -96,6 +96,24 @@ class HomeTables(ABC):
         """Close what was opened."""
 
 
+class PeersTables(HomeTables):
+    """What a home keeps of its other machines."""
+
+    @property
+    @abstractmethod
+    def tell_of_peers(self) -> bool:
+        """Tell whether anything was ever kept there."""
+
+    @property
+    @abstractmethod
+    def state(self) -> FileState | None:
+        """Return what changes when something is written, None where only a look tells."""
+
+    @abstractmethod
+    def alone(self, patience_s: float) -> AbstractContextManager[None]:
+        """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+
+
 class Databases(ABC):
     """Know each workspace's database."""
 

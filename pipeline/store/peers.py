@@ -1,76 +1,26 @@
 """What a home knows of its other machines: its own names and keys, devices, remotes, and how far each was read.
 
-One file beside the workspaces. It holds secret keys: nobody but its owner may read it, and nothing else is in it that
-could not be had again from the remotes.
+It holds secret keys: nobody but the home's owner may read it, and nothing else is in it that could not be had again
+from the remotes.
 """
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from sqlite_utils import Database, Migrations
-
-from config.modes import close_place
-from pipeline.store import driver
-from pipeline.store.driver import as_sqlite3, sqlite_errors
-from pipeline.store.failures import failure_of
-from pipeline.store.migrations import make_ready
+from config.paths import FileState
+from pipeline.store.database import PeersTables
 from pipeline.store.objects import FOLDER
 
 # An operation by its workspace and its number in the log there.
 Numbered = tuple[str, int]
 
-MIGRATIONS = Migrations("reverie-peers")
 # What is kept of what went on between machines.
 MOST_EVENTS = 1000
-
-
-@MIGRATIONS()
-def p001_peers(db: Database) -> None:
-    """Create every table."""
-    db.table("identity").create({"node": str, "name": str, "seed": str, "age": str, "made_at": str}, pk="node")
-    db.table("circle").create({"secret": str, "epoch": int, "notice": str, "made_at": str}, pk="secret")
-    db.table("device").create(
-        {
-            "node": str,
-            "name": str,
-            "verify_key": str,
-            "recipient": str,
-            "added_at": str,
-            "revoked_at": str,
-            "adopted_at": str,
-        },
-        pk="node",
-    )
-    db.table("remote").create(
-        {
-            "name": str,
-            "url": str,
-            "workspaces": str,
-            "scopes": str,
-            "sealed": int,
-            "added_at": str,
-            "last_ok_at": str,
-            "error": str,
-            "bytes": int,
-            "behind": int,
-        },
-        pk="name",
-    )
-    db.table("sent").create({"remote": str, "workspace": str, "seq": int}, pk=("remote", "workspace"))
-    stream = {"remote": str, "node": str, "last": int, "purges": int, "epoch": int}
-    db.table("stream").create(stream, pk=("remote", "node"))
-    held = ("remote", "workspace", "seq")
-    db.table("held_back").create({"remote": str, "workspace": str, "seq": int}, pk=held)
-    db.table("received").create({"remote": str, "node": str, "first": int, "last": int}, pk=("remote", "node", "first"))
-    aside = {"id": str, "remote": str, "workspace": str, "item": str, "reason": str, "at": str}
-    db.table("put_aside").create(aside, pk="id")
-    db.table("event").create({"seq": int, "at": str, "remote": str, "says": str}, pk="seq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,32 +94,27 @@ class Stream:
 
 
 class Peers:
-    """One home's file of peers; opened for each question, as few are asked."""
+    """What one home knows of its peers, in a file or on the server of its store."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, tables: PeersTables) -> None:
+        self._tables = tables
 
     @property
     def exists(self) -> bool:
         """Tell whether this home was ever told of another machine."""
-        return self.file.is_file()
+        return self._tables.tell_of_peers
 
-    @contextmanager
-    def _open(self) -> Iterator[Connection]:
-        is_new = not self.file.exists()
-        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            with closing(driver.connect(self.file, "rwc", timeout_s=10)) as connection:
-                if is_new:
-                    close_place(self.file)
-                make_ready(connection, self.file, MIGRATIONS)
-                connection.execute("PRAGMA secure_delete=ON")
-                connection.execute("BEGIN IMMEDIATE")
-                # What is not committed is undone when it is closed.
-                yield connection
-                connection.execute("COMMIT")
-        except sqlite_errors(sqlite3.DatabaseError) as error:
-            raise failure_of(error, self.file) or as_sqlite3(error) from error
+    @property
+    def state(self) -> FileState | None:
+        """Return what changes when something is written, None where only a look tells."""
+        return self._tables.state
+
+    def alone(self, patience_s: float) -> AbstractContextManager[None]:
+        """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+        return self._tables.alone(patience_s)
+
+    def _open(self) -> AbstractContextManager[Connection]:
+        return self._tables.opened()
 
     # Who this machine is, and who belongs to its circle
 

@@ -9,6 +9,8 @@ from config.settings import Settings
 from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
+from pipeline.store.peers import Peers
+from pipeline.store.peers_file import PeersFile
 from pipeline.store.people import People
 from pipeline.store.people_file import PeopleFile
 from pipeline.store.sqlite import SqliteDatabases
@@ -27,6 +29,7 @@ class Stores:
 
     databases: Databases
     operations: Operations
+    peers: Peers
     people: People
     accesses: People
     values: "HomeValues | None" = None
@@ -73,8 +76,9 @@ def open_stores(
     """Return the stores that settings name; `on_commit` gets what the commits of workspaces queued."""
     if not settings.store.reveal():
         operations = Operations(OperationsFile(settings.paths.operations), redact)
+        peers = Peers(PeersFile(settings.paths.peers))
         people, accesses = (People(PeopleFile(settings.paths.people)) for _ in range(2))
-        return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations, people, accesses)
+        return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations, peers, people, accesses)
     # Loaded where there is a server alone.
     from pipeline.store.home_values import HomeValues
     from pipeline.store.postgres.database import PostgresDatabases
@@ -84,4 +88,4 @@ def open_stores(
     server = Server(settings.store.reveal())
     databases, operations = PostgresDatabases(server, profile, on_commit), Operations(server, redact)
     people = People(PeopleOnServer(server))
-    return Stores(databases, operations, people, people, HomeValues(server))
+    return Stores(databases, operations, Peers(server), people, people, HomeValues(server))

@@ -11,6 +11,7 @@ from pipeline.errors import Conflict, InvalidField, NotFound, StoreBusy, StoreUn
 from pipeline.records import Draft, Stage
 from pipeline.store import memories, meta, work
 from pipeline.store.database import WriterProfile, savepoint
+from pipeline.store.peers import Remote
 from pipeline.store.stores import open_stores
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, restore
@@ -228,6 +229,31 @@ def test_what_goes_wrong_and_who_works_is_told_to_every_process(open_more):
     assert [error.message for error in other.errors(workspace="alpha", limit=10)] == ["no encoder"]
     assert other.errors(workspace="beta", limit=10) == []
     assert [worker.owner for worker in other.workers()] == ["host:1:0"]
+
+
+def test_other_machines_are_known_to_every_process_and_one_exchanges_with_them_at_a_time(open_more):
+    one, other = open_more().peers, open_more().peers
+    assert not other.exists
+    one.put_remote(Remote("disk", "dir:/shared", (), ("workspace",), sealed=True, added_at="2026-01-01T00:00:00Z"))
+    assert other.exists
+    assert [(remote.name, remote.scopes, remote.sealed) for remote in other.remotes()] == [
+        ("disk", ("workspace",), True)
+    ]
+    with one.alone(1), pytest.raises(StoreBusy), other.alone(0.1):
+        pass
+    with other.alone(1):
+        pass
+
+
+def test_who_begins_a_value_of_the_home_last_gets_the_one_that_stands(tmp_path, store_url):
+    stores = open_stores(fast_settings(tmp_path / "home", store=Secret(store_url)), IMPATIENT, str)
+    values = stores.values
+    assert (values.get("key"), values.begin("key", "one"), values.begin("key", "two")) == (None, "one", "one")
+    values.put("key", "three")
+    assert values.get("key") == "three"
+    values.drop("key")
+    assert values.get("key") is None
+    stores.close()
 
 
 def test_texts_come_back_as_they_went(database):

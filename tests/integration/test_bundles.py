@@ -62,11 +62,11 @@ def dump(home, workspace="default"):
 
 
 def write(home, target, phrase=None, workspaces=("default", "me")):
-    return export.export_bundle(home.settings.paths, home.container.databases, target, workspaces, phrase)
+    return export.export_bundle(home.settings.paths, home.container.stores, target, workspaces, phrase)
 
 
 def read(home, source, phrase=None):
-    return export.import_bundle(home.settings.paths, home.container.databases, source, phrase)
+    return export.import_bundle(home.settings.paths, home.container.stores, source, phrase)
 
 
 @pytest.mark.parametrize("phrase", [None, "correct horse battery staple"])

@@ -46,7 +46,7 @@ def export(state: State, file: Path, form: str, passphrase_file: Path | None, *,
     with open_home(state) as home, show_waiting("writing", quiet=state.json):
         workspaces = home.databases.ids() if everything else [state.workspace]
         if form == "bundle":
-            counts = exporting.export_bundle(paths, home.databases, target, workspaces, phrase).memories
+            counts = exporting.export_bundle(paths, home.stores, target, workspaces, phrase).memories
         elif form == "markdown":
             counts = exporting.export_notes(paths, home.databases, target, workspaces)
         else:
@@ -66,7 +66,7 @@ def import_bundle(state: State, file: Path, passphrase_file: Path | None) -> Non
 
     phrase = read_passphrase(passphrase_file)
     with open_home(state) as home, show_waiting("reading", quiet=state.json):
-        merged = exporting.import_bundle(state.settings.paths, home.databases, file, phrase)
+        merged = exporting.import_bundle(state.settings.paths, home.stores, file, phrase)
     told = {"applied": merged.applied, "known": merged.known, "put_aside": merged.put_aside}
 
     def show() -> None:

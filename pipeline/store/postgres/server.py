@@ -1,6 +1,7 @@
 """The server of the store, as one process knows it: its connections, and that it is fit to hold a store at all."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from sqlite3 import Connection
@@ -9,8 +10,8 @@ from typing import Any, cast
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pipeline.errors import ReverieError, StoreUnavailable
-from pipeline.store.database import HomeTables
+from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
+from pipeline.store.database import PeersTables
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection, Row
 from pipeline.store.postgres.failures import failure_of
@@ -21,6 +22,7 @@ OLDEST_VERSION = 150000
 MOST_IDLE = 8
 # A server that does not answer is told from one that is slow by the system's own clocks, not by a request's patience.
 CONNECT_S = 5
+LOOK_AGAIN_S = 0.2
 _WAYS: dict[str, Any] = {
     "application_name": "reverie",
     "connect_timeout": str(CONNECT_S),
@@ -39,7 +41,7 @@ rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
 """
 
 
-class Server(HomeTables):
+class Server(PeersTables):
     """The server at an address; its connections are opened when they are needed, and some are kept while they are not.
 
     No library's pool: that one waits for a server that is gone as long as it may, where this one says so at once.
@@ -99,6 +101,32 @@ class Server(HomeTables):
         with self.begun("BEGIN", of_workspace=False) as (home, _):
             yield cast("Connection", home)
             home.run_script("COMMIT")
+
+    @property
+    def tell_of_peers(self) -> bool:
+        """Tell whether another machine, or a remote, was ever named."""
+        with self.opened() as db:
+            row = db.execute("SELECT EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM remote)").fetchone()
+            return bool(row[0])
+
+    @property
+    def state(self) -> None:
+        """Return nothing: only a look tells what was written."""
+
+    @contextmanager
+    def alone(self, patience_s: float) -> Iterator[None]:
+        """Keep every other process that shares the server from exchanging; raise StoreBusy where one goes on."""
+        end = time.monotonic() + patience_s
+        # A connection of its own, with which the lock goes however this process ends.
+        connection = self._connect()
+        try:
+            while not connection.run_script("SELECT pg_try_advisory_lock(7077, 35)")[0]:
+                if time.monotonic() > end:
+                    raise StoreBusy("another exchange is still under way")
+                time.sleep(LOOK_AGAIN_S)
+            yield
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """Close every connection, those in use as soon as they are not."""

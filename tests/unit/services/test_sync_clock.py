@@ -22,12 +22,12 @@ def home(tmp_path):
 
 
 def test_a_home_without_other_machines_is_never_due(home):
-    assert not SyncClock(home.settings.paths, home.container.databases).is_due()
+    assert not SyncClock(home.sync.peers, home.container.databases).is_due()
 
 
 def test_it_is_due_when_something_came_into_a_folder(home, tmp_path):
     home.sync.add("disk", f"dir:{tmp_path}/shared")
-    clock = SyncClock(home.settings.paths, home.container.databases, Now())
+    clock = SyncClock(home.sync.peers, home.container.databases, Now())
     assert clock.is_due()
     stream = tmp_path / "shared" / "segments" / "ab"
     stream.mkdir(parents=True)
@@ -46,7 +46,7 @@ def test_what_it_cannot_read_the_exchange_is_left_to_tell(home, tmp_path):
     home.sync.add("disk", f"dir:{tmp_path}/shared")
     home.settings.paths.peers.write_bytes(b"no database" * 100)
     now = Now()
-    clock = SyncClock(home.settings.paths, home.container.databases, now)
+    clock = SyncClock(home.sync.peers, home.container.databases, now)
     assert clock.is_due()
     assert not clock.is_due()
     now.at += LISTEN_S + 1
@@ -57,7 +57,7 @@ def test_it_is_due_at_the_start_after_a_write_and_now_and_then(home, tmp_path):
     home.sync.add("disk", f"dir:{tmp_path}/shared")
     home.say("something")
     now = Now()
-    clock = SyncClock(home.settings.paths, home.container.databases, now)
+    clock = SyncClock(home.sync.peers, home.container.databases, now)
     assert clock.is_due()
     assert not clock.is_due()
     home.say("something else")
