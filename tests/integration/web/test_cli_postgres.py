@@ -1,0 +1,74 @@
+"""Commands of a home whose store is on a server."""
+
+import psycopg
+import pytest
+
+from pipeline.records import Draft
+from tests.fakes.command_line import remember, run, run_json, serve_app
+from tests.fakes.in_process import accept_batch, digest_all, open_web, open_worker
+from web.cli import processes
+
+
+@pytest.fixture
+def served_at(store_url):
+    """Where the store of the home is."""
+    return store_url
+
+
+@pytest.fixture
+def stack(home, container, monkeypatch):
+    """A server that answers."""
+    monkeypatch.setattr(processes, "list_running", lambda _settings: [])
+    with serve_app(container) as number:
+        monkeypatch.setenv("REVERIE_PORT", str(number))
+        yield container
+
+
+def test_what_is_stored_is_on_the_server_and_in_no_file(home, stack):
+    found = remember("Staging listens on port 6543")
+    worker = open_worker(home)
+    digest_all(worker, "default")
+    worker.close()
+    assert run_json("recall", "which port does staging listen on")["results"][0]["id"] == found
+    assert list(home.paths.root.rglob("events.sqlite*")) == []
+    assert list(home.paths.root.rglob("operations.sqlite*")) == []
+
+
+def test_workspaces_are_listed_and_looked_at_without_a_stack(home):
+    container = open_web(home)
+    accept_batch(container.workspace("alpha").create(), [Draft("Staging listens on port 6543")])
+    container.close()
+    assert [one["id"] for one in run_json("workspace", "list")["items"]] == ["alpha"]
+    checks = {one["check"]: one for one in run_json("doctor")["checks"]}
+    assert checks["store"]["says"] == f"1 workspaces in {home.store_place}"
+    assert checks["alpha: indexes"]["state"] == "ok"
+    assert "alpha: snapshots" not in checks
+
+
+def test_a_workspace_is_exported_from_the_server_and_imported_again(home, tmp_path, store_url):
+    container = open_web(home)
+    accept_batch(container.workspace("alpha").create(), [Draft("Staging listens on port 6543")])
+    container.close()
+    assert run_json("-w", "alpha", "export", str(tmp_path / "all.reverie"))["memories"] == {"alpha": 1}
+    with psycopg.connect(store_url) as db:
+        db.execute("SELECT set_config('reverie.workspace', 'alpha', true)")
+        db.execute("DELETE FROM memory")
+        db.execute("DELETE FROM operation")
+    run("import", "bundle", str(tmp_path / "all.reverie"))
+    with psycopg.connect(store_url) as db:
+        db.execute("SELECT set_config('reverie.workspace', 'alpha', true)")
+        assert db.execute("SELECT content FROM memory").fetchall() == [("Staging listens on port 6543",)]
+
+
+@pytest.mark.parametrize("words", [("snapshot", "take"), ("snapshot", "restore", "latest"), ("encrypt",)])
+def test_what_is_done_with_files_is_refused_and_the_server_named(home, words):
+    result = run(*words, code=1)
+    assert "where a home keeps its files; its store is postgresql://127.0.0.1" in result.stderr
+
+
+def test_a_server_that_is_gone_fails_the_check_and_no_other(home, monkeypatch):
+    monkeypatch.setenv("REVERIE_STORE", "postgresql://me:hush@127.0.0.1:1/nothing")
+    result = run("--json", "doctor", code=1)
+    assert "hush" not in result.output
+    checks = {one["check"]: one for one in run_json("doctor", code=1)["checks"]}
+    assert [name for name, one in checks.items() if one["state"] == "fail"] == ["store"]
