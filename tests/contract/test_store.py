@@ -169,6 +169,11 @@ def test_a_memory_that_is_said_again_does_not_come_back_beside_it(database):
     assert accept(database, Draft("something else")).id
 
 
+def test_a_workspace_that_holds_something_takes_some_bytes(database):
+    accept(database, Draft(SAID))
+    assert database.measure() > len(SAID)
+
+
 def test_a_commit_wakes_whoever_digests_what_it_wrote(open_more):
     woken = []
     databases = open_more(lambda workspace_id, stages: woken.append((workspace_id, set(stages)))).databases

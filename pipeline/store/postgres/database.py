@@ -104,9 +104,11 @@ class PostgresDatabase(Database):
 
 # Of each table as much as the workspace has of its memories.
 _MEASURE = """
-SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)
-    * (SELECT count(*) FROM memory) / greatest((SELECT reltuples FROM pg_class WHERE relname = 'memory'), 1)
-FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+SELECT sum(pg_total_relation_size(c.oid)) * own.memories / greatest(all_of.memories, own.memories, 1)
+FROM pg_class c, (SELECT count(*) AS memories FROM memory) own,
+    (SELECT reltuples AS memories FROM pg_class WHERE oid = 'memory'::regclass) all_of
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+GROUP BY own.memories, all_of.memories
 """
 
 
