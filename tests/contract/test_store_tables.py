@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from sqlite_utils import Migrations
 
-from pipeline.store import operations_file, peers, people_file
+from pipeline.store import operations_file, peers_file, people_file
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.postgres.database import PostgresDatabases
 from pipeline.store.postgres.server import Server
@@ -142,7 +142,7 @@ def test_a_workspace_has_the_same_tables_in_both(server):
 
 def test_a_home_has_the_same_tables_in_both(server):
     files = {}
-    for migrations in (operations_file.MIGRATIONS, people_file.MIGRATIONS, peers.MIGRATIONS):
+    for migrations in (operations_file.MIGRATIONS, people_file.MIGRATIONS, peers_file.MIGRATIONS):
         with migrated(migrations) as db:
             files |= read_sqlite(db)
     with server.opened() as home:
