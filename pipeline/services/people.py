@@ -64,6 +64,17 @@ def find_caller(people: People, operations: Operations, token: str) -> Caller | 
     return caller
 
 
+def is_still_reader(people: People, caller: Caller, workspace_id: str) -> bool:
+    """Tell whether who was let in may still read a workspace: for an answer that takes its time."""
+    if caller.person is None:
+        return True
+    if caller.token_id is None:
+        known = people.find_person_as_caller(caller.person.id)
+    else:
+        known = people.find_holder(caller.token_id, utc_now())
+    return known is not None and known.may(workspace_id, Role.READER)
+
+
 def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
     """Add a person, or return the one of this name; raise InvalidField for a name that no id can be made of."""
     shown = " ".join(name.split())

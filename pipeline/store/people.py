@@ -141,15 +141,23 @@ class People:
 
     def find_caller(self, digest: str, now: str) -> tuple[Caller, str | None] | None:
         """Return who holds the token of a hash, and when it was last used; None for one that opens nothing now."""
+        return self._find_holder("t.hash = ?", digest, now)
+
+    def find_holder(self, token_id: str, now: str) -> Caller | None:
+        """Return who holds a token, by its id; None for one that opens nothing now."""
+        found = self._find_holder("t.id = ?", token_id, now)
+        return None if found is None else found[0]
+
+    def _find_holder(self, which: str, named: str, now: str) -> tuple[Caller, str | None] | None:
         with self._tables.reading() as db:
             rows = (
                 db
                 and db.execute(
-                    "SELECT t.id, t.last_used_at, p.id, p.name, p.is_admin, g.workspace, g.role FROM token t "
+                    "SELECT t.id, t.last_used_at, p.id, p.name, p.is_admin, g.workspace, g.role FROM token t "  # noqa: S608 - constant text
                     "JOIN person p ON p.id = t.person LEFT JOIN workspace_grant g ON g.person = p.id "
-                    "WHERE t.hash = ? AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > ?) "
+                    f"WHERE {which} AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > ?) "
                     "AND p.removed_at IS NULL",
-                    (digest, now),
+                    (named, now),
                 ).fetchall()
             )
             return (_caller(rows, rows[0][0]), rows[0][1]) if rows else None
@@ -170,13 +178,6 @@ class People:
                 ).fetchall()
             )
             return _caller(rows, None) if rows else None
-
-    def find_by_token_id(self, token_id: str, now: str) -> Caller | None:
-        """Return who holds a token of an id, None for one that opens nothing now."""
-        with self._tables.reading() as db:
-            row = db and db.execute("SELECT hash FROM token WHERE id = ?", (token_id,)).fetchone()
-        found = self.find_caller(row[0], now) if row else None
-        return None if found is None else found[0]
 
     # What a provider of OpenID Connect knows them by
 

@@ -1,5 +1,6 @@
 """People of one home: tokens, roles, what each writes and sees, and what is shared and withdrawn."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -93,6 +94,17 @@ def test_revoked_is_refused_at_the_next_request_by_every_process(container, app,
     people.revoke(container.people, people.get_person(container.people, "ada"))
     assert elsewhere.get("/v1/people/me").status_code == ada.get("/v1/people/me").status_code == 401
     other.close()
+
+
+def test_a_stream_ends_when_its_token_is_revoked(app, container, ada):
+    headers = {name: value for name, value in ada.auth.items() if name != "X-Reverie-Workspace"}
+    stream = app.test_client().get("/w/team/timeline/events?after=0", headers=headers, buffered=False)
+    parts = iter(stream.response)
+    assert b"retry" in next(parts)
+    assert b"changes" in next(parts)
+    people.revoke(container.people, people.get_person(container.people, "ada"))
+    assert list(parts) == []
+    stream.close()
 
 
 def test_expired_and_unknown_tokens_are_refused(container, app):
@@ -196,7 +208,15 @@ def test_who_is_removed_leaves_no_name_to_be_taken(container, app, ada):
     assert again.find_ids("tea") == []
 
 
-def test_hooks_of_a_person_count_the_header_alone(ada, bob, tmp_path):
+def test_no_folder_of_the_server_is_looked_at_for_a_person(ada, bob, tmp_path, monkeypatch):
+    monkeypatch.setattr("web.endpoint.choose_workspace", None)
+    transcript = tmp_path / "s1.jsonl"
+    transcript.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": "We use port 8123."}}))
+    stop = {"hook_event_name": "Stop", "session_id": "s1", "transcript_path": str(transcript)}
+    assert ada.post("/hooks/claude-code", stop).status_code == 200
+    assert all(session["turns"] == 0 for session in ada.get("/v1/sessions").get_json()["items"])
+    prepared = ada.post("/v1/prepare", {"message": "Which port?", "cwd": str(tmp_path)}).get_json()
+    assert prepared["project"] == {"workspace": TEAM, "branch": None}
     ada.write("Use port 8123 for billing", kind="lesson", scope={"kind": "session", "id": "s1"})
     event = {
         "hook_event_name": "UserPromptSubmit",

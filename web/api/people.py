@@ -14,6 +14,7 @@ from web.api import bodies
 from web.api.answers import Answer, PageAnswer
 from web.endpoint import Api, Call, Endpoint
 
+# None of it changes what a workspace holds.
 api = Api("people")
 
 MOST_DAYS = 3660
@@ -110,7 +111,15 @@ def tell_caller(call: Call) -> CallerAnswer:
 
 
 @api.route(
-    Endpoint("POST", "/v1/people", answer=NewTokenAnswer, status=201, needs=Access.ADMIN, problems=(409, 422, 503))
+    Endpoint(
+        "POST",
+        "/v1/people",
+        answer=NewTokenAnswer,
+        status=201,
+        needs=Access.ADMIN,
+        reads=True,
+        problems=(409, 422, 503),
+    )
 )
 def add_person(call: Call, body: PersonBody) -> NewToken:
     """Add somebody, or give who is known another token; it is told this once."""
@@ -135,6 +144,7 @@ def add_person(call: Call, body: PersonBody) -> NewToken:
         answer=NewTokenAnswer,
         status=201,
         needs=Access.ADMIN,
+        reads=True,
         problems=(404, 409, 422, 503),
     )
 )
@@ -155,6 +165,7 @@ def _make_token(call: Call, person: Person, body: TokenBody) -> NewToken:
         "/v1/people/{person_id}/tokens/{token_id}",
         answer=RevokedAnswer,
         needs=Access.ADMIN,
+        reads=True,
         problems=(404, 503),
     )
 )
@@ -165,7 +176,11 @@ def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
     return RevokedAnswer(revoked=[one.id for one in revoked])
 
 
-@api.route(Endpoint("DELETE", "/v1/people/{person_id}", answer=CallerAnswer, needs=Access.ADMIN, problems=(404, 503)))
+@api.route(
+    Endpoint(
+        "DELETE", "/v1/people/{person_id}", answer=CallerAnswer, needs=Access.ADMIN, reads=True, problems=(404, 503)
+    )
+)
 def remove_person(call: Call, person_id: str) -> CallerAnswer:
     """Remove somebody with every token and role; what they wrote stays, and what is theirs alone stays closed."""
     store = call.container.people
@@ -180,6 +195,7 @@ def remove_person(call: Call, person_id: str) -> CallerAnswer:
         "/v1/people/{person_id}/grants/{workspace}",
         answer=PersonAnswer,
         needs=Access.ADMIN,
+        reads=True,
         problems=(404, 422, 503),
     )
 )
@@ -197,6 +213,7 @@ def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> Pe
         "/v1/people/{person_id}/grants/{workspace}",
         answer=PersonAnswer,
         needs=Access.ADMIN,
+        reads=True,
         problems=(404, 503),
     )
 )

@@ -95,16 +95,18 @@ class Watch:
 
 
 def events(watch: Watch, streams: Streams, is_let_in: Callable[[], bool] = lambda: True) -> Iterator[bytes]:
-    """Yield events for as long as a stream may be held, and who asked for them would be let in."""
+    """Yield events for as long as a stream may be held, and who listens may still read."""
     yield _retry(RETRY_MS)
     # Not before the first of it is asked for: of an answer that nobody reads, no end is heard of.
     with streams.hold() as held:
         ends_at = streams.ends_at()
         try:
             yield watch.news()
-            while held and streams.rest() and is_let_in():
+            while held and streams.rest():
                 if time.monotonic() >= ends_at:
                     yield _retry(SOON_MS)
+                    return
+                if not is_let_in():
                     return
                 yield watch.news() or BEAT
         except StoreUnavailable as error:

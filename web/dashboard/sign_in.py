@@ -273,7 +273,7 @@ def _find_person(people: People, holder: Holder, since: str) -> Caller | None:
     found = people.find_signed_in(holder.person_id, since)
     if found is None or holder.token_id is None:
         return found
-    return people.find_by_token_id(holder.token_id, utc_now())
+    return people.find_holder(holder.token_id, utc_now())
 
 
 def watch_caller(workspace_id: str) -> Callable[[], bool]:
@@ -288,7 +288,7 @@ def watch_caller(workspace_id: str) -> Callable[[], bool]:
         if caller.person is None:
             return services.token == token
         if is_bearer:
-            found = services.people.find_by_token_id(caller.token_id or "", utc_now())
+            found = services.people.find_holder(caller.token_id or "", utc_now())
         else:
             found = _find_person(services.people, Holder(caller.person_id, caller.token_id), since)
         return found is not None and may_enter(found, workspace_id, services.people)

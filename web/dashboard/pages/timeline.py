@@ -124,8 +124,8 @@ def happenings(view: View) -> Response:
         after = int(last)
     if after is None:
         after = timeline.read_change_number(view.workspace)
-    told = events(Watch(view.workspace, after), streams_of(view.container), watch_caller(view.workspace_id))
-    return Response(told, mimetype="text/event-stream")
+    stream = events(Watch(view.workspace, after), streams_of(view.container), watch_caller(view.workspace_id))
+    return Response(stream, mimetype="text/event-stream")
 
 
 def group_by_day(memories: Iterable[Memory], spans: Mapping[str, SessionSpan]) -> list[TimelineDay]:
