@@ -123,7 +123,7 @@ def sync_home() -> None:
 
     services = worker()
     began = time.time()
-    sync = SyncService(services.stores.peers, services.databases, services.workspace_settings)
+    sync = SyncService(services.stores, services.workspace_settings)
     try:
         failed = {name: error for name, error in sync.now().items() if isinstance(error, ReverieError)}
         for name, error in failed.items():

@@ -19,7 +19,7 @@ class CommandContainer:
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
         self._settings = WorkspaceSettings(settings, self.operations)
-        self.sync = SyncService(self.stores.peers, self.databases, self._settings)
+        self.sync = SyncService(self.stores, self._settings)
 
     def workspace(self, workspace_id: str) -> Workspace:
         """Return a workspace, whether anything was written there or not."""

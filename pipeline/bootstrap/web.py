@@ -75,7 +75,7 @@ class WebContainer:
         """Return the exchange with this home's other machines; its ciphers are loaded when it is first asked for."""
         from pipeline.services.sync import SyncService
 
-        return SyncService(self.stores.peers, self.databases, self._settings)
+        return SyncService(self.stores, self._settings)
 
     @property
     def token(self) -> str:

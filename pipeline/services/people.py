@@ -14,6 +14,7 @@ from pipeline.records.people import PERSON_ID, TOKEN_PREFIX, Caller, Person, Rol
 from pipeline.store.operations import Operations
 from pipeline.store.people import People, Token
 from pipeline.store.stores import opened_people
+from pipeline.text.normalize import normalize_id
 from pipeline.times import utc_now, utc_text
 
 __all__ = ["People", "Token", "is_personal", "opened_people"]
@@ -64,20 +65,9 @@ def find_caller(people: People, operations: Operations, token: str) -> Caller | 
     return caller
 
 
-def is_still_reader(people: People, caller: Caller, workspace_id: str) -> bool:
-    """Tell whether who was let in may still read a workspace: for an answer that takes its time."""
-    if caller.person is None:
-        return True
-    if caller.token_id is None:
-        known = people.find_person_as_caller(caller.person.id)
-    else:
-        known = people.find_holder(caller.token_id, utc_now())
-    return known is not None and known.may(workspace_id, Role.READER)
-
-
 def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
     """Add a person, or return the one of this name; raise InvalidField for a name that no id can be made of."""
-    shown = " ".join(name.split())
+    shown = normalize_id(" ".join(name.split()))
     person_id = slug_of(shown)
     known = next((one for one in people.list_people() if one.id == person_id or slug_of(one.name) == person_id), None)
     if known is not None:
@@ -91,7 +81,7 @@ def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
 
 def add_token(people: People, person: Person, device: str, lifetime: timedelta | None = None) -> NewToken:
     """Make a token for a device of a person; raise Conflict where one of that name is in use."""
-    named = " ".join(device.split())
+    named = normalize_id(" ".join(device.split()))
     if not named or len(named) > MAX_NAME_CHARS:
         raise InvalidField(FieldError("device", f"must have 1 to {MAX_NAME_CHARS} characters"))
     now = datetime.now(UTC)

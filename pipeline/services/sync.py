@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from config.paths import is_workspace_id
+from config.paths import PERSONAL_WORKSPACE, is_personal, is_workspace_id
 from pipeline.errors import (
     Conflict,
     FieldError,
@@ -18,9 +18,9 @@ from pipeline.errors import (
 from pipeline.records import Memory, Revision, ScopeKind
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import oplog, truth
-from pipeline.store.database import Databases
 from pipeline.store.objects import FOLDER
-from pipeline.store.peers import Device, Event, Peers, PutAside, Remote
+from pipeline.store.peers import Device, Event, PutAside, Remote
+from pipeline.store.stores import Stores
 from pipeline.sync import exchange as exchanging, merge
 from pipeline.sync.circle import Card, Circle
 from pipeline.sync.exchange import Exchanged, Home
@@ -62,14 +62,15 @@ class FieldConflict:
 class SyncService:
     """One home's exchange with its other machines."""
 
-    def __init__(self, peers: Peers, databases: Databases, settings: WorkspaceSettings) -> None:
-        self._databases = databases
+    def __init__(self, stores: Stores, settings: WorkspaceSettings) -> None:
+        self._databases = stores.databases
+        self._people = stores.people
         self._settings = settings
-        self.peers = peers
+        self.peers = stores.peers
         self._home = Home(
             self.peers,
-            databases.ids,
-            lambda workspace: databases.get(workspace, create=True),
+            self._list_travelling,
+            lambda workspace: stores.databases.get(workspace, create=True),
             self._refusal,
         )
 
@@ -207,7 +208,14 @@ class SyncService:
         """Learn whom another device knows; return the cards, notices and workspaces of this home."""
         Circle(self.peers).heed(notices)
         Circle(self.peers).meet(cards)
-        return Circle(self.peers).cards(), self.peers.notices(), self._databases.ids()
+        return Circle(self.peers).cards(), self.peers.notices(), self._list_travelling()
+
+    def _list_travelling(self) -> list[str]:
+        """List the workspaces that travel: the personal stores of other people than the home's owner do not."""
+        has_people = self._people.exists
+        return [
+            one for one in self._databases.ids() if not has_people or one == PERSONAL_WORKSPACE or not is_personal(one)
+        ]
 
     def list_changes(self, workspace: str, after: int, limit: int) -> list[dict[str, Any]]:
         """List the operations of a workspace that travel, from after a number, each signed by its author."""

@@ -15,12 +15,12 @@ from typing import Any
 from pipeline.records import ScopeKind
 from pipeline.store import clock, meta, truth
 from pipeline.store.truth import GONE, MEMORY, PURGE, Fields, Key
+from pipeline.store.visibility import named_by
 
 # In a purge: the operations of other memories that told something of the one that was purged.
 ERASED = "erased"
-# The field of a memory that tells whether it is shared, and what an operation that sets it holds.
+# The field of a memory that tells whether it is shared.
 SHARED_FROM = "shared_from"
-_SHARES = f'%"{SHARED_FROM}"%'
 # Of what scopes a bundle tells; peers are told of fewer.
 ALL_SCOPES = tuple(ScopeKind)
 # Statements that name many keys name no more at once.
@@ -185,9 +185,9 @@ def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple
 def _whole(key: Key, state: Fields, changed: Fields) -> Fields:
     """Return all that stands between two memories when any of it changed: half of it would be of no use.
 
-    Likewise of a memory that is shared or withdrawn, of which nothing may have travelled before.
+    Likewise of a memory that is shared, of which nothing may have travelled before.
     """
-    return {**changed, **state} if changed and (key.kind != MEMORY or SHARED_FROM in changed) else changed
+    return {**changed, **state} if changed and (key.kind != MEMORY or changed.get(SHARED_FROM)) else changed
 
 
 def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:
@@ -272,26 +272,35 @@ def list_all_keys(db: Connection) -> set[Key]:
 
 _COLUMNS = "o.hlc, o.kind, o.memory_id, o.other_id, o.name, o.fields, o.after, o.signature, o.via"
 # Which operations travel: of memories of some scopes, what stands between two of them, every tombstone, and that
-# something is shared or is no longer, so that who was told the one hears of the other. What came
-# from a peer goes on to others whether or not its memory is whole here yet.
+# something is shared no longer, so that who was told of it hears of that. What came from a peer goes on to others
+# whether or not its memory is whole here yet.
 _TRAVELS = """
-    (o.kind = 'purge' OR o.signature IS NOT NULL OR (o.kind = 'memory' AND o.fields LIKE :shared) OR (
+    (o.kind = 'purge' OR o.signature IS NOT NULL OR (o.kind = 'memory' AND o.fields LIKE :withdrawn) OR (
         EXISTS (SELECT 1 FROM memory m WHERE m.scope_kind IN (SELECT value FROM json_each(:scopes))
-            AND m.id = o.memory_id)
+            AND m.id = o.memory_id AND {whose})
         AND (o.other_id = '' OR EXISTS (SELECT 1 FROM memory m WHERE m.id = o.other_id
-            AND m.scope_kind IN (SELECT value FROM json_each(:scopes))))))
+            AND m.scope_kind IN (SELECT value FROM json_each(:scopes)) AND {whose}))))
     AND (:remote = '' OR coalesce(o.via, '') <> :remote)
 """
+# What is a person's own stays on the machine where it was written; a copy of a whole home takes it along.
+_SHARED = _TRAVELS.format(whose=named_by("m.scope_id", None))
+_ALL = _TRAVELS.format(whose="true")
 
 
-def after(db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: str = "") -> list[tuple[int, Operation]]:
+def after(
+    db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: str = "", *, is_copy: bool = False
+) -> list[tuple[int, Operation]]:
     """List (number, operation) of what travels after a number, but for what came by a remote."""
     rows = db.execute(
-        f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq > :after AND {_TRAVELS} "  # noqa: S608 - constant text
-        "ORDER BY o.seq LIMIT :limit",
-        {"after": seq, "limit": limit, "scopes": json.dumps(list(scopes)), "remote": remote, "shared": _SHARES},
+        f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq > :after "  # noqa: S608 - constant text
+        f"AND {_ALL if is_copy else _SHARED} ORDER BY o.seq LIMIT :limit",
+        {"after": seq, "limit": limit, **_travel_values(scopes, remote)},
     )
     return [(row[0], _operation(row[1:])) for row in rows]
+
+
+def _travel_values(scopes: Sequence[str], remote: str) -> dict[str, str]:
+    return {"scopes": json.dumps(list(scopes)), "remote": remote, "withdrawn": f'%"{SHARED_FROM}": null%'}
 
 
 def at(db: Connection, seqs: Sequence[int]) -> list[tuple[int, Operation]]:
@@ -307,8 +316,8 @@ def at(db: Connection, seqs: Sequence[int]) -> list[tuple[int, Operation]]:
 def count_after(db: Connection, seq: int, scopes: Sequence[str], remote: str = "") -> int:
     """Count what travels after a number."""
     row = db.execute(
-        f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_TRAVELS}",  # noqa: S608 - constant text
-        {"after": seq, "scopes": json.dumps(list(scopes)), "remote": remote, "shared": _SHARES},
+        f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_SHARED}",  # noqa: S608 - constant text
+        {"after": seq, **_travel_values(scopes, remote)},
     ).fetchone()
     return int(row[0])
 

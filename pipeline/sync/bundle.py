@@ -84,7 +84,7 @@ def _lines(
         with database.read() as db:
             yield {"workspace": workspace, "node": meta.get(db, meta.NODE)}
             reached, counts.operations[workspace] = 0, 0
-            while found := oplog.after(db, reached, AT_ONCE, oplog.ALL_SCOPES):
+            while found := oplog.after(db, reached, AT_ONCE, oplog.ALL_SCOPES, is_copy=True):
                 for _, operation in found:
                     yield {"operation": _item(workspace, operation, circle)}
                 reached = found[-1][0]

@@ -208,7 +208,7 @@ def test_who_is_removed_leaves_no_name_to_be_taken(container, app, ada):
     assert again.find_ids("tea") == []
 
 
-def test_no_folder_of_the_server_is_looked_at_for_a_person(ada, bob, tmp_path, monkeypatch):
+def test_no_folder_of_the_server_is_looked_at_for_a_person(ada, tmp_path, monkeypatch):
     monkeypatch.setattr("web.endpoint.choose_workspace", None)
     transcript = tmp_path / "s1.jsonl"
     transcript.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": "We use port 8123."}}))
@@ -217,6 +217,9 @@ def test_no_folder_of_the_server_is_looked_at_for_a_person(ada, bob, tmp_path, m
     assert all(session["turns"] == 0 for session in ada.get("/v1/sessions").get_json()["items"])
     prepared = ada.post("/v1/prepare", {"message": "Which port?", "cwd": str(tmp_path)}).get_json()
     assert prepared["project"] == {"workspace": TEAM, "branch": None}
+
+
+def test_what_hooks_tell_a_person_is_theirs(ada, bob, tmp_path):
     ada.write("Use port 8123 for billing", kind="lesson", scope={"kind": "session", "id": "s1"})
     event = {
         "hook_event_name": "UserPromptSubmit",
@@ -344,8 +347,9 @@ def test_other_machines_hear_of_a_share_and_of_its_end(container, app, ada, tmp_
         merge(other.workspace(TEAM).create(), [operation for _, operation in found])
         return CheckedClient(create_app(other), other.token).find_ids("port of billing", workspace=TEAM)
 
-    own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
+    own = ada.write("The port of billing is 8123", scope={"kind": "user"}, kind="goal")
     assert send() == []
+    assert not container.sync.list_changes(TEAM, 1, 100)
     ada.post(f"/v1/memories/{own}/share")
     assert send() == [own]
     ada.delete(f"/v1/memories/{own}/share")

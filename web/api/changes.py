@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
+from pipeline.records.people import Role
 from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer
@@ -89,13 +90,15 @@ class DevicesAnswer(Answer):
 @api.route(Endpoint("GET", "/v1/changes", answer=ChangesAnswer, problems=(404,), needs=Access.HOME))
 def list_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
     """List the operations of a workspace that travel, the first logged first."""
+    call.require(Role.READER)
     items = call.container.sync.list_changes(call.workspace_id, int(query.after), query.limit)
     return ChangesAnswer(items=items, next_cursor=items[-1]["cursor"] if items else None)
 
 
-@api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer, needs=Access.HOME))
+@api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer, problems=(404,), needs=Access.HOME))
 def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     """Merge operations that another home wrote; one that cannot be taken keeps no other from being."""
+    call.require(Role.WRITER)
     merged = call.container.sync.take_in(call.workspace_id, body.items)
     refused = [PutAsideAnswer(index=place, reason=reason) for place, reason in merged.put_aside]
     return MergedAnswer(applied=merged.applied, known=merged.known, put_aside=refused)
