@@ -1,0 +1,90 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from config.paths import HomePaths
+from pipeline.services.people import find_caller
+from pipeline.store.people import People
+from web.cli import cli
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
+    return HomePaths(tmp_path / "home")
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(cli, ["user", *arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def caller_of(home, token):
+    people = People(home.people)
+    try:
+        return find_caller(people, None, token)
+    finally:
+        people.close()
+
+
+def test_a_token_is_the_last_line_and_opens_what_was_granted(home):
+    shown = run("add", "Ada Lovelace", "--role", "reader", "--workspace", "team", "--device", "laptop")
+    caller = caller_of(home, shown.splitlines()[-1])
+    assert (caller.person.id, caller.roles) == ("ada-lovelace", {"team": "reader"})
+    assert shown.splitlines()[-1] not in run("list")
+
+
+def test_who_is_new_writes_to_the_usual_workspace_unless_told_otherwise(home):
+    ada = caller_of(home, run("add", "ada").splitlines()[-1])
+    admin = caller_of(home, run("add", "anna", "--admin").splitlines()[-1])
+    assert (ada.roles, ada.is_admin) == ({"default": "writer"}, False)
+    assert (admin.roles, admin.is_admin) == ({}, True)
+
+
+def test_who_is_known_gets_a_token_for_another_device(home):
+    first = json.loads(run("add", "Ada", "--json"))
+    second = json.loads(run("add", "ada", "--expires", "90d", "--json"))
+    assert (first["id"], first["device"], second["id"], second["device"]) == ("ada", "first", "ada", "device-2")
+    assert second["expires_at"] is not None
+    assert second["grants"] == {}
+    assert "has a token" in run("add", "ada", "--device", "first", code=1)
+    run("revoke", "ada", "--device", "first")
+    assert caller_of(home, first["token"]) is None
+    assert caller_of(home, second["token"]) is not None
+    (listed,) = json.loads(run("list", "--json"))
+    assert [token["revoked_at"] is not None for token in listed["tokens"]] == [True, False]
+    run("revoke", "ada", "--token", second["token_id"])
+    assert caller_of(home, second["token"]) is None
+
+
+def test_roles_are_given_and_taken(home):
+    token = run("add", "ada").splitlines()[-1]
+    run("grant", "ada", "team", "owner")
+    assert caller_of(home, token).roles == {"default": "writer", "team": "owner"}
+    run("ungrant", "ada", "team")
+    run("ungrant", "ada", "team", code=1)
+    run("remove", "ada")
+    assert caller_of(home, token) is None
+    assert json.loads(run("list", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("add", "工程"),
+        ("add", "ada", "--role", "king"),
+        ("add", "ada", "--expires", "soon"),
+        ("add", "ada", "--workspace", "me.bob"),
+        ("add", "ada", "--device", " "),
+        ("grant", "nobody", "team", "reader"),
+        ("revoke", "nobody"),
+        ("remove", "nobody"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(home, arguments):
+    result = CliRunner().invoke(cli, ["user", *arguments])
+    assert result.exit_code in (1, 2)
+    assert "Traceback" not in result.output
+    assert caller_of(home, "rvp_x") is None
