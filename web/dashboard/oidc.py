@@ -97,9 +97,9 @@ class Provider:
             yield
         except OAuthError as error:
             # The state is not this browser's, somebody said no at the provider, or the code is worth nothing.
-            raise SignInFailed(f"the provider signed nobody in ({error.error})", is_fault=False) from error
+            raise SignInFailed(f"the provider signed nobody in ({error.error})") from error
         except JoseError as error:
-            raise SignInFailed(f"what the provider sent does not hold ({error.error})", is_fault=False) from error
+            raise SignInFailed(f"what the provider sent does not hold ({error.error})") from error
         except RequestException as error:
             raise SignInFailed(f"the provider cannot be reached ({type(error).__name__})", is_fault=True) from error
         except (AuthlibBaseError, ValueError, KeyError, TypeError, RuntimeError) as error:

@@ -20,7 +20,7 @@ EXTENSION = "oidc_provider"
 class SignInFailed(ReverieError):
     """Say why the provider signed nobody in; `is_fault` where that is the provider's or the settings' doing."""
 
-    def __init__(self, message: str, *, is_fault: bool) -> None:
+    def __init__(self, message: str, *, is_fault: bool = False) -> None:
         super().__init__(message)
         self.is_fault = is_fault
 

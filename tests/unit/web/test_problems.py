@@ -17,6 +17,7 @@ EXPECTED = {
     errors.Conflict: 409,
     errors.ReadOnly: 409,
     errors.PeerRefused: 403,
+    errors.LimitReached: 429,
     errors.ClockAhead: 403,
     errors.Forbidden: 403,
     errors.StoreUnavailable: 503,
