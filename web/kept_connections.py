@@ -4,6 +4,7 @@ By `http.client` alone: a command that asks one question would import urllib3 lo
 """
 
 import http.client
+import select
 import socket
 from collections import deque
 from collections.abc import Mapping
@@ -39,6 +40,7 @@ class KeptConnections:
     def __init__(self, url: str, timeout_s: float) -> None:
         address = urlsplit(url)
         self._host, self._port = address.hostname or "", address.port
+        self._is_tls, self._prefix = address.scheme == "https", address.path.rstrip("/")
         self._timeout_s = timeout_s
         self._idle: deque[http.client.HTTPConnection] = deque()
 
@@ -51,7 +53,7 @@ class KeptConnections:
         """Send one request, once; raise NotConnected before and BrokenOff after the server was reached."""
         connection = self._take()
         try:
-            connection.request(method, quote(target, safe=_AS_IT_IS), body, dict(headers))
+            connection.request(method, quote(self._prefix + target, safe=_AS_IT_IS), body, dict(headers))
             with connection.getresponse() as response:
                 answer = HttpAnswer(response.status, response.headers.get("Content-Type", ""), response.read())
         except (OSError, http.client.HTTPException) as error:
@@ -77,7 +79,8 @@ class KeptConnections:
         return self._connect()
 
     def _connect(self) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_TIMEOUT_S)
+        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=CONNECT_TIMEOUT_S)
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:
@@ -87,6 +90,9 @@ class KeptConnections:
         return connection
 
     def _lives(self, connection: http.client.HTTPConnection) -> bool:
+        if self._is_tls:
+            # What is encrypted cannot be looked at without being read.
+            return not select.select([connection.sock], [], [], 0)[0]
         try:
             connection.sock.settimeout(0)
             # Between requests there is nothing to read but the end.

@@ -27,8 +27,10 @@ from pipeline.team.servers import (
     LOCAL,
     TeamServer,
     check_server,
+    check_url,
     delete_server,
     list_servers,
+    name_of,
     read_server,
     write_server,
 )
@@ -37,7 +39,7 @@ from pipeline.times import elapsed_ms
 if TYPE_CHECKING:
     from pipeline.team.link import TeamLink
 
-__all__ = ["LOCAL", "TeamServer"]
+__all__ = ["LOCAL", "TeamServer", "check_url", "name_of"]
 
 CHANNEL = "team:"
 # Questions to one team at once; one more is late at once.

@@ -36,10 +36,8 @@ def name_of(url: str) -> str:
     return (urlsplit(url).hostname or "").replace(":", "-")
 
 
-def check_server(name: str, url: str, token: str) -> TeamServer:
-    """Return a server as it is kept; raise InvalidField for what none can be."""
-    if NAME.fullmatch(name) is None or name == LOCAL:
-        raise InvalidField(FieldError("name", f"must match {NAME.pattern} and not be {LOCAL}"))
+def check_url(url: str) -> str:
+    """Return an address as it is kept; raise InvalidField for one that no server of a team can have."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -51,9 +49,17 @@ def check_server(name: str, url: str, token: str) -> TeamServer:
         raise InvalidField(FieldError("url", "must hold no password and no query"))
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         raise InvalidField(FieldError("url", "beyond this machine only https:// keeps what travels to itself"))
+    return url.rstrip("/")
+
+
+def check_server(name: str, url: str, token: str) -> TeamServer:
+    """Return a server as it is kept; raise InvalidField for what none can be."""
+    if NAME.fullmatch(name) is None or name == LOCAL:
+        raise InvalidField(FieldError("name", f"must match {NAME.pattern} and not be {LOCAL}"))
+    address = check_url(url)
     if not token or len(token) > MAX_TOKEN_CHARS or not (token.isascii() and token.isprintable()) or " " in token:
         raise InvalidField(FieldError("token", "is no token: one line without spaces"))
-    return TeamServer(name, url.rstrip("/"), token)
+    return TeamServer(name, address, token)
 
 
 def list_servers(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:

@@ -31,7 +31,7 @@ class Home:
     """A home in this process and a client of it."""
 
     def __init__(self, folder):
-        self.settings = fast_settings(folder)
+        self.settings = fast_settings(folder, hook_budget_ms=2000)
         self.container = open_web(self.settings)
         self.client = CheckedClient(create_app(self.container), self.container.token)
 

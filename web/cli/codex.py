@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.errors import ReverieError
 from web.cli.command import Command, State, pass_state
 from web.hooks.codex_rollout import read_events, read_new_lines, read_said
 from web.hosts.files import PRIVATE, write_atomically
@@ -48,9 +49,12 @@ def main() -> None:
 @click.option("--home", metavar="PATH", help="The home, where it is not that of the environment.")
 @click.option("--host", metavar="ADDRESS", help="Where the server listens, likewise.")
 @click.option("--port", metavar="N", help="The port of the server, likewise.")
+@click.option("--server", metavar="NAME", help="The team's server to tell, instead of this machine's own.")
 @click.argument("notification", metavar="JSON")
 @pass_state
-def codex_notify(state: State, /, *, notification: str, codex_home: str | None, **moved: str | None) -> None:
+def codex_notify(
+    state: State, /, *, notification: str, codex_home: str | None, server: str | None, **moved: str | None
+) -> None:
     """Take Codex's notification of a finished turn; whatever is wrong with it is said and disturbs nobody."""
     try:
         notice = json.loads(notification)
@@ -64,9 +68,11 @@ def codex_notify(state: State, /, *, notification: str, codex_home: str | None, 
 
     try:
         settings = _settings(state, moved)
-        tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, settings, state.named_workspace))
-    except (OSError, Refused, BrokenOff, NotConnected) as error:
-        click.echo(f"not noted: {error if isinstance(error, Refused) else type(error).__name__}", err=True)
+        url, headers = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
+        tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, url, headers))
+    except (OSError, Refused, BrokenOff, NotConnected, ReverieError) as error:
+        says = error if isinstance(error, Refused | ReverieError) else type(error).__name__
+        click.echo(f"not noted: {says}", err=True)
 
 
 class Refused(Exception):
@@ -80,19 +86,34 @@ def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
     return load_settings(environment_with(given)) if given else state.settings
 
 
-def _send(settings: "Settings", workspace: str | None, events: Sequence[Mapping[str, Any]]) -> None:
+def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]]:
+    """Return the address of this machine's own server, and the headers that it is asked with."""
     from web.contract import WORKSPACE_HEADER
+
+    headers = {"Authorization": f"Bearer {settings.paths.token_file.read_text(encoding='ascii').strip()}"}
+    # Otherwise the folder decides about the workspace, as it does for every host.
+    if state.named_workspace is not None:
+        headers[WORKSPACE_HEADER] = state.named_workspace
+    return settings.url, headers
+
+
+def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return the same of a team's server, which sees no folder of this machine."""
+    from pipeline.services.team import find_team
+    from web.hooks.team_client import headers_for
+
+    team = find_team(settings.paths.servers, name)
+    return team.url, headers_for(settings, team, Path(str(notice.get("cwd") or Path.cwd())))
+
+
+def _send(url: str, headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
     from web.kept_connections import KeptConnections
 
-    file = settings.paths.token_file
-    token = file.read_text(encoding="ascii").strip()
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    # Otherwise the folder decides about the workspace, as it does for every host.
-    if workspace is not None:
-        headers[WORKSPACE_HEADER] = workspace
-    with closing(KeptConnections(settings.url, TIMEOUT_S)) as connections:
+    with closing(KeptConnections(url, TIMEOUT_S)) as connections:
         for event in events:
-            answer = connections.send("POST", HOOK, json.dumps(event).encode(), headers)
+            answer = connections.send(
+                "POST", HOOK, json.dumps(event).encode(), {**headers, "Content-Type": "application/json"}
+            )
             if answer.status != HTTPStatus.OK:
                 raise Refused(f"HTTP {answer.status}")
 

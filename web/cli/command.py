@@ -16,6 +16,7 @@ import click
 
 if TYPE_CHECKING:
     from config.settings import Settings
+    from pipeline.errors import ReverieError
     from pipeline.services.workspaces import WorkspaceChoice
     from web.client import Client
 
@@ -102,6 +103,10 @@ class State:
         # Nothing is made on this machine by it.
         with self.client(to_write=True) as client:
             return write(client)
+
+    def tell_left_out(self, problem: "ReverieError") -> None:
+        """Say of a file that it is left out."""
+        click.echo(f"left out: {problem}", err=True)
 
     def makes(self, workspace: str) -> bool:
         """Tell whether what is stored now makes a project's own workspace."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from web.cli import options
 from web.cli.command import Command, State, pass_state
 from web.cli.render import plain
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from web.hosts.environment import HostEnvironment, Installation
+    from web.hosts.environment import HostEnvironment, Installation, RemoteServer
     from web.hosts.hosts import Host
     from web.hosts.plan import FileChange
 
@@ -44,6 +45,8 @@ class _SetupCommand(Command):
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 @click.option("--project", is_flag=True, help="Set up the current folder instead of your own files.")
 @click.option("--remove", is_flag=True, help="Take out what the setup has written.")
+@click.option("--server", metavar="URL", help="Let the hosts ask the team's server at URL instead of this machine's.")
+@options.token_file
 @pass_state
 def setup(
     state: State,
@@ -54,6 +57,8 @@ def setup(
     dry_run: bool,
     project: bool,
     remove: bool,
+    server: str | None,
+    token_file: Path | None,
     **moved: str | None,
 ) -> int:
     """Write Reverie's hooks, MCP entry and rules into the settings of each HOST, or of all that are installed.
@@ -68,7 +73,8 @@ def setup(
     root = state.settings.paths.root
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
     chosen = _choose_hosts(hosts, host_env, remove=remove)
-    reverie, records = _installation(state.settings), files.read_state(root)
+    team = None if server is None else _find_server(state, server, host_env)
+    reverie, records = _installation(state.settings, team), files.read_state(root)
     changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, records)
     if not state.json:
         _warn_of_cuda()
@@ -79,6 +85,8 @@ def setup(
             click.echo("no file of these hosts holds anything of Reverie")
     pending = any(change.action not in ("none", "error") for change in changes)
     if not dry_run and (yes or not pending or click.confirm("Write this?", err=True)):
+        if team is not None:
+            _keep_or_forget(state, team, token_file, forget=remove)
         changes = apply(changes, root)
     elif not dry_run:
         click.echo("nothing was written", err=True)
@@ -124,11 +132,35 @@ def _here() -> Path:
         raise click.UsageError("--project needs a project: this folder is no longer there") from error
 
 
-def _installation(settings: "Settings") -> "Installation":
+def _installation(settings: "Settings", server: "RemoteServer | None") -> "Installation":
     from config.settings import list_moving_variables
     from web.hosts.environment import Installation, programs_folder
 
-    return Installation(programs_folder(), list_moving_variables(settings))
+    return Installation(programs_folder(), list_moving_variables(settings), server)
+
+
+def _find_server(state: State, url: str, host_env: "HostEnvironment") -> "RemoteServer":
+    """Return the team's server at an address, by the name that the home knows it by, or would."""
+    from pipeline.services.team import check_url, list_teams, name_of
+    from web.hosts.environment import RemoteServer
+
+    url = check_url(url)
+    known = list_teams(state.settings.paths.servers, state.tell_left_out)
+    name = next((one.name for one in known if one.url == url), name_of(url))
+    workspace = None if host_env.project is None else state.choice(host_env.project, to_write=True).workspace
+    return RemoteServer(name, url, workspace)
+
+
+def _keep_or_forget(state: State, server: "RemoteServer", token_file: Path | None, *, forget: bool) -> None:
+    """Keep a server that took the token, unless the home knows it and no other token is given; or forget it."""
+    from pipeline.services.team import add_team, list_teams, remove_team
+
+    folder = state.settings.paths.servers
+    is_known = server.name in [one.name for one in list_teams(folder, state.tell_left_out) if one.url == server.url]
+    if forget and is_known:
+        remove_team(folder, server.name)
+    elif not forget and (not is_known or token_file is not None):
+        add_team(folder, server.name, server.url, options.read_token(token_file))
 
 
 def _version(program: str) -> tuple[int, ...] | None:

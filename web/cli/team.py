@@ -35,7 +35,7 @@ def list_(state: State) -> None:
     """List the teams that are asked, without their tokens."""
     from pipeline.services.team import list_teams
 
-    known = list_teams(state.settings.paths.servers, lambda error: click.echo(f"left out: {error}", err=True))
+    known = list_teams(state.settings.paths.servers, state.tell_left_out)
     found = [{"name": one.name, "url": one.url} for one in known]
     state.show({"items": found}, lambda: _print_teams([(one["name"], one["url"]) for one in found]))
 

@@ -30,6 +30,8 @@ SETTINGS = {
 }
 # By this option a plugin starts the client: where the setup has written the same, the event comes twice.
 PLUGIN = "--plugin"
+# By this one it asks a team's server, which the home knows by this name.
+SERVER = "--server"
 
 
 def main() -> int:
@@ -45,6 +47,8 @@ def main() -> int:
 
 
 def _answer(words: list[str]) -> bytes:
+    if SERVER in words[1:-1]:
+        return _ask_team(words)
     event = sys.stdin.buffer.read(LONGEST_EVENT)
     name = words[0] if words and words[0] in SETTINGS else "claude-code"
     if PLUGIN in words and _is_set_up(name):
@@ -68,6 +72,15 @@ def _answer(words: list[str]) -> bytes:
                 return b""
             waited = True
             time.sleep(POLL_S)
+
+
+def _ask_team(words: list[str]) -> bytes:
+    # Apart from this: it takes many times as long to import.
+    from web.hooks.team_client import HEADERS, answer
+
+    # Who asks for headers sends no event.
+    event = b"" if words[0] == HEADERS else sys.stdin.buffer.read(LONGEST_EVENT)
+    return answer(words[0], words[words.index(SERVER) + 1], read_variables(words), event)
 
 
 def _is_set_up(name: str) -> bool:

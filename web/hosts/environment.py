@@ -12,6 +12,8 @@ MAIN = "reverie"
 VARIABLE_PREFIX = "REVERIE_"
 # The options by which the clients are told what the variables of the same names say.
 CLIENT_OPTIONS = ("home", "host", "port")
+# The option by which programs are told of a team's server, to be asked in the place of this machine's.
+SERVER_OPTION = "--server"
 # Variables that move a host's own folder.
 HOST_VARIABLES = ("APPDATA", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME")
 
@@ -51,12 +53,23 @@ class HostEnvironment:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteServer:
+    """A team's server: how it is called in the home, its address, and in a project the project's workspace there."""
+
+    name: str
+    url: str
+    workspace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Installation:
     """What hosts are told: the programs to start, and how those find home and server."""
 
     bin: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     """By which variables its programs find home and server, where neither is the usual one."""
+    server: RemoteServer | None = None
+    """The team's server that hosts are to ask, None for this machine's own."""
 
     def program(self, host_env: HostEnvironment, name: str) -> str:
         """Return how a host starts a program: by its path, in a project by its name if that is found everywhere."""
@@ -75,7 +88,12 @@ class Installation:
     def options(self, host_env: HostEnvironment) -> list[str]:
         """Return the same as options of the clients, for hosts that start a program without variables of its own."""
         named = {name.removeprefix(VARIABLE_PREFIX).lower(): v for name, v in self.variables_for(host_env).items()}
-        return [word for name, value in named.items() for word in (f"--{name}", value)]
+        return [*self.server_words, *(word for name, value in named.items() for word in (f"--{name}", value))]
+
+    @property
+    def server_words(self) -> list[str]:
+        """Return the words by which a program is told of a team's server."""
+        return [] if self.server is None else [SERVER_OPTION, self.server.name]
 
 
 def programs_folder() -> Path:

@@ -35,11 +35,12 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
 FORMER_PATH = "/hooks/claude-code"
 FORMER_CLIENT = "reverie-session-start"
 
+_OPTIONS = "|".join(("server", *CLIENT_OPTIONS))
 # The client with its host and options, each of a word as a shell reads it, quoted in part or as a whole.
 _CLIENT_AT_END = re.compile(
     rf"(?:^|[\\/\s'\"])(?:{re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+(?:{'|'.join(EVENTS)})"
     rf"|{re.escape(FORMER_CLIENT)}(?:\.exe)?['\"]?)"
-    rf"(?:\s+--(?:{'|'.join(CLIENT_OPTIONS)})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
+    rf"(?:\s+--(?:{_OPTIONS})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
 )
 _FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_PATH}")
 

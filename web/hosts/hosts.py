@@ -7,8 +7,15 @@ from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
 from web.hosts.entries import HostEntry, JsonMember, RulesBlock, TomlKey, TomlTable
-from web.hosts.environment import CODEX_NOTIFY_CLIENT, MAIN, HostEnvironment, Installation
+from web.hosts.environment import CODEX_NOTIFY_CLIENT, MAIN, HostEnvironment, Installation, RemoteServer
 from web.hosts.hooks import CLAUDE_CODE, CODEX, GEMINI, list_hooks, list_http_hooks
+from web.hosts.remote import (
+    TOKEN_VARIABLE,
+    describe_for_codex,
+    describe_with_headers,
+    describe_with_helper,
+    is_remote,
+)
 
 NAME = "reverie"
 
@@ -92,12 +99,26 @@ def _server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> di
     """Return the usual MCP entry of a server on standard input and output."""
     variables = reverie.variables_for(host_env)
     return (
-        more | {"command": reverie.program(host_env, MAIN), "args": ["mcp"]} | ({"env": variables} if variables else {})
+        more
+        | {"command": reverie.program(host_env, MAIN), "args": ["mcp", *reverie.server_words]}
+        | ({"env": variables} if variables else {})
     )
 
 
 def _mcp(path: Path, place: str, server: Mapping[str, Any]) -> Target:
-    return Target(path, "json", (JsonMember((place,), NAME, server, is_our_server),))
+    entry, other = _server_entries(place, server)
+    return Target(path, "json", (entry,), obsolete=(other,))
+
+
+def _server_entries(place: str, server: Mapping[str, Any]) -> tuple[JsonMember, JsonMember]:
+    """Return the MCP entry, and the one of the other form: a program where this is an address, or an address."""
+    own, other = (is_remote, is_our_server) if is_remote(server) else (is_our_server, is_remote)
+    return JsonMember((place,), NAME, server, own), JsonMember((place,), NAME, {}, other)
+
+
+def _project_server(host_env: HostEnvironment, reverie: Installation) -> RemoteServer | None:
+    """Return the team's server, where a project's files are to hold its address."""
+    return None if host_env.project is None else reverie.server
 
 
 def _first_that_exists(root: Path, names: Sequence[str], otherwise: str) -> Path:
@@ -123,11 +144,20 @@ def _claude_code(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
 
 
 def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path, settings: Sequence[Path]) -> Target:
-    target = _mcp(path, "mcpServers", _server(host_env, reverie, type="stdio"))
+    target = _mcp(path, "mcpServers", _describe_for_claude(host_env, reverie))
     if not any(has_plugin(file) for file in settings):
         return target
     # Claude Code knows two servers for one only by the same command, and would show every tool twice.
-    return replace(target, entries=(), obsolete=target.entries, remarks=("Reverie's plugin brings the MCP server",))
+    remark = "Reverie's plugin brings the MCP server"
+    return replace(target, entries=(), obsolete=target.all_entries, remarks=(remark,))
+
+
+def _describe_for_claude(host_env: HostEnvironment, reverie: Installation) -> dict[str, Any]:
+    if reverie.server is None:
+        return _server(host_env, reverie, type="stdio")
+    if host_env.project is not None:
+        return describe_with_headers(reverie.server, f"${{{TOKEN_VARIABLE}}}", "http")
+    return describe_with_helper(host_env, reverie, reverie.server)
 
 
 def has_plugin(settings: Path) -> bool:
@@ -153,7 +183,11 @@ def _codex_folder(host_env: HostEnvironment) -> Path:
 
 
 def _codex(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
-    server = TomlTable(("mcp_servers", NAME), _server(host_env, reverie), is_our_server)
+    place, team = ("mcp_servers", NAME), _project_server(host_env, reverie)
+    server = TomlTable(place, _server(host_env, reverie), is_our_server)
+    other = TomlTable(place, {}, is_remote)
+    if team is not None:
+        server, other = TomlTable(place, describe_for_codex(team), is_remote), TomlTable(place, {}, is_our_server)
     root = _codex_folder(host_env) if host_env.project is None else host_env.project / ".codex"
     rules = _rules((root if host_env.project is None else host_env.project) / "AGENTS.md")
     hooks = Target(root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_ASKS,))
@@ -161,12 +195,13 @@ def _codex(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]
     program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
     notify = TomlKey("notify", program, is_our_notify)
     # It takes no notify program from a project.
-    entries = (server,) if host_env.project is not None else (notify, server)
-    return [hooks, Target(root / "config.toml", "toml", entries), rules]
+    entries: tuple[HostEntry, ...] = (server,) if host_env.project is not None else (notify, server)
+    return [hooks, Target(root / "config.toml", "toml", entries, obsolete=(other,)), rules]
 
 
 def _cursor(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
-    server = _server(host_env, reverie)
+    team = _project_server(host_env, reverie)
+    server = _server(host_env, reverie) if team is None else describe_with_headers(team, f"${{env:{TOKEN_VARIABLE}}}")
     if host_env.project is None:
         # A user's rules live inside the program.
         return [_mcp(host_env.home / ".cursor" / "mcp.json", "mcpServers", server)]
@@ -178,7 +213,10 @@ def _cursor(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target
 
 
 def _vscode(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    team = _project_server(host_env, reverie)
     server = _server(host_env, reverie, type="stdio")
+    if team is not None:
+        server = describe_with_headers(team, f"${{env:{TOKEN_VARIABLE}}}", "http")
     head = '---\ndescription: Memory of this project\napplyTo: "**"\n---\n'
     if host_env.project is None:
         folder = _vscode_folder(host_env)
@@ -216,9 +254,15 @@ def _windsurf(host_env: HostEnvironment, reverie: Installation) -> Sequence[Targ
 def _gemini(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     root = host_env.home if host_env.project is None else host_env.project
     rules = root / ".gemini" / "GEMINI.md" if host_env.project is None else root / "GEMINI.md"
-    server = JsonMember(("mcpServers",), NAME, _server(host_env, reverie), is_our_server)
-    settings = Target(root / ".gemini" / "settings.json", "json", (*list_hooks(GEMINI, host_env, reverie), server))
-    return [settings, _rules(rules)]
+    team = _project_server(host_env, reverie)
+    described = _server(host_env, reverie)
+    if team is not None:
+        # It takes an address by this name alone for streamable HTTP.
+        described = describe_with_headers(team, f"${TOKEN_VARIABLE}")
+        described = {"httpUrl": described.pop("url")} | described
+    server, other = _server_entries("mcpServers", described)
+    entries: tuple[HostEntry, ...] = (*list_hooks(GEMINI, host_env, reverie), server)
+    return [Target(root / ".gemini" / "settings.json", "json", entries, obsolete=(other,)), _rules(rules)]
 
 
 def _zed_folder(host_env: HostEnvironment) -> Path:
@@ -260,9 +304,12 @@ def _opencode(host_env: HostEnvironment, reverie: Installation) -> Sequence[Targ
     variables = reverie.variables_for(host_env)
     server = {
         "type": "local",
-        "command": [reverie.program(host_env, MAIN), "mcp"],
+        "command": [reverie.program(host_env, MAIN), "mcp", *reverie.server_words],
         "enabled": True,
     } | ({"environment": variables} if variables else {})
+    team = _project_server(host_env, reverie)
+    if team is not None:
+        server = describe_with_headers(team, f"{{env:{TOKEN_VARIABLE}}}", "remote") | {"enabled": True}
     rules = _first_that_exists(folder, ("AGENTS.md", "CLAUDE.md"), "AGENTS.md")
     claude = _claude_folder(host_env) / "CLAUDE.md"
     if host_env.project is None and not rules.is_file() and claude.is_file():

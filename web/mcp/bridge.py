@@ -158,6 +158,29 @@ class Bridge:
         return f"Reverie {state} at {self._settings.url}; try again in a moment, or see {log}"
 
 
+class TeamBridge:
+    """Calls a team's server for the project of its folder; nothing is started, and nothing is kept here."""
+
+    def __init__(self, url: str, token: str, workspace: Choose) -> None:
+        self._workspace = workspace
+        self._client = Client(url, token, caller=MCP)
+
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        """Send one request; what only reads is asked again where its answer was lost."""
+        # A project's own workspace from the first question on: others may have written to it.
+        chosen = self._workspace(to_write=True)
+        try:
+            return self._client.call(method, path, body, query, chosen)
+        except AnswerLost:
+            if not _reads(method, path):
+                raise
+        return self._client.call(method, path, body, query, chosen)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._client.close()
+
+
 def _reads(method: str, path: str) -> bool:
     return method == "GET" or path in READS
 

@@ -1,0 +1,238 @@
+"""Hosts of a machine without a memory of its own, set up for a team's server: as a user runs it, to real requests."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+import urllib3
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from pipeline.identity import identify
+from tests.fakes.in_process import fast_settings
+from tests.support.served import serve_home
+from tests.support.stack import free_port
+
+PARCELS = "Parcels over thirty kilos leave from the depot in Graz"
+QUESTION = "Where do parcels over thirty kilos leave from?"
+
+
+class Team:
+    """A team's server, and a machine of somebody in it, with a clone of its project."""
+
+    def __init__(self, folder, settings, port):
+        self.url = f"http://127.0.0.1:{port}"
+        self.settings = settings
+        self.home, self.project = folder / "ann", folder / "shop"
+        (self.project / ".git").mkdir(parents=True)
+        (self.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        self.home.mkdir()
+        self.workspace = identify(self.project, explicit=None, environment=None).id
+        self.environment = {
+            "HOME": str(self.home),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}",
+            "PYTHONPATH": str(Path.cwd()),
+            # Nothing of this machine's own may be asked, nor started.
+            "REVERIE_PORT": str(free_port()),
+        }
+
+    @property
+    def token(self):
+        return self.settings.paths.token()
+
+    @property
+    def servers(self):
+        return self.home / ".reverie" / "servers"
+
+    def call(self, method, path, body=None, workspace=None):
+        headers = {"Authorization": f"Bearer {self.token}", "X-Reverie-Workspace": workspace or self.workspace}
+        answer = urllib3.request(method, f"{self.url}{path}", json=body, headers=headers, retries=False)
+        assert answer.status < 300, answer.data
+        return answer.json()
+
+    def run(self, *words, said=None):
+        return subprocess.run(
+            words,
+            cwd=self.project,
+            env=self.environment,
+            input=said,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def setup(self, *words, said=None):
+        return self.run("reverie", "setup", "--server", self.url, *words, said=said)
+
+    def hook(self, **event):
+        event = {"session_id": "s1", "cwd": str(self.project)} | event
+        command = self.commands()["UserPromptSubmit"].split()
+        done = self.run(*command, said=json.dumps(event))
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def commands(self):
+        hooks = json.loads((self.home / ".claude" / "settings.json").read_text())["hooks"]
+        return {event: groups[0]["hooks"][0]["command"] for event, groups in hooks.items()}
+
+
+@pytest.fixture
+def team(tmp_path):
+    settings = fast_settings(tmp_path / "server", hook_budget_ms=2000)
+    with serve_home(settings) as port:
+        yield Team(tmp_path, settings, port)
+
+
+@pytest.fixture
+def ready(team):
+    done = team.setup("claude-code", "codex", "--yes", said=f"{team.token}\n")
+    assert done.returncode == 0, done.stderr
+    return team
+
+
+def test_the_token_is_kept_for_its_owner_alone_and_shown_nowhere(ready):
+    [kept] = ready.servers.iterdir()
+    assert kept.name == "127.0.0.1"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    for file in ready.home.rglob("*"):
+        if file.is_file() and file != kept:
+            assert ready.token not in file.read_text(), file
+    again = ready.setup("claude-code", "codex", "--yes", "--json")
+    assert {one["action"] for one in json.loads(again.stdout)["files"]} == {"none"}
+    assert ready.token not in again.stdout + again.stderr
+
+
+def test_what_is_only_shown_keeps_nothing_and_asks_nobody(team):
+    done = team.setup("claude-code", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert f'"url": "{team.url}/mcp"' in done.stdout
+    assert list(team.home.rglob("*")) == []
+
+
+def test_a_token_that_the_server_does_not_take_sets_nothing_up(team):
+    done = team.setup("claude-code", "--yes", said="wrong\n")
+    assert done.returncode == 1
+    assert "does not take your token" in done.stderr
+    assert not (team.home / ".claude").exists()
+    assert not team.servers.exists()
+
+
+def test_removed_it_leaves_nothing(ready):
+    done = ready.setup("--remove", "--yes")
+    assert done.returncode == 0, done.stderr
+    left = [file for file in ready.home.rglob("*") if file.is_file()]
+    assert left == []
+    assert ready.setup("--remove", "--yes").returncode == 0
+
+
+def test_a_project_is_set_up_with_its_workspace(ready):
+    done = ready.setup("claude-code", "--project", "--yes")
+    assert done.returncode == 0, done.stderr
+    written = json.loads((ready.project / ".mcp.json").read_text())["mcpServers"]["reverie"]
+    assert written["headers"]["X-Reverie-Workspace"] == ready.workspace
+    assert ready.token not in (ready.project / ".mcp.json").read_text()
+
+
+def test_a_hook_tells_what_the_server_knows_of_the_folders_project(ready):
+    ready.call("POST", "/v1/memories", {"content": PARCELS})
+    told = ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION)
+    assert PARCELS in json.loads(told)["hookSpecificOutput"]["additionalContext"]
+    assert ready.hook(hook_event_name="UserPromptSubmit", prompt="thanks") == ""
+
+
+def test_what_is_done_stands_in_the_servers_journal(ready):
+    ready.hook(hook_event_name="PostToolUse", tool_name="Bash", tool_input={"command": "make deploy"}, tool_response={})
+    [row] = ready.call("GET", "/v1/journal")["items"]
+    assert row["target"] == "make deploy"
+
+
+def test_what_was_said_is_read_here_and_no_path_of_this_machine_travels(ready):
+    transcript = ready.home / ".claude" / "projects" / "shop" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    said = [("user", "an earlier question"), ("assistant", "an answer"), ("user", QUESTION), ("assistant", PARCELS)]
+    lines = [json.dumps({"type": role, "message": {"role": role, "content": text}}) for role, text in said]
+    transcript.write_text("\n".join(lines) + "\n")
+    ready.call("POST", "/v1/memories", {"content": "Something"})
+    ready.hook(hook_event_name="Stop", transcript_path=str(transcript))
+    record = ready.call("GET", "/v1/sessions/s1")
+    assert sorted((one["role"], one["content"]) for one in record["said"]) == [
+        ("assistant", PARCELS),
+        ("user", QUESTION),
+    ]
+
+
+def test_a_server_that_is_away_or_a_token_that_is_gone_disturbs_nobody(ready):
+    ready.settings.paths.renew_token()
+    assert ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION) == ""
+    [kept] = ready.servers.iterdir()
+    kept.write_text(f'url = "http://127.0.0.1:{free_port()}"\ntoken = "x"\n')
+    assert ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION) == ""
+    kept.unlink()
+    assert ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION) == ""
+    # Nothing of this machine's own was started in its place.
+    assert not (ready.home / ".reverie" / "token").exists()
+
+
+def test_claude_codes_helper_gives_the_headers_by_which_mcp_is_spoken(ready):
+    server = json.loads((ready.home / ".claude.json").read_text())["mcpServers"]["reverie"]
+    done = ready.run("/bin/sh", "-c", server["headersHelper"])
+    headers = json.loads(done.stdout)
+    assert headers["X-Reverie-Workspace"] == ready.workspace
+    assert ready.token not in server["headersHelper"]
+
+    async def host():
+        async with (
+            create_mcp_http_client(headers=headers) as http,
+            Client(streamable_http_client(server["url"], http_client=http), mode="legacy") as client,
+        ):
+            return await client.call_tool("remember_batch", {"items": [{"content": PARCELS}]})
+
+    assert not anyio.run(host).is_error
+    assert [one["content"] for one in ready.call("GET", "/v1/memories")["items"]] == [PARCELS]
+
+
+def test_the_bridge_asks_the_server_for_the_folders_project(ready):
+    ready.call("POST", "/v1/memories", {"content": PARCELS})
+
+    async def host():
+        bridge = StdioServerParameters(
+            command="reverie", args=["mcp", "--server", "127.0.0.1"], env=ready.environment, cwd=ready.project
+        )
+        async with Client(stdio_client(bridge), mode="legacy") as client:
+            return await client.call_tool("recall", {"query": "parcels"})
+
+    assert PARCELS in anyio.run(host).content[0].text
+    assert not (ready.home / ".reverie" / "token").exists()
+
+
+def test_codex_tells_the_server_of_a_turn(ready):
+    notice = {"type": "agent-turn-complete", "thread-id": "t1", "cwd": str(ready.project)}
+    ready.call("POST", "/v1/memories", {"content": "Something"})
+    done = ready.run("reverie-codex-notify", "--server", "127.0.0.1", json.dumps(notice))
+    assert (done.returncode, done.stderr) == (0, "")
+    events = ready.call("GET", "/v1/hook-runs")["items"]
+    assert [(one["event"], one["host"], one["workspace"]) for one in events] == [("Stop", "codex", ready.workspace)]
+    gone = ready.run("reverie-codex-notify", "--server", "nobody", json.dumps(notice))
+    assert (gone.returncode, gone.stderr) == (0, "not noted: no team is called nobody\n")
+
+
+def test_who_says_no_keeps_no_token(team):
+    done = team.setup("claude-code", said="n\n")
+    assert done.returncode == 0
+    assert done.stderr.endswith("nothing was written\n")
+    assert [file for file in team.home.rglob("*") if file.is_file()] == []
+
+
+def test_what_is_no_address_is_said_before_a_token_is_asked_for(team):
+    done = team.run("reverie", "setup", "claude-code", "--yes", "--server", "memory.acme.example")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert "url: must be https://HOST" in done.stderr

@@ -1,0 +1,223 @@
+"""What each host is told of a team's server: exactly what stands in its files, and that it comes and goes."""
+
+import json
+import tomllib
+from dataclasses import replace
+
+import pytest
+
+from web.hosts.environment import RemoteServer
+from web.hosts.hooks import EVENTS, is_our_hook
+from web.hosts.hosts import HOSTS
+from web.hosts.remote import is_remote
+
+ALL = [host.name for host in HOSTS]
+URL = "https://memory.acme.example"
+WORKSPACE = "X-Reverie-Workspace"
+
+
+@pytest.fixture
+def team(sandbox):
+    sandbox.reverie = replace(sandbox.reverie, server=RemoteServer("memory.acme.example", URL))
+    return sandbox
+
+
+@pytest.fixture
+def shared(team):
+    """The same for a project, whose workspace is known."""
+    team.reverie = replace(team.reverie, server=RemoteServer("memory.acme.example", URL, "shop-1a2b3c4d"))
+    return team
+
+
+def read(file):
+    return json.loads(file.read_text())
+
+
+def bridge(sandbox, **more):
+    return more | {"command": f"{sandbox.reverie.bin}/reverie", "args": ["mcp", "--server", "memory.acme.example"]}
+
+
+def test_claude_code_asks_the_server_with_headers_that_a_program_finds(team):
+    team.setup("claude-code")
+    assert read(team.home / ".claude.json")["mcpServers"]["reverie"] == {
+        "type": "http",
+        "url": f"{URL}/mcp",
+        "headersHelper": f"{team.reverie.bin}/reverie-hook headers --server memory.acme.example",
+    }
+
+
+@pytest.mark.parametrize(
+    ("host", "file", "place", "more"),
+    [
+        ("cursor", ".cursor/mcp.json", "mcpServers", {}),
+        ("vscode", ".config/Code/User/mcp.json", "servers", {"type": "stdio"}),
+        ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers", {}),
+        ("gemini", ".gemini/settings.json", "mcpServers", {}),
+        ("zed", ".config/zed/settings.json", "context_servers", {"source": "custom"}),
+    ],
+)
+def test_a_host_whose_headers_are_the_same_in_every_project_starts_the_bridge(team, host, file, place, more):
+    team.setup(host)
+    assert read(team.home / file)[place]["reverie"] == bridge(team, **more)
+
+
+def test_codex_and_opencode_start_the_bridge_as_they_write_it(team):
+    team.setup("codex", "opencode")
+    codex = tomllib.loads((team.home / ".codex" / "config.toml").read_text())
+    assert codex["mcp_servers"]["reverie"] == bridge(team)
+    assert codex["notify"] == [f"{team.reverie.bin}/reverie-codex-notify", "--server", "memory.acme.example"]
+    opencode = read(team.home / ".config" / "opencode" / "opencode.json")["mcp"]["reverie"]
+    assert opencode["command"] == [f"{team.reverie.bin}/reverie", "mcp", "--server", "memory.acme.example"]
+
+
+@pytest.mark.parametrize(
+    ("host", "file"),
+    [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json"), ("gemini", ".gemini/settings.json")],
+)
+def test_hooks_name_the_server_and_are_known_again(team, host, file):
+    team.setup(host)
+    hooks = read(team.home / file)["hooks"]
+    handlers = {event: groups[0]["hooks"][0] for event, groups in hooks.items()}
+    assert set(handlers) == set(EVENTS[host])
+    command = f"{team.reverie.bin}/reverie-hook {host} --server memory.acme.example"
+    assert {handler["command"] for handler in handlers.values()} == {command}
+    assert all(map(is_our_hook, handlers.values()))
+
+
+HEADERS = {WORKSPACE: "shop-1a2b3c4d"}
+
+
+@pytest.mark.parametrize(
+    ("host", "file", "place", "entry"),
+    [
+        (
+            "claude-code",
+            ".mcp.json",
+            "mcpServers",
+            {
+                "type": "http",
+                "url": f"{URL}/mcp",
+                "headers": {"Authorization": "Bearer ${TEAM_MEMORY_TOKEN}"} | HEADERS,
+            },
+        ),
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            "mcpServers",
+            {"url": f"{URL}/mcp", "headers": {"Authorization": "Bearer ${env:TEAM_MEMORY_TOKEN}"} | HEADERS},
+        ),
+        (
+            "vscode",
+            ".vscode/mcp.json",
+            "servers",
+            {
+                "type": "http",
+                "url": f"{URL}/mcp",
+                "headers": {"Authorization": "Bearer ${env:TEAM_MEMORY_TOKEN}"} | HEADERS,
+            },
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            "mcpServers",
+            {"httpUrl": f"{URL}/mcp", "headers": {"Authorization": "Bearer $TEAM_MEMORY_TOKEN"} | HEADERS},
+        ),
+        (
+            "opencode",
+            "opencode.json",
+            "mcp",
+            {
+                "type": "remote",
+                "url": f"{URL}/mcp",
+                "headers": {"Authorization": "Bearer {env:TEAM_MEMORY_TOKEN}"} | HEADERS,
+                "enabled": True,
+            },
+        ),
+        (
+            "zed",
+            ".zed/settings.json",
+            "context_servers",
+            {"source": "custom", "command": "reverie", "args": ["mcp", "--server", "memory.acme.example"]},
+        ),
+    ],
+)
+def test_a_projects_files_hold_the_address_its_workspace_and_no_token(shared, host, file, place, entry):
+    shared.setup(host, host_env=shared.in_project())
+    assert read(shared.project / file)[place]["reverie"] == entry
+
+
+def test_codex_is_told_the_name_of_the_variable_in_a_project(shared):
+    shared.setup("codex", host_env=shared.in_project())
+    written = tomllib.loads((shared.project / ".codex" / "config.toml").read_text())
+    assert written["mcp_servers"]["reverie"] == {
+        "url": f"{URL}/mcp",
+        "bearer_token_env_var": "TEAM_MEMORY_TOKEN",
+        "http_headers": HEADERS,
+    }
+
+
+@pytest.mark.parametrize("in_project", [False, True])
+def test_it_comes_once_and_goes_to_the_byte(shared, in_project):
+    host_env = shared.in_project() if in_project else shared.host_env
+    (shared.home / ".claude.json").write_text('{"mcpServers": {"other": {"command": "x"}}, "n": 1}')
+    (shared.project / ".mcp.json").write_text("{\n  // mine\n}\n")
+    before = shared.files()
+    assert all(change.error is None for change in shared.setup(*ALL, host_env=host_env))
+    assert {change.action for change in shared.setup(*ALL, host_env=host_env)} == {"none"}
+    shared.remove(*ALL, host_env=host_env)
+    assert shared.files() == before
+
+
+@pytest.mark.parametrize("in_project", [False, True])
+def test_from_this_machine_to_a_server_and_back_leaves_nothing_of_the_other(shared, in_project):
+    host_env = shared.in_project() if in_project else shared.host_env
+    own, team = replace(shared.reverie, server=None), shared.reverie
+    before = shared.files()
+    shared.reverie = own
+    shared.setup(*ALL, host_env=host_env)
+    local = shared.files()
+    shared.reverie = team
+    assert all(change.error is None for change in shared.setup(*ALL, host_env=host_env))
+    for name, content in shared.files().items():
+        if content is not None and b'"reverie"' in content and b"memory.acme.example" not in content:
+            pytest.fail(f"{name} still names this machine's own")
+    shared.reverie = own
+    shared.setup(*ALL, host_env=host_env)
+    assert {name: json_of(content) for name, content in shared.files().items()} == {
+        name: json_of(content) for name, content in local.items()
+    }
+    # Whoever takes it out need not know which of the two it was.
+    shared.reverie = team
+    shared.setup(*ALL, host_env=host_env)
+    shared.reverie = own
+    shared.remove(*ALL, host_env=host_env)
+    assert shared.files() == before
+
+
+def json_of(content):
+    try:
+        return content and json.loads(content)
+    except ValueError:
+        return content
+
+
+@pytest.mark.parametrize(
+    ("entry", "known"),
+    [
+        ({"url": f"{URL}/mcp", "headers": HEADERS}, True),
+        ({"httpUrl": f"{URL}/mcp", "headers": HEADERS}, True),
+        ({"url": f"{URL}/mcp", "http_headers": HEADERS}, True),
+        ({"url": f"{URL}/mcp", "headersHelper": "/opt/bin/reverie-hook headers --server x"}, True),
+        ({"url": f"{URL}/mcp", "headersHelper": "'/my bin/reverie-hook' headers --server x"}, True),
+        ({"url": f"{URL}/mcp", "headersHelper": "my-reverie-hook headers"}, False),
+        ({"url": f"{URL}/mcp"}, False),
+        ({"url": f"{URL}/other", "headers": HEADERS}, False),
+        ({"url": f"{URL}/mcp", "headers": {"Authorization": "Bearer x"}}, False),
+        ({"url": 1, "headers": HEADERS}, False),
+        ({"url": f"{URL}/mcp", "headers": "no"}, False),
+        ("no", False),
+        (None, False),
+    ],
+)
+def test_what_somebody_else_wrote_by_the_same_name_is_theirs(entry, known):
+    assert is_remote(entry) is known

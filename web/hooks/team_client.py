@@ -1,0 +1,61 @@
+"""The client of hooks where a team's server is asked: it sees no folder and no file of this machine.
+
+So the workspace is told by the folder here, and what was said in a turn is read here. The server's address and this
+person's token stand in the home; no word of a command holds them.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from config.settings import Settings, environment_with, environment_workspace, load_settings
+from pipeline.services.team import TeamServer, find_team
+from pipeline.services.workspaces import choose_workspace
+from web.contract import WORKSPACE_HEADER
+from web.kept_connections import KeptConnections
+
+# The word instead of a host's name by which Claude Code is told the headers of its MCP requests.
+HEADERS = "headers"
+# Less than the three seconds that hosts give, with what Python takes to start.
+WITHIN_S = 2.0
+STOP = "Stop"
+MOST_SAID = 200
+MAX_SAID_CHARS = 200_000
+
+
+def answer(word: str, name: str, variables: Mapping[str, str], event: bytes) -> bytes:
+    """Return what a host is told: the answer to an event, or the headers of the server called `name`."""
+    settings = load_settings(environment_with(variables))
+    server = find_team(settings.paths.servers, name)
+    if word == HEADERS:
+        return json.dumps(headers_for(settings, server, Path.cwd())).encode()
+    said = json.loads(event)
+    folder = Path(str(said.get("cwd") or Path.cwd()))
+    headers = headers_for(settings, server, folder) | {"Content-Type": "application/json"}
+    with closing(KeptConnections(server.url, WITHIN_S)) as connections:
+        sent = connections.send("POST", f"/hooks/{word}", json.dumps(_with_said(said)).encode(), headers)
+    return sent.body if sent.status == HTTPStatus.OK else b""
+
+
+def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[str, str]:
+    """Return the headers of a request about a folder: who asks, and the workspace of its project."""
+    choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace(), to_write=True)
+    return {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
+
+
+def _with_said(event: dict[str, Any]) -> dict[str, Any]:
+    """Return an event without the path of a transcript, which is of no use elsewhere; at a turn's end with the turn."""
+    transcript = event.pop("transcript_path", None)
+    if event.get("hook_event_name") == STOP and isinstance(transcript, str) and "said" not in event:
+        from web.hooks.transcript import read_transcript
+
+        messages, _ = read_transcript(Path(transcript), str(event.get("session_id", "")), None)
+        begins = max((place for place, one in enumerate(messages) if one.role == "user"), default=0)
+        event["said"] = [
+            {"role": one.role, "content": one.content[:MAX_SAID_CHARS], "at": one.at}
+            for one in messages[begins:][-MOST_SAID:]
+        ]
+    return event
