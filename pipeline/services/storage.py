@@ -6,6 +6,7 @@ from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.index.encoder import Encoder
 from pipeline.index.places import SharedPlace
+from pipeline.index.shared_models import SharedModels
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorTable
 from pipeline.store import leases
@@ -27,6 +28,11 @@ def vector_table(
         below = objects.below(f"vectors/{paths.root.name}")
         place = SharedPlace(below, paths.vectors, partial(leases.hold, leases.WorkspaceValues(database), "vectors"))
     return VectorTable(paths.vectors, loaded.name, loaded.dimension, place)
+
+
+def shared_models(settings: Settings, objects: ObjectStorage | None) -> SharedModels | None:
+    """Return the compiled encoders on object storage, None where each machine has its own alone."""
+    return None if objects is None else SharedModels(objects.below("models"), settings.paths.models)
 
 
 def shared_segments(paths: WorkspacePaths, objects: ObjectStorage | None) -> SharedSegments | None:

@@ -47,12 +47,10 @@ class HomeValues:
 
     def list(self, prefix: str) -> dict[str, str]:
         """Return the values whose names begin so, by what follows in their names."""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         with self._tables.opened() as db:
-            rows = db.execute(
-                "SELECT substr(name, ?), value FROM home_value WHERE substr(name, 1, ?) = ?",
-                (len(prefix) + 1, len(prefix), prefix),
-            )
-            return {str(name): str(value) for name, value in rows}
+            rows = db.execute("SELECT name, value FROM home_value WHERE name >= ? AND name < ?", (prefix, end))
+            return {str(name).removeprefix(prefix): str(value) for name, value in rows.fetchall()}
 
     def close(self) -> None:
         """Close the connections."""
