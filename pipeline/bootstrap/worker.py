@@ -28,7 +28,7 @@ from pipeline.services.encoder import (
     has_multilingual,
     usual_model,
 )
-from pipeline.services.storage import open_storage, shared_models, shared_segments, vector_table
+from pipeline.services.storage import open_storage, shared_models, shared_segments, shared_snapshots, vector_table
 from pipeline.services.turns import capture_settings
 from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
@@ -99,14 +99,15 @@ class WorkerContainer:
 
     def context(self, workspace_id: str) -> JobContext:
         """Return what the jobs of a workspace need; raise NotFound when there is no such workspace."""
-        paths = self.settings.paths.workspace(workspace_id)
+        paths, database = self.settings.paths.workspace(workspace_id), self.databases.get(workspace_id)
         return JobContext(
             self.workspace_settings.get(workspace_id),
             paths,
-            self.databases.get(workspace_id),
+            database,
             partial(self.vectors, workspace_id),
             partial(self.operations.record_error, workspace=workspace_id),
             shared_segments(paths, self.objects),
+            shared_snapshots(self.settings, paths, database, self.objects),
         )
 
     def stages(self, workspace_id: str) -> StageRegistry:

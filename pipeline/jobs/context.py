@@ -13,6 +13,7 @@ from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
 from pipeline.jobs.model import JobModel, ModelEndpoint
 from pipeline.jobs.runner import reap
+from pipeline.jobs.shared_snapshots import SharedSnapshots
 from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.records import Stage
 from pipeline.store.database import Database
@@ -35,6 +36,8 @@ class JobContext:
     log_problem: Callable[[str, str], None]
     # Where lexical segments lie that other machines read too.
     segments: SharedSegments | None = None
+    # Snapshots of a store that is on a server.
+    snapshots: SharedSnapshots | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -107,4 +110,7 @@ class JobContext:
 
     def scrub_snapshots(self) -> int:
         """Take every purged memory out of the snapshots; return how many held one."""
-        return scrub_snapshots(self.database, self.paths.snapshots, partial(self.log_problem, "snapshot"))
+        on_problem = partial(self.log_problem, "snapshot")
+        if self.snapshots is not None:
+            return self.snapshots.scrub(self.database, on_problem)
+        return scrub_snapshots(self.database, self.paths.snapshots, on_problem)

@@ -102,6 +102,9 @@ NIGHTLY = Schedule()
 def _snapshot(run: JobRun, context: "JobContext") -> Report:
     from pipeline.jobs.snapshot import snapshot
 
+    if context.snapshots is not None:
+        taken = context.snapshots.take(run.database, run.now, anew=False)
+        return Report({"taken": int(taken is not None), "unchanged": int(taken is None)})
     return snapshot(run, context.paths.snapshots)
 
 

@@ -110,7 +110,12 @@ def _differs(newest: Snapshot, file: Path) -> bool:
 
 def find_snapshot(folder: Path, name: str) -> Snapshot:
     """Return a snapshot by name, or the newest for `latest`; raise NotFound when there is none."""
-    for one in backup.snapshots(folder):
+    return choose_snapshot(backup.snapshots(folder), name)
+
+
+def choose_snapshot(snapshots: Iterable[Snapshot], name: str) -> Snapshot:
+    """Return one of some snapshots, newest first, by name, or the newest for `latest`; raise NotFound for no such."""
+    for one in snapshots:
         if name in (one.name, one.file.name) or (name == LATEST and one.taken is Taken.DAILY):
             return one
     raise NotFound("there is no snapshot yet" if name == LATEST else f"no snapshot is named {name}")
@@ -135,10 +140,11 @@ def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -
 
 
 def _scrub_all(snapshots: Iterable[Snapshot], purged: Mapping[str, datetime], on_problem: ProblemSink) -> int:
-    return sum(_scrub(one, purged, on_problem) for one in snapshots) if purged else 0
+    return sum(scrub_copy(one, purged, on_problem) for one in snapshots) if purged else 0
 
 
-def _scrub(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: ProblemSink) -> bool:
+def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: ProblemSink) -> bool:
+    """Take what was purged out of a snapshot, or delete it where that cannot be; return whether it held any."""
     try:
         # An interrupted run has left its log: what it took out is still in the file.
         backup.settle(snapshot.file)
@@ -177,14 +183,21 @@ def forget_said(database: Database, folder: Path, text: str) -> None:
         with database.write() as db:
             turns.forget(db, (), text)
         for one in backup.snapshots(folder):
-            if is_migrated(one.file, MIGRATIONS):
-                with closing(SqliteDatabase(one.file, _COPY, create=False)) as copy:
-                    with copy.write() as db:
-                        turns.forget(db, (), text)
-                    copy.checkpoint()
-                backup.settle(one.file)
-                one.file.with_suffix(".opening").unlink(missing_ok=True)
+            forget_said_in(one.file, text)
     database.checkpoint()
+
+
+def forget_said_in(file: Path, text: str) -> bool:
+    """Take every turn that holds a text out of a snapshot; return whether it may have held one."""
+    if not is_migrated(file, MIGRATIONS):
+        return False
+    with closing(SqliteDatabase(file, _COPY, create=False)) as copy:
+        with copy.write() as db:
+            turns.forget(db, (), text)
+        copy.checkpoint()
+    backup.settle(file)
+    file.with_suffix(".opening").unlink(missing_ok=True)
+    return True
 
 
 def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem: ProblemSink) -> Restored:
@@ -198,7 +211,7 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
         # A purge whose work still waited must not be taken back.
         _scrub_all(backup.snapshots(paths.snapshots), _list_purged_now(paths.events, on_problem), on_problem)
         chosen = find_snapshot(paths.snapshots, name)
-        draft = _prepare(chosen)
+        draft = prepare_copy(chosen)
         aside = None
         if paths.events.exists():
             kept = backup.new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
@@ -225,7 +238,7 @@ def _list_purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, dateti
         return {}
 
 
-def _prepare(chosen: Snapshot) -> Path:
+def prepare_copy(chosen: Snapshot) -> Path:
     """Make a copy that is ready to be the store: of this version, its indexes forgotten."""
     draft = chosen.file.with_name(f"{backup.PARTIAL}restore.sqlite")
     backup.copy(chosen.file, draft)

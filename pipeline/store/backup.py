@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -78,10 +78,13 @@ def locked(folder: Path) -> Iterator[None]:
 
 def snapshots(folder: Path) -> list[Snapshot]:
     """List the snapshots of a folder, newest first."""
-    if not folder.is_dir():
-        return []
+    return parse_names(folder.iterdir()) if folder.is_dir() else []
+
+
+def parse_names(files: Iterable[Path]) -> list[Snapshot]:
+    """List those of some files that are snapshots by their names, newest first."""
     found = []
-    for entry in folder.iterdir():
+    for entry in files:
         name = _NAME.fullmatch(entry.name)
         if name is not None:
             at = datetime.strptime(f"{name[2]}{name[3]}000", "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
@@ -89,13 +92,13 @@ def snapshots(folder: Path) -> list[Snapshot]:
     return sorted(found, key=lambda snapshot: (snapshot.at, snapshot.file.name), reverse=True)
 
 
-def new_file(folder: Path, taken: Taken, now: datetime) -> Path:
-    """Return a name that no snapshot has."""
+def new_file(folder: Path, taken: Taken, now: datetime, known: AbstractSet[str] = frozenset()) -> Path:
+    """Return a name that no snapshot has, here or among those that are known."""
     moment = now.astimezone(UTC)
     while True:
         stamp = f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}Z"
         file = folder / (f"{stamp}.sqlite" if taken is Taken.DAILY else f"{taken}-{stamp}.sqlite")
-        if not file.exists():
+        if not file.exists() and file.name not in known:
             return file
         moment += timedelta(milliseconds=1)
 
@@ -181,7 +184,12 @@ def count_memories(file: Path) -> int:
 def list_purged(file: Path) -> dict[str, datetime]:
     """Return every memory that was ever purged from a store, by id, and when (UTC)."""
     with typed_errors(file), closing(_connect(file)) as db:
-        rows = db.execute("SELECT memory_id, hlc FROM change WHERE op = 'purge' ORDER BY seq").fetchall()
+        return purged_in(db)
+
+
+def purged_in(db: sqlite3.Connection) -> dict[str, datetime]:
+    """Return every memory that was ever purged, by id, and when (UTC)."""
+    rows = db.execute("SELECT memory_id, hlc FROM change WHERE op = 'purge' ORDER BY seq").fetchall()
     return {memory_id: datetime.fromtimestamp(int(hlc.split("-")[0]) / 1000, UTC) for memory_id, hlc in rows}
 
 

@@ -106,6 +106,12 @@ def first_at(db: Connection) -> datetime | None:
     return None if row is None else _parse_hlc_time(row[0])
 
 
+def last_stamp(db: Connection) -> str | None:
+    """Return the stamp of the last change, None before there was any."""
+    row = db.execute("SELECT hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone()
+    return None if row is None else str(row[0])
+
+
 def generation(db: Connection) -> int:
     """Return the number of the last change; it grows with every mutation."""
     row = db.execute("SELECT seq FROM change ORDER BY seq DESC LIMIT 1").fetchone()

@@ -88,6 +88,12 @@ def holds(db: Connection, text: str) -> bool:
     return any(wanted in " ".join(content.split()).lower() for (content,) in db.execute("SELECT content FROM turn"))
 
 
+def forget_all(db: Connection) -> None:
+    """Delete every turn for good, and what sessions are called by one."""
+    db.execute("UPDATE agent_session SET name = NULL WHERE id IN (SELECT session_id FROM turn)")
+    db.execute("DELETE FROM turn")
+
+
 def forget(db: Connection, seqs: Sequence[int], text: str) -> None:
     """Delete for good some turns, and all that hold a text, whatever its white space."""
     wanted = " ".join(text.split()).lower()

@@ -127,9 +127,9 @@ def snapshot() -> None:
 @pass_state
 def list_snapshots(state: State) -> None:
     """List the snapshots of the workspace, newest first."""
-    from pipeline.services import maintenance
+    from pipeline.services import snapshots
 
-    items = [_describe(one) for one in maintenance.list_snapshots(state.settings.paths.workspace(state.workspace))]
+    items = [_describe(one) for one in snapshots.list_snapshots(state.settings, state.workspace)]
     rows = [[item["name"], item["taken"], item["memories"], format_size(item["bytes"])] for item in items]
     state.show(
         {"items": items, "next_cursor": None},
@@ -153,11 +153,11 @@ def _describe(one: "SnapshotSummary") -> dict[str, Any]:
 @pass_state
 def take(state: State) -> None:
     """Take a snapshot of the workspace now, while the server runs."""
-    from pipeline.services import maintenance
+    from pipeline.services import snapshots
 
     require_files(state.settings, "a snapshot is taken")
     with show_waiting("copying", quiet=state.json):
-        found = _describe(maintenance.take_snapshot(state.settings.paths.workspace(state.workspace)))
+        found = _describe(snapshots.take_snapshot(state.settings, state.workspace))
     size = format_size(found["bytes"])
     state.show(found, f"{found['name']} holds {found['memories']} memories of {state.workspace} ({size})")
 
@@ -167,12 +167,13 @@ def take(state: State) -> None:
 @pass_state
 def restore(state: State, name: str) -> None:
     """Put the snapshot NAME, or `latest`, in the store's place; the stack must be stopped."""
-    from pipeline.services import maintenance
+    from pipeline.services import snapshots
 
     require_files(state.settings, "a snapshot is restored")
     with nothing_runs(state.settings, "a snapshot is restored"), show_waiting("restoring", quiet=state.json):
-        restored = maintenance.restore_snapshot(
-            state.settings.paths.workspace(state.workspace),
+        restored = snapshots.restore_snapshot(
+            state.settings,
+            state.workspace,
             name,
             lambda message: click.echo(plain(message), err=True),
         )
