@@ -17,7 +17,7 @@ from sqlite_utils import Migrations
 
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
-from pipeline.store import backup, driver, operations_file, peers
+from pipeline.store import backup, driver, operations_file, peers_file, people_file
 from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.whole_file import writing
@@ -39,13 +39,22 @@ class Part:
         return f"{'home' if self.of_home else 'workspace'}:{self.name}"
 
 
-PEERS: Final = Part("peers", of_home=True)
+@dataclass(frozen=True, slots=True)
+class _HomeFile:
+    """What a home keeps in one file beside its workspaces; `is_plain` where it is not encrypted in any home."""
+
+    migrations: Migrations
+    find: Callable[[HomePaths], Path]
+    is_plain: bool = False
+
+
 OPERATIONS: Final = Part("operations", of_home=True)
-_MIGRATIONS_OF: Final[Mapping[Part, Migrations]] = {
-    PEERS: peers.MIGRATIONS,
-    OPERATIONS: operations_file.MIGRATIONS,
+_HOME_FILES: Final[Mapping[Part, _HomeFile]] = {
+    Part("peers", of_home=True): _HomeFile(peers_file.MIGRATIONS, lambda paths: paths.peers),
+    Part("people", of_home=True): _HomeFile(people_file.MIGRATIONS, lambda paths: paths.people),
+    OPERATIONS: _HomeFile(operations_file.MIGRATIONS, lambda paths: paths.operations, is_plain=True),
 }
-HOME_PARTS: Final = tuple(_MIGRATIONS_OF)
+HOME_PARTS: Final = tuple(_HOME_FILES)
 
 
 def list_tables(part: Part) -> Sequence[Table]:
@@ -56,7 +65,7 @@ def list_tables(part: Part) -> Sequence[Table]:
 
 
 def _migrations_of(part: Part) -> Migrations:
-    return _MIGRATIONS_OF.get(part, MIGRATIONS)
+    return _HOME_FILES[part].migrations if part.of_home else MIGRATIONS
 
 
 class Place(ABC):
@@ -126,7 +135,7 @@ class HomeFiles(Place):
         if not file.is_file():
             yield None
             return
-        with backup.typed_errors(file), closing(_opener(part)(file)) as db:
+        with backup.typed_errors(file), closing(_connect(part, file)) as db:
             make_ready(db, file, _migrations_of(part), snapshots=self._snapshots(part))
             db.execute("BEGIN")
             yield SqliteTables(db)
@@ -141,7 +150,7 @@ class HomeFiles(Place):
         try:
             with backup.typed_errors(file):
                 draft.touch(0o600, exist_ok=False)
-                with closing(_opener(part)(draft)) as db:
+                with closing(_connect(part, draft)) as db:
                     make_ready(db, draft, _migrations_of(part))
                     # It is synced once, when it is whole.
                     db.execute("PRAGMA synchronous=OFF")
@@ -169,9 +178,7 @@ class HomeFiles(Place):
         self._write_notes(notes)
 
     def _file(self, part: Part) -> Path:
-        if part.of_home:
-            return self.paths.peers if part == PEERS else self.paths.operations
-        return self.paths.workspace(part.name).events
+        return _HOME_FILES[part].find(self.paths) if part.of_home else self.paths.workspace(part.name).events
 
     def _snapshots(self, part: Part) -> Path | None:
         return None if part.of_home else self.paths.workspace(part.name).snapshots
@@ -206,10 +213,7 @@ class HomeFiles(Place):
             file.write(json.dumps({"home": notes.home, "known": notes.known}, indent=1).encode())
 
 
-def _opener(part: Part) -> Callable[[Path], sqlite3.Connection]:
-    # The journal of a home is plain in an encrypted one too.
-    return _connect_plain if part == OPERATIONS else driver.connect
-
-
-def _connect_plain(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(file, timeout=backup.BUSY_S, isolation_level=None)
+def _connect(part: Part, file: Path) -> sqlite3.Connection:
+    if part.of_home and _HOME_FILES[part].is_plain:
+        return sqlite3.connect(file, timeout=backup.BUSY_S, isolation_level=None)
+    return driver.connect(file)
