@@ -30,7 +30,7 @@ from pipeline.store import (
 )
 from pipeline.store.database import Database
 from pipeline.store.review import Decision
-from pipeline.store.visibility import reaches, viewer_within
+from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.keyed import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
 from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
@@ -103,13 +103,19 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
 def _is_refused(db: Connection, memory: Memory) -> bool:
     """Tell whether a person refused exactly this before, and count that it is offered; they may write it themselves."""
     refusal = refusals.find(db, memory.content_hash)
-    if refusal is None:
+    if refusal is None or not _binds(db, refusal.memory_id, memory.author):
         return False
     if memory.source is Source.USER:
         refusals.take_back(db, refusal.memory_id)
         return False
     refusals.count_offer(db, refusal.memory_id, memory.created_at)
     return True
+
+
+def _binds(db: Connection, refused_id: str, author: str | None) -> bool:
+    """Tell whether a refusal is more than another person's own affair."""
+    refused = memories.get(db, refused_id)
+    return refused is None or is_open_to(refused.scope, author)
 
 
 def _write_text(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:

@@ -66,7 +66,7 @@ def share_copy(database: Database, memory: Memory, by: str | None) -> Memory:
 def withdraw(database: Database, memory_id: str, *, is_copy: bool) -> tuple[Memory, list[str]]:
     """Let a shared memory be its person's own again; return it, and the ids of what was made of it and is gone.
 
-    A copy of what a personal store holds goes to the archive.
+    A copy of what a personal store holds goes to the archive, and so does what its person said once more meanwhile.
     """
     now = utc_now()
     with database.write() as db:
@@ -74,13 +74,11 @@ def withdraw(database: Database, memory_id: str, *, is_copy: bool) -> tuple[Memo
         if memory.shared_from is None:
             raise Conflict("it is not shared")
         own = scope_before(memory)
-        merge = audit.merge_of(db, memory.id)
-        if memory.archived_at is not None and merge is not None:
-            undo_merge(db, merge, memory, now)
+        _leave_survivor(db, memory, now)
         _release_merged(db, memory, own, now)
-        gone = _rescope(db, get_existing(db, memory.id), own, None, now)
-        if is_copy:
+        if is_copy or _says_it_too(db, memory, own):
             archive_memory(db, get_existing(db, memory.id), now)
+        gone = _rescope(db, get_existing(db, memory.id), own, None, now)
         history.add(db, memory.seq, now, WITHDRAWN, None, {})
         for act in audit.of(db, memory.id, 100):
             if act.action is AuditAction.SHARE and act.undone_at is None:
@@ -132,6 +130,10 @@ def follow_scope(db: Connection, before: Memory, now: Memory) -> list[str]:
     return [gone for one in made if one.scope == before.scope for gone in purge_memory(db, one)]
 
 
+def _says_it_too(db: Connection, memory: Memory, scope: Scope) -> bool:
+    return memory.key is None and memories.find_active_text(db, scope, memory.content_hash) is not None
+
+
 def _rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | None, now: str) -> list[str]:
     if memory.archived_at is None and memory.key is None:
         same = memories.find_active_text(db, scope, memory.content_hash)
@@ -140,6 +142,20 @@ def _rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | No
     sharing.rescope(db, memory.seq, scope, shared_from, now)
     changes.append(db, changes.EDIT, [memory.id])
     return follow_scope(db, memory, get_existing(db, memory.id))
+
+
+def _leave_survivor(db: Connection, memory: Memory, now: str) -> None:
+    """Take a memory out of the one that speaks for it, whose history quotes it."""
+    merge = audit.merge_of(db, memory.id) if memory.archived_at is not None else None
+    survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
+    if merge is None or survivor is None:
+        return
+    if memories.find_active_text(db, memory.scope, memory.content_hash) is None:
+        undo_merge(db, merge, memory, now)
+        return
+    duplicates.take_back(db, survivor, memory, merge, now)
+    audit.mark_undone(db, merge.id, now)
+    memories.archive(db, memory.seq, now)
 
 
 def _release_merged(db: Connection, memory: Memory, own: Scope, now: str) -> None:

@@ -311,6 +311,24 @@ def test_what_another_said_too_is_theirs_when_a_share_is_withdrawn(ada, bob):
     assert bob.find_ids("port of billing") == [theirs]
 
 
+def test_what_its_person_said_again_meanwhile_is_no_reason_not_to_withdraw(ada, bob):
+    scope = {"kind": "agent", "id": "claude"}
+    own = ada.write("The port of billing is 8123", scope=scope)
+    ada.post(f"/v1/memories/{own}/share")
+    again = ada.write("The port of billing is 8123", scope=scope)
+    assert again != own
+    assert ada.delete(f"/v1/memories/{own}/share").status_code == 200
+    assert bob.find_ids("port of billing") == []
+    assert ada.find_ids("port of billing", viewer={"agent": "claude"}) == [again]
+
+
+def test_what_one_refused_for_themselves_another_may_write(ada, bob):
+    own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
+    ada.delete(f"/v1/memories/{own}")
+    written = bob.post("/v1/memories", {"content": "The port of billing is 8123", "source": "agent"}).get_json()
+    assert written["outcome"] == "created"
+
+
 # Managing people
 
 
