@@ -16,6 +16,7 @@ from web.api import bodies
 from web.api.answers import Answer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
 from web.api.hook_runs import RunAnswer
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
+from web.limits import check_queue
 
 api = Api("said")
 
@@ -120,6 +121,7 @@ class DistilledAnswer(Answer):
 def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
     """Take in what was said in a session; workers read it for what lasts."""
     workspace = workspace_of_folder(call, body.cwd, to_write=True)
+    check_queue(workspace)
     session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
     session = AgentSession(
         session_id, cwd=body.cwd, viewer=bodies.viewer_of(Viewer(session=body.session_id), call.caller)

@@ -53,7 +53,7 @@ SESSION_LIFETIME = timedelta(days=30)
 # Whoever may make links holds the token; more than this are only forgotten tabs.
 MOST_LINKS = 16
 # The oldest end where more browsers than these are signed in.
-MOST_SESSIONS = 64
+MOST_SESSIONS = 256
 # What a browser may ask that is not signed in.
 OPEN = frozenset(
     {"dashboard.sign_in", "dashboard.static", "dashboard.begin_provider_sign_in", "dashboard.end_provider_sign_in"}

@@ -29,7 +29,7 @@ def test_endpoints_become_a_valid_document():
     described = document(ENDPOINTS)
     validate(described)
     made = described["paths"]["/v1/things"]["post"]
-    assert set(made["responses"]) == {"201", "400", "401", "403", "413", "422", "429", "503"}
+    assert set(made["responses"]) == {"201", "400", "401", "403", "404", "413", "422", "429", "503"}
     assert made["requestBody"]["required"] is True
     both = described["paths"]["/v1/things/{thing_id}/parts/{part}"]
     assert set(both) == {"get", "delete"}
