@@ -4,6 +4,7 @@ import contextlib
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 HOST = "127.0.0.1"
@@ -11,7 +12,7 @@ LOOK_S = 0.05
 
 
 class Gate:
-    """Pass connections on to a server's port for as long as it is open."""
+    """Pass connections on to a server's port for as long as it is open, each piece `delay_s` late."""
 
     def __init__(self, port: int) -> None:
         self._server = HOST, port
@@ -21,6 +22,7 @@ class Gate:
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
         self._state = "open"
+        self.delay_s = 0.0
         self._passed = 0
         self._most: int | None = None
         self._ended = threading.Event()
@@ -89,6 +91,7 @@ class Gate:
                     content = ready.fileobj.recv(65536)  # type: ignore[union-attr]
                     if not content or not self._may_pass(client, content, to_server=ready.fileobj is client):
                         return
+                    time.sleep(self.delay_s)
                     ready.data.sendall(content)
 
     def _may_pass(self, client: socket.socket, content: bytes, *, to_server: bool) -> bool:

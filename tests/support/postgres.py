@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 
 from tests.support.stack import HOST, free_port, wait_until
@@ -41,6 +42,12 @@ class PostgresServer:
         self.url = ""
 
     @property
+    def pid(self) -> int:
+        """Return the id of the postmaster."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def admin_url(self) -> str:
         """Return where the superuser comes in."""
         return f"postgresql://{ADMIN}@{HOST}:{self._port}/postgres"
@@ -69,6 +76,14 @@ class PostgresServer:
         assert self._process is not None
         self._process.send_signal(by)
         self._process.wait()
+
+    def kill(self) -> None:
+        """End it in the middle of everything; until its processes have noticed, none can take its place."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        family = psutil.Process(self._process.pid).children(recursive=True)
+        self.stop(signal.SIGKILL)
+        psutil.wait_procs(family)
 
     def close(self) -> None:
         """End it if it runs."""

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +21,6 @@ from web.supervisor import build_stack
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
-COMMANDS = {command.name: command.arguments for command in build_stack(1)}
 # Generous: a machine may be slow and busy; nothing waits this long unless it is broken.
 DEADLINE_S = 60.0
 POLL_S = 0.05
@@ -59,7 +58,7 @@ class Reply:
     """An HTTP answer, its JSON parsed."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: http.client.HTTPMessage
     body: Any
 
 
@@ -85,7 +84,7 @@ class Client:
             self._connection.request(method, path, data, self._headers)
             answer = self._connection.getresponse()
             text = answer.read()
-            return Reply(answer.status, dict(answer.getheaders()), json.loads(text) if text else None)
+            return Reply(answer.status, answer.headers, json.loads(text) if text else None)
         except BaseException:
             self.close()
             raise
@@ -125,6 +124,8 @@ class Stack:
         home.mkdir(parents=True, exist_ok=True)
         if not (home / "models").exists():
             (home / "models").symlink_to(models, target_is_directory=True)
+        processes = build_stack(int(settings.get("WORKER_PROCESSES", "1")))
+        self._commands = {command.name: command.arguments for command in processes}
         values = QUICK | settings | {"HOME": str(home), "HOST": HOST, "PORT": str(self.port)}
         kept = {k: v for k, v in os.environ.items() if not k.startswith("REVERIE_")}
         self.environment = (
@@ -156,7 +157,7 @@ class Stack:
         for name in names:
             with (self.logs / f"{name}.log").open("ab") as log:
                 self.running[name] = subprocess.Popen(
-                    [sys.executable, *before, *COMMANDS[name]],
+                    [sys.executable, *before, *self._commands[name]],
                     cwd=ROOT,
                     env=self.environment,
                     stdin=subprocess.DEVNULL,
