@@ -72,6 +72,10 @@ test-browser: $(STAMP) ## Run the tests that drive Chromium through the dashboar
 test-faults: $(STAMP) ## Run the tests that kill processes and break files
 	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/faults tests/faults
 
+.PHONY: test-cluster
+test-cluster: $(STAMP) ## Kill every part of a cluster in more rounds than `test` has patience for (ROUNDS=20)
+	CLUSTER_ROUNDS=$(or $(ROUNDS),20) $(BIN)/python -m pytest -o cache_dir=.pytest_cache/faults -s tests/faults/test_cluster.py
+
 .PHONY: test-fast
 test-fast: $(STAMP) ## Run the tests that start no processes
 	$(BIN)/python -m pytest tests/unit tests/contract tests/test_architecture.py tests/test_docs.py
@@ -150,6 +154,10 @@ bench-encryption: $(STAMP) ## Measure an encrypted store beside a plain one (ARG
 .PHONY: bench-sync
 bench-sync: $(STAMP) ## Time the exchange of 10,000 memories and of one change over a folder (ARGS="--histories 10000")
 	$(BIN)/python -m tests.benchmarks.sync $(ARGS)
+
+.PHONY: bench-scale
+bench-scale: $(STAMP) ## Measure more workers and fronts, and many workspaces (ARGS="--memories 1000000 --workspaces 1000")
+	$(BIN)/python -m tests.benchmarks.scale $(ARGS)
 
 .PHONY: screenshots
 screenshots: $(STAMP) ## Draw every page of the dashboard, light and dark, into docs/screenshots (needs Chromium)
