@@ -382,11 +382,8 @@ def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:
     """List the lessons that a session's agents were shown and nobody said anything about."""
     unanswered = impressions.list_unanswered(db, session_id)
     found = memories.by_seqs(db, {one.memory_seq for one in unanswered})
-    return [
-        ShownLesson(one.id, one.at, lesson, one.agent_id)
-        for one in unanswered
-        if (lesson := found.get(one.memory_seq)) is not None and lesson.kind is Kind.LESSON
-    ]
+    lessons = ((one, found.get(one.memory_seq)) for one in unanswered)
+    return [ShownLesson(one.id, one.at, it, one.agent_id) for one, it in lessons if it and it.kind is Kind.LESSON]
 
 
 def _keep(workspace: Workspace, database: Database, session_id: str, result: str) -> None:

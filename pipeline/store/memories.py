@@ -370,10 +370,8 @@ def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, 
 
 def list_kept_by_agents(db: Connection, since: str, limit: int) -> list[tuple[str | None, str]]:
     """List what agents kept themselves since a moment, the newest first: the session that they named, and the text."""
-    return db.execute(
-        "SELECT session_id, content FROM memory WHERE source = 'agent' AND created_at >= ? ORDER BY seq DESC LIMIT ?",
-        (since, limit),
-    ).fetchall()
+    kept = "SELECT session_id, content FROM memory WHERE source = 'agent' AND created_at >= ? ORDER BY seq DESC LIMIT ?"
+    return db.execute(kept, (since, limit)).fetchall()
 
 
 def last_seq(db: Connection) -> int:

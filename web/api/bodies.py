@@ -17,7 +17,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pipeline.errors import Forbidden
 from pipeline.records import (
     MAX_BRANCH_CHARS,
     MAX_CONTENT_CHARS,
@@ -41,9 +40,10 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
-from pipeline.records.people import Caller, own_name, own_scope, own_viewer
+from pipeline.records.people import Caller
 from pipeline.services.memories import normalize_id, resolve_scope
 from pipeline.times import utc_text
+from web.api.of_caller import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200
@@ -102,45 +102,7 @@ MemoryId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS), AfterValidator(_as_stored)]
 
 
-ScopeText = Annotated[
-    str,
-    StringConstraints(pattern=rf"^({'|'.join(ScopeKind)})(:[^{OWNED}]{{1,256}})?$"),
-]
-
-
-def scope_of_text(text: str, session_id: str | None, caller: Caller) -> Scope:
-    """Return the scope that a query string names."""
-    kind, _, owner = text.partition(":")
-    named = resolve_scope(Scope(ScopeKind(kind), owner or None), session_id, "scope")
-    return scope_of_caller(named, caller, "scope")
-
-
-def scope_of_query(text: str | None, caller: Caller) -> Scope:
-    """Return the scope that a query string names, the workspace's where it names none."""
-    return Scope() if text is None else scope_of_text(text, None, caller)
-
-
-def scope_of_caller(scope: Scope, caller: Caller, loc: str) -> Scope:
-    """Return the scope that a caller names; raise Forbidden where it is another person's."""
-    if scope.kind is ScopeKind.USER:
-        _require_self(scope.id, caller, loc)
-    return own_scope(caller.person_id, scope)
-
-
-def viewer_of(viewer: Viewer, caller: Caller) -> Viewer:
-    """Return who asks: a person is themselves, whatever the request says; raise Forbidden where it names another."""
-    _require_self(viewer.user, caller, "viewer.user")
-    return own_viewer(caller.person_id, viewer)
-
-
-def session_of(session_id: str | None, caller: Caller) -> str | None:
-    """Return what a caller's session is called among those of others."""
-    return own_name(caller.person_id, session_id)
-
-
-def _require_self(user: str | None, caller: Caller, loc: str) -> None:
-    if caller.person_id is not None and user not in (None, caller.person_id):
-        raise Forbidden(f"{loc}: names somebody else than {caller.person_id}, whose token this is")
+ScopeText = Annotated[str, StringConstraints(pattern=rf"^({'|'.join(ScopeKind)})(:[^{OWNED}]{{1,256}})?$")]
 
 
 class Body(BaseModel):

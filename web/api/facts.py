@@ -9,6 +9,7 @@ from pipeline.services import facts
 from pipeline.services.facts import FactSetting, Value, fact_key
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
+from web.api.of_caller import scope_of_query, session_of
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("facts")
@@ -112,7 +113,7 @@ def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSe
         content="",
         scope=None if body.scope is None else body.scope.record(call.caller, body.session_id),
         source=body.source,
-        session_id=bodies.session_of(body.session_id, call.caller),
+        session_id=session_of(body.session_id, call.caller),
         occurred_at=bodies.as_text(body.valid_from),
     )
     return facts.set_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), body.value, draft)
@@ -121,14 +122,14 @@ def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSe
 @api.route(Endpoint("GET", ONE, answer=FactAnswer, problems=(404,)))
 def get_fact(call: Call, query: FactQuery, subject: str, attribute: str) -> Memory:
     """The value that holds now, or held then."""
-    scope, as_of = bodies.scope_of_query(query.scope, call.caller), bodies.as_text(query.as_of)
+    scope, as_of = scope_of_query(query.scope, call.caller), bodies.as_text(query.as_of)
     return facts.get_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, as_of)
 
 
 @api.route(Endpoint("GET", f"{ONE}/history", answer=FactsAnswer, problems=(404,)))
 def fact_history(call: Call, query: HistoryQuery, subject: str, attribute: str) -> Page[Memory]:
     """All values that a fact had, the first first."""
-    scope = bodies.scope_of_query(query.scope, call.caller)
+    scope = scope_of_query(query.scope, call.caller)
     return Page(facts.list_history(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope))
 
 
@@ -142,5 +143,5 @@ def list_facts(call: Call, query: FactsQuery) -> Page[Memory]:
 @api.route(Endpoint("DELETE", ONE, answer=FactAnswer, problems=(404, 503)))
 def delete_fact(call: Call, query: EndQuery, subject: str, attribute: str) -> Memory:
     """End a fact's value without giving it another."""
-    scope, moment = bodies.scope_of_query(query.scope, call.caller), bodies.as_text(query.valid_to)
+    scope, moment = scope_of_query(query.scope, call.caller), bodies.as_text(query.valid_to)
     return facts.end_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, moment).fact

@@ -8,6 +8,7 @@ from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Sou
 from pipeline.services import goals
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer, ScopeAnswer, is_missing
+from web.api.of_caller import session_of
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("goals")
@@ -84,7 +85,7 @@ def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
         importance=body.importance,
         scope=None if body.scope is None else body.scope.record(call.caller, body.session_id),
         tags=body.tags,
-        session_id=bodies.session_of(body.session_id, call.caller),
+        session_id=session_of(body.session_id, call.caller),
         source=body.source,
         details=details,
     )

@@ -11,6 +11,7 @@ from pipeline.services.entities import EntityGraph, EntityRecord, MentionedEntit
 from pipeline.services.timeline import ArcStatus, VisibleArc
 from web.api import bodies
 from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
+from web.api.of_caller import viewer_of
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("graph")
@@ -40,7 +41,7 @@ class GraphQuery(bodies.QueryString):
 
     def viewer(self, caller: Caller) -> Viewer:
         """Return the record of who asks."""
-        return bodies.viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
+        return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
 
 
 class EntitySummaryAnswer(Answer):

@@ -11,6 +11,7 @@ from pipeline.services.hook_runs import HookRun
 from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, Rounded, SecondsText
+from web.api.of_caller import session_of
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
 from web.metrics import count_hook_event
 
@@ -82,7 +83,7 @@ class NotedAnswer(Answer):
 @api.route(Endpoint("GET", "/v1/hook-runs", answer=RunPage, needs=Access.ANYBODY))
 def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
     """List what was put before agents in all workspaces, the latest first; the runs of two weeks."""
-    session_id = bodies.session_of(query.session_id, call.caller)
+    session_id = session_of(query.session_id, call.caller)
     return call.container.hook_runs.page(query.limit, query.before, None, session_id, call.caller.person_id)
 
 
@@ -98,7 +99,7 @@ def note_run(call: Call, body: RunBody) -> NotedAnswer:
     workspace = workspace_of_folder(call, body.cwd)
     container = call.container
     count_hook_event(body.event, body.host, body.outcome)
-    session_id = bodies.session_of(body.session_id, call.caller)
+    session_id = session_of(body.session_id, call.caller)
     if not container.agent_sessions.is_off_the_record(workspace, session_id):
         reason = None if body.reason is None else container.operations.redact(body.reason)
         run = HookRun(

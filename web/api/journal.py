@@ -7,6 +7,7 @@ from pipeline.services import agent_sessions
 from pipeline.services.agent_sessions import ActionType, JournalRow
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer
+from web.api.of_caller import session_of
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("journal")
@@ -39,5 +40,5 @@ class JournalPage(PageAnswer[ActionAnswer]):
 def list_actions(call: Call, query: JournalQuery) -> Page[JournalRow]:
     """List what agents did, the newest first."""
     return agent_sessions.list_actions(
-        call.workspace, bodies.session_of(query.session_id, call.caller), query.limit, query.before
+        call.workspace, session_of(query.session_id, call.caller), query.limit, query.before
     )

@@ -16,6 +16,7 @@ from web.api import bodies
 from web.api.answers import Answer, HitAnswer, Name, is_missing
 from web.api.goals import GoalAnswer
 from web.api.graph import ArcAnswer
+from web.api.of_caller import session_of, viewer_of
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
 
 api = Api("prepare")
@@ -77,8 +78,8 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     """Gather what an agent should know before it answers a message."""
     began = time.perf_counter()
     workspace = workspace_of_folder(call, body.cwd)
-    session_id = bodies.session_of(body.session_id, call.caller)
-    viewer = bodies.viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.record(call.caller)
+    session_id = session_of(body.session_id, call.caller)
+    viewer = viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.record(call.caller)
     if viewer.session is None:
         viewer = replace(viewer, session=session_id)
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer)

@@ -15,6 +15,7 @@ from pipeline.times import utc_now
 from web.api import bodies
 from web.api.answers import Answer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
 from web.api.hook_runs import RunAnswer
+from web.api.of_caller import viewer_of
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
 from web.limits import check_queue
 
@@ -123,9 +124,7 @@ def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
     workspace = workspace_of_folder(call, body.cwd, to_write=True)
     check_queue(workspace)
     session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
-    session = AgentSession(
-        session_id, cwd=body.cwd, viewer=bodies.viewer_of(Viewer(session=body.session_id), call.caller)
-    )
+    session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))
     now = utc_now()
     messages = [Message(session_id, one.role, one.content, bodies.as_text(one.at) or now) for one in body.messages]
     queued = take_turns(workspace, session_id, messages)

@@ -15,6 +15,7 @@ from pipeline.services import facts
 from pipeline.services.facts import FactSetting, KeyView, Remaining, ScopedKey, fact_key
 from pipeline.times import parse, utc_text
 from web.api import bodies
+from web.api.of_caller import scope_of_query
 from web.dashboard.filters import minute, preview, words
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Moment, Paged, Search, Section, View, back, next_page, show
@@ -224,7 +225,7 @@ def reopen(view: View) -> Response:
 
 def _key_of(named: Any) -> ScopedKey:
     key = fact_key(named.subject, named.attribute)
-    return ScopedKey(0, key, bodies.scope_of_query(named.scope, g.caller))
+    return ScopedKey(0, key, scope_of_query(named.scope, g.caller))
 
 
 def _stretches(axis: TimeAxis, values: Sequence[Memory], now: str) -> list[Stretch]:
