@@ -211,7 +211,7 @@ class SettingOrigin:
 
 def load_settings(environment: Mapping[str, str] | None = None, workspace_id: str | None = None) -> Settings:
     """Read the effective settings; raise SettingsError for an unknown or unusable one."""
-    return _validate(*_layers(environment, workspace_id))
+    return validate(*_layers(environment, workspace_id))
 
 
 def environment_workspace(environment: Mapping[str, str] | None = None) -> str | None:
@@ -259,7 +259,7 @@ def explain_settings(
 ) -> list[SettingOrigin]:
     """List every setting with its effective value and the place that decided it."""
     values, origins = _layers(environment, workspace_id)
-    settings = _validate(values, origins)
+    settings = validate(values, origins)
     return [
         SettingOrigin(name, getattr(settings, name), origins.get(name, "default"), setting.help)
         for name, setting in SETTINGS.items()
@@ -272,53 +272,15 @@ def read_switches(workspace_id: str) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in SWITCHES}
 
 
-def save_setting(paths: HomePaths, name: str, value: object) -> None:
-    """Set one value in the home's config.toml; the others stay, and so do comments and layout."""
-    text = _edit(paths.config, name, value)
-    values = _parse(text, paths.config)
-    _refuse_environment_only(values, paths.config)
-    _save(paths.config, text, values)
-
-
-def save_workspace_setting(paths: HomePaths, workspace_id: str, name: str, value: object | None) -> None:
-    """Set one value in a workspace's own config.toml, or take it out with None; all else stays, comments too."""
-    file = paths.workspace(workspace_id).config
-    text = _edit(file, name, value)
-    _save(file, text, _workspace_layer(_parse(text, file), file))
-
-
-def _edit(file: Path, name: str, value: object | None) -> str:
-    """Return the file's text with another value for a top-level key, or without it."""
-    # Loaded by who writes only: every command reads settings.
-    import tomlkit
-
-    text = _read_text(file)
-    _parse(text, file)
-    document = tomlkit.parse(text)
-    if value is not None:
-        document[name] = value
-    elif name in document:
-        del document[name]
-    return tomlkit.dumps(document)
-
-
-def _save(file: Path, text: str, values: Mapping[str, Any]) -> None:
-    _validate(values, dict.fromkeys(values, str(file)))
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = file.with_suffix(".toml.new")
-    draft.write_text(text, encoding="utf-8", newline="")
-    draft.replace(file)
-
-
 def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     env = _from_environment(os.environ if environment is None else environment)
     home = Path(env.get("home", SETTINGS["home"].default))
     paths = HomePaths(home.expanduser().absolute())
     layers: list[tuple[str, dict[str, Any]]] = [(str(paths.config), _read_toml(paths.config))]
-    _refuse_environment_only(layers[0][1], paths.config)
+    refuse_environment_only(layers[0][1], paths.config)
     if workspace_id is not None and is_workspace_id(workspace_id):
         file = paths.workspace(workspace_id).config
-        layers.append((str(file), _workspace_layer(_read_toml(file), file)))
+        layers.append((str(file), check_workspace_layer(_read_toml(file), file)))
     layers.append(("environment", env))
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -329,7 +291,8 @@ def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> 
     return values, origins
 
 
-def _workspace_layer(values: dict[str, Any], file: Path) -> dict[str, Any]:
+def check_workspace_layer(values: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Return what a workspace's own file says; raise SettingsError for what may not differ between workspaces."""
     _refuse_unknown(values, str(file))
     for name in values:
         if name not in WORKSPACE_SETTINGS:
@@ -347,10 +310,11 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
-    return _parse(_read_text(file), file)
+    return parse_toml(read_text(file), file)
 
 
-def _read_text(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """Return the text of a file of settings, "" where there is none; raise UnreadableSettings where it is none."""
     try:
         # As it stands: line ends are the owner's.
         return file.read_bytes().decode("utf-8")
@@ -360,7 +324,8 @@ def _read_text(file: Path) -> str:
         raise UnreadableSettings(f"{file}: {error}") from error
 
 
-def _parse(text: str, file: Path) -> dict[str, Any]:
+def parse_toml(text: str, file: Path) -> dict[str, Any]:
+    """Return what a file of settings says; raise UnreadableSettings for what is no TOML."""
     if not text:
         return {}
     # Most homes have no such file.
@@ -384,13 +349,15 @@ def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:
         raise SettingsError(f"{origin}: unknown setting {shown}{hint}")
 
 
-def _refuse_environment_only(values: Mapping[str, Any], file: Path) -> None:
+def refuse_environment_only(values: Mapping[str, Any], file: Path) -> None:
+    """Raise SettingsError where a file says what only the environment may."""
     for name in ENVIRONMENT_ONLY:
         if name in values:
             raise SettingsError(f"{file}: {name} can only be set by {ENVIRONMENT_PREFIX}{name.upper()}")
 
 
-def _validate(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
+def validate(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
+    """Return the settings; raise SettingsError, which tells where it stands, for a value that cannot be taken."""
     _refuse_unknown(values, "settings")
     taken = {}
     for name, value in values.items():

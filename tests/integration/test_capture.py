@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from config.settings import load_settings, save_setting, save_workspace_setting
+from config.saving import save_setting, save_workspace_setting
+from config.settings import load_settings
 from pipeline.services.workspace import WorkspaceSettings
 from tests.fakes.in_process import digest_all
 from tests.fakes.model_server import model_server, says

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from config.settings import save_workspace_setting
+from config.saving import save_workspace_setting
 from pipeline.services.maintenance import take_snapshot
 from pipeline.services.person import gather_personal
 

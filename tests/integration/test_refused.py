@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.settings import save_workspace_setting
+from config.saving import save_workspace_setting
 
 TEXT = "We decided to keep the monolith because nobody can run five services"
 

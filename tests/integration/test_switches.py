@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.settings import save_workspace_setting
+from config.saving import save_workspace_setting
 
 PROMPT = "which port does billing use?"
 FACT = "The billing service uses port 8123"

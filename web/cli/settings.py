@@ -191,7 +191,8 @@ def compile_now(state: State) -> None:
 @pass_state
 def use(state: State, name: str) -> None:
     """Compile the model NAME (a name or a folder) and use it from the next start on; `auto` follows the languages."""
-    from config.settings import load_settings, save_setting
+    from config.saving import save_setting
+    from config.settings import load_settings
 
     # The processes that will load it have other working folders.
     chosen = str(Path(name).absolute()) if Path(name).is_dir() else name

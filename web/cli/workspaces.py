@@ -98,7 +98,8 @@ def adopt(state: State, folder: Path) -> None:
 def use(state: State, name: str) -> None:
     """Let commands use workspace ID from now on; it is made on its first write."""
     from config.paths import WORKSPACE_ID, is_workspace_id
-    from config.settings import load_settings, save_setting
+    from config.saving import save_setting
+    from config.settings import load_settings
 
     if not is_workspace_id(name):
         raise click.BadParameter(f"a workspace is named by {WORKSPACE_ID.pattern}", param_hint="ID")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from config.paths import HomePaths
+from config.saving import save_setting, save_workspace_setting
 from config.settings import (
     SETTINGS,
     WORKSPACE_SETTINGS,
@@ -14,8 +15,6 @@ from config.settings import (
     environment_of,
     explain_settings,
     load_settings,
-    save_setting,
-    save_workspace_setting,
 )
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
 from config.declared import Secret
+from config.saving import save_workspace_setting
 from config.settings import (
     ENVIRONMENT_ONLY,
     ENVIRONMENT_PREFIX,
@@ -24,7 +25,6 @@ from config.settings import (
     environment_of,
     environment_with,
     explain_settings,
-    save_workspace_setting,
 )
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
