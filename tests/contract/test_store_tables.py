@@ -142,7 +142,7 @@ def test_a_workspace_has_the_same_tables_in_both(server):
 
 def test_a_home_has_the_same_tables_in_both(server):
     files = {}
-    for migrations in (operations_file.MIGRATIONS, people_file.MIGRATIONS, peers_file.MIGRATIONS):
+    for migrations in (operations_file.MIGRATIONS, peers_file.MIGRATIONS, people_file.MIGRATIONS):
         with migrated(migrations) as db:
             files |= read_sqlite(db)
     with server.opened() as home:
