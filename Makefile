@@ -52,12 +52,16 @@ up: $(RUNTIME) ## Run web, worker and scheduler in the foreground
 
 .PHONY: test
 test: $(STAMP) lint ## Run everything, two kinds at a time: lint, types, all tests; the last line says what was skipped
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-faults test-unit test-integration test-browser
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-faults test-unit test-postgres test-integration test-browser
 	@$(BIN)/python -m tests.support.skips
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the structure and of the documentation
 	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/unit tests/unit tests/contract tests/test_architecture.py tests/test_docs.py
+
+.PHONY: test-postgres
+test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of PostgreSQL for a store
+	REVERIE_TEST_STORE=postgresql $(BIN)/python -m pytest -o cache_dir=.pytest_cache/postgres $(addprefix tests/unit/,store write recall digest)
 
 .PHONY: test-integration
 test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks

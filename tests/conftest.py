@@ -36,6 +36,13 @@ TEST_STORE = os.environ.get("REVERIE_TEST_STORE", "")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
 
 
+def pytest_collection_modifyitems(items):
+    if TEST_STORE == "postgresql":
+        for item in items:
+            if item.get_closest_marker("files"):
+                item.add_marker(pytest.mark.skip("it is about files of SQLite"))
+
+
 def pytest_sessionfinish(session):
     note_skips(session.config)
 

@@ -85,7 +85,8 @@ class Fold:
 
 def record(db: Connection) -> None:
     """Append what a transaction changed of the truth, at its end."""
-    touched = [Key(*row) for row in db.execute("SELECT kind, memory_id, other_id, name FROM touched")]
+    rows = db.execute("SELECT kind, memory_id, other_id, name FROM touched ORDER BY kind, memory_id, other_id, name")
+    touched = [Key(*row) for row in rows]
     if not touched:
         return
     for start in range(0, len(touched), AT_ONCE):

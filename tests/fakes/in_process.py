@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from sqlite3 import Connection
 from weakref import WeakKeyDictionary
 
 from config.paths import WorkspacePaths
@@ -25,6 +26,7 @@ from pipeline.services import maintenance
 from pipeline.services.workspace import Workspace
 from pipeline.store import driver, work
 from pipeline.store.database import Database, Databases, WakeUps, WriterProfile
+from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import WritePolicy, commit
 from pipeline.write.prepare import prepare_batch
@@ -203,6 +205,14 @@ def scratch_database() -> Iterator[Database]:
 def folder_of(database: Database) -> Path:
     """Return the folder for what stands beside a scratch database."""
     return _folders[database] if database.file is None else database.file.parent
+
+
+def dump(db: Connection) -> list[str]:
+    """Render every row of a workspace."""
+    if not isinstance(db, PostgresConnection):
+        return list(db.iterdump())
+    tables = db.execute("SELECT relname FROM pg_class WHERE relforcerowsecurity ORDER BY relname").fetchall()
+    return [f"{table}: {row}" for (table,) in tables for row in db.execute(f"SELECT * FROM {table}").fetchall()]
 
 
 @cache

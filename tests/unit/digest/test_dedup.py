@@ -360,6 +360,7 @@ def test_who_lost_the_lease_changes_nothing(dedup_store):
     assert dedup_store.state() == before
 
 
+@pytest.mark.files
 def test_two_workers_merge_a_double_once(dedup_store):
     texts = [f"The {name} build runs nightly" for name in ("red", "green", "blue", "white", "black", "grey")]
     for number, text in enumerate(texts):

@@ -15,7 +15,7 @@ from pipeline.records.recall import Channel, ChannelState
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.in_process import accept_batch
+from tests.fakes.in_process import accept_batch, dump
 from tests.fakes.recall_workspace import open_recall_workspace
 
 LONG = 60.0
@@ -362,15 +362,15 @@ def test_recall_writes_nothing(workspace):
     written = workspace.write("zebra")
     workspace.embed()
 
-    def dump():
+    def read_all():
         with workspace.database.read() as db:
-            return list(db.iterdump())
+            return dump(db)
 
-    before = dump()
+    before = read_all()
     workspace.ask("zebra", explain=True)
     workspace.ask("")
     workspace.why("zebra", written)
-    assert dump() == before
+    assert read_all() == before
 
 
 def test_a_memory_that_does_not_exist_has_no_reasons(workspace):

@@ -11,7 +11,7 @@ from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import set_fact
 from tests.fakes.angles import DedupStore
-from tests.fakes.in_process import scratch_database, workspace_over
+from tests.fakes.in_process import dump, scratch_database, workspace_over
 
 ONE = "The build runs nightly on the small server."
 SAME = "the build runs nightly on the small server"
@@ -320,7 +320,7 @@ def test_purging_the_one_that_is_spoken_for_leaves_nothing_of_it(dedup_store):
     assert (survivor.tags, survivor.importance, survivor.merge_count) == (("old",), 0.4, 0)
     assert dedup_store.list_history(ids[0]) == []
     with dedup_store.database.read() as db:
-        assert "flumadiddle" not in "\n".join(db.iterdump())
+        assert "flumadiddle" not in "\n".join(dump(db))
 
 
 def test_a_decision_holds_no_word_of_what_it_was_about(dedup_store):
@@ -329,7 +329,7 @@ def test_a_decision_holds_no_word_of_what_it_was_about(dedup_store):
     with dedup_store.database.read() as db:
         decisions = review.page_decisions(db, None, Viewer(), 10, None)
         assert {decision.outcome for _, decision in decisions} == {Outcome.REJECTED}
-        assert "flumadiddle" not in "\n".join(db.iterdump())
+        assert "flumadiddle" not in "\n".join(dump(db))
 
 
 def test_the_history_of_an_undone_merge_keeps_what_else_happened(dedup_store):

@@ -16,7 +16,7 @@ from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, accept_batch, scratch_database
 
-pytestmark = pytest.mark.usefixtures("either_home")
+pytestmark = [pytest.mark.usefixtures("either_home"), pytest.mark.files]
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5000, tzinfo=UTC)
 

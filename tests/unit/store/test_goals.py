@@ -61,6 +61,7 @@ def test_what_changes_moves_or_goes(database):
     assert list_unfinished(database, Viewer(agent="a1")) == ["Ship two", "Ship three"]
 
 
+@pytest.mark.files
 def test_goals_that_are_done_are_not_looked_through(database):
     """Only what is told is read, however many goals there are and were."""
     asked = []

@@ -143,6 +143,7 @@ def test_a_long_session_is_counted_as_far_as_anybody_cares(monkeypatch):
     assert MOST_COUNTED > 100
 
 
+@pytest.mark.files
 @pytest.mark.parametrize(
     "wanted", [JournalQuery(), JournalQuery(archived=ArchivedFilter.ALSO), JournalQuery(scope=ScopeKind.WORKSPACE)]
 )

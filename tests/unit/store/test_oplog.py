@@ -7,7 +7,7 @@ from pipeline.store.truth import GONE, MEMORY, Key
 from pipeline.sync.merge import list_differences
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.in_process import scratch_database
+from tests.fakes.in_process import dump, scratch_database
 
 SCOPES = ("workspace", "user")
 
@@ -80,7 +80,7 @@ def test_a_purge_leaves_nothing_of_the_text_in_the_log(database):
     revise.edit(database, receipt.id, Revision(content="the flumadiddle is open"))
     revise.purge(database, receipt.id)
     with database.read() as db:
-        assert "flumadiddle" not in "\n".join(db.iterdump())
+        assert "flumadiddle" not in "\n".join(dump(db))
         assert oplog.is_purged(db, receipt.id)
     assert [one.key for one in logged(database)] == [Key(truth.PURGE, receipt.id)]
 

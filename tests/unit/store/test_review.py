@@ -130,6 +130,7 @@ def test_a_pair_waits_for_whom_it_may_be_shown(database, viewer, seen):
         assert len(duplicates.list_waiting(db, viewer, 5, None)) == seen
 
 
+@pytest.mark.files
 def test_pairs_are_looked_up_one_by_one(database):
     seen = []
     with database.read() as db:

@@ -34,7 +34,7 @@ from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.admission import INSISTENT
 from pipeline.write.facts import set_fact
-from tests.fakes.in_process import PROFILE, accept_batch, scratch_database
+from tests.fakes.in_process import PROFILE, accept_batch, dump, scratch_database
 
 TEXTS = ["one", "two", "one  ", "o\u0301ne", "óne", "two\r\n"]
 SCOPES = [None, Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.AGENT, "b")]
@@ -115,6 +115,7 @@ def test_the_store_holds_together_after_any_history(history):
             holds_together(db)
 
 
+@pytest.mark.files
 def test_racing_writers_of_one_text_make_one_memory(database):
     start = threading.Barrier(4)
     receipts = []
@@ -307,13 +308,13 @@ def test_what_is_incognito_leaves_not_even_a_decision(database):
     with database.write() as db:
         agent_sessions.begin_incognito(db, "quiet", utc_now())
     with database.read() as db:
-        before = list(db.iterdump())
+        before = dump(db)
     for content in (DOUBTFUL, CHATTER, "The proxy listens on port 8123"):
         for source in Source:
             receipt = accept(database, Draft(content, source=source, session_id="quiet"), REVIEW)
             assert (receipt.outcome, receipt.reason) == (Outcome.REJECTED, "incognito")
     with database.read() as db:
-        assert list(db.iterdump()) == before
+        assert dump(db) == before
     with database.write() as db:
         agent_sessions.end_incognito(db, "quiet")
     assert accept(database, Draft(DOUBTFUL, session_id="quiet")).outcome is Outcome.CREATED

@@ -62,6 +62,7 @@ TURN = [
 ]
 
 
+@pytest.mark.files
 def test_nothing_that_a_purged_result_told_stays_in_the_journal(database):
     journal(database, [*TURN, make_edit("src/zubrowk.py", "s2")])
     kept = ambient(database, summarize_turn([*TURN[:2], *TURN[3:]]))

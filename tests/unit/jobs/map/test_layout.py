@@ -53,8 +53,11 @@ def list_drawn(database):
 def rows(database):
     """Every row of every drawing, and which of them is shown."""
     with database.read() as db:
-        stored = [db.execute(f"SELECT * FROM {table}").fetchall() for table in ("entity_place", "map_tie")]
-        return stored, maps.get_shown_drawing(db)
+        places = (
+            "SELECT drawing, entity_seq, x, y, radius, community, centrality, mentions FROM entity_place ORDER BY 1, 2"
+        )
+        ties = "SELECT drawing, rank, low, high, memories FROM map_tie ORDER BY 1, 2"
+        return db.execute(places).fetchall(), db.execute(ties).fetchall(), maps.get_shown_drawing(db)
 
 
 def run(database, day=DAY, **options):
@@ -247,6 +250,7 @@ def test_what_is_purged_leaves_every_drawing(database):
         assert db.execute("SELECT count(*) FROM map_tie WHERE ? IN (low, high)", (seq,)).fetchone() == (0,)
 
 
+@pytest.mark.files
 def test_a_purge_on_the_way_is_noticed(database, monkeypatch):
     fill(database, "ab")
     doomed = note(database, 70, ["secret thing", "a0"])

@@ -83,9 +83,10 @@ def shape(database, known=0):
     """What a run comes to; arcs that are new since a row have no number of their own."""
     with database.read() as db:
         found = db.execute(
-            "SELECT iif(seq <= ?, seq, 0), title, summary, status, scope_kind, scope_id, first_at, last_at, "
-            "(SELECT group_concat(memory_seq) FROM (SELECT memory_seq FROM arc_member WHERE arc_seq = arc.seq "
-            "ORDER BY position)) FROM arc",
+            "SELECT CASE WHEN seq <= ? THEN seq ELSE 0 END, title, summary, status, scope_kind, scope_id, "
+            "first_at, last_at, "
+            "(SELECT group_concat(memory_seq || '') FROM (SELECT memory_seq FROM arc_member WHERE arc_seq = arc.seq "
+            "ORDER BY position) members) FROM arc",
             (known,),
         ).fetchall()
     return sorted(found)

@@ -325,7 +325,7 @@ def end_state(database):
         "SELECT c.op, m.seq FROM change c JOIN memory m ON m.id = c.memory_id ORDER BY c.seq",
     )
     with database.read() as db:
-        return [db.execute(query).fetchall() for query in queries]
+        return [sorted(db.execute(query).fetchall(), key=repr) for query in queries]
 
 
 def answer(_system, text):
