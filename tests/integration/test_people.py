@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from config.declared import Secret
 from pipeline.records import EdgeKind
 from pipeline.services import people
 from pipeline.services.sync import USUAL_SCOPES
@@ -20,8 +21,8 @@ TEAM = "team"
 
 
 @pytest.fixture
-def container(tmp_path):
-    container = open_web(fast_settings(tmp_path / "home"))
+def container(tmp_path, served_at):
+    container = open_web(fast_settings(tmp_path / "home", store=Secret(served_at)))
     yield container
     container.close()
 
@@ -70,15 +71,18 @@ def test_what_the_homes_token_asks_opens_no_file_of_people(home, container, ada,
     def refuse(*_given):
         raise AssertionError("the file of people was opened")
 
-    monkeypatch.setattr(container.people, "_connection", refuse)
+    for asked in ("reading", "writing"):
+        monkeypatch.setattr(container.people._tables, asked, refuse)
     home.write("The port is 8123", workspace=TEAM)
     assert home.find_ids("port", workspace=TEAM)
 
 
 def test_a_token_is_hashed_at_rest_and_opens_at_once(container, app):
     token = add_person(container, "Ada", team="reader")
-    stored = container.settings.paths.people.read_bytes()
-    assert token.encode() not in stored
+    with container.people._tables.reading() as db:
+        rows = db.execute("SELECT * FROM token").fetchall()
+    assert len(rows) == 1
+    assert token not in repr(rows)
     assert PersonClient(app, container, token, TEAM).get("/v1/people/me").get_json() == {
         "id": "ada",
         "name": "Ada",
