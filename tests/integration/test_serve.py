@@ -75,6 +75,7 @@ def test_it_runs_the_whole_stack_with_what_it_was_told_and_ends_it(stack):
     process = stack.running["serve"]
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
+    assert "`public_url` is not set" in (stack.logs / "serve.log").read_text()
 
 
 @pytest.mark.parametrize("name", ["worker", "scheduler"])

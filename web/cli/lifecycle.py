@@ -28,6 +28,7 @@ LOG_TAIL_LINES = 25
 LARGEST_LOG = 10 * 1024 * 1024
 LOG_TIME = "%Y-%m-%d %H:%M:%S"
 _COLOURS = {"web": "cyan", "worker": "green", "scheduler": "magenta"}
+NO_PUBLIC_URL = "`public_url` is not set: who calls this server by another name than this machine's own is refused"
 NOT_COMPILED = "the first memory has the encoder compiled: once, about 20 s; until then recall goes by words alone"
 
 
@@ -127,6 +128,8 @@ def _supervise(settings: "Settings", role: "Role", environment: Mapping[str, str
     stack = build_stack(settings.worker_processes)
     say = speaker(sys.stdout, [command.name for command in stack])
     say(OWN_NAME, f"{settings.url}, home {settings.paths.root}")
+    if settings.is_exposed and not settings.public_url:
+        say(OWN_NAME, NO_PUBLIC_URL)
     if not _has_encoder(settings):
         say(OWN_NAME, NOT_COMPILED)
     # Who needs the stack just as it stops can start the next one, which waits for this one's processes to end.
