@@ -23,31 +23,19 @@ from pipeline.services.recall import SearchContexts, merge_answers, recall_memor
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace
 from pipeline.team.hits import is_for_teams, question_of, read_prepared, read_recalled
-from pipeline.team.servers import (
-    LOCAL,
-    TeamServer,
-    check_server,
-    check_url,
-    delete_server,
-    list_servers,
-    name_of,
-    read_server,
-    write_server,
-)
+from pipeline.team.servers import LOCAL, TeamServer, list_servers
 from pipeline.times import elapsed_ms
 
 if TYPE_CHECKING:
     from pipeline.team.link import TeamLink
 
-__all__ = ["LOCAL", "TeamServer", "check_url", "name_of"]
+__all__ = ["LOCAL"]
 
 CHANNEL = "team:"
 # Questions to one team at once; one more is late at once.
 MOST_AT_ONCE = 4
 # How long it is remembered which workspaces a team has.
 WORKSPACES_S = 60.0
-# What a request names that is about no workspace.
-DEFAULT = "default"
 
 Read = Callable[[Any, str], tuple[Hit, ...]]
 Report = Callable[[str], None]
@@ -98,11 +86,6 @@ class Team:
             self._listed_at = float("-inf")
         return answer
 
-    def list_workspaces(self) -> frozenset[str]:
-        """Return the workspaces of the team that are open to this person."""
-        found = self._get_link().send("GET", "/v1/workspaces", DEFAULT)
-        return frozenset(str(one["id"]) for one in found["items"])
-
     def close(self) -> None:
         """End its threads without waiting for an answer."""
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -143,7 +126,8 @@ class Team:
 
     def _has(self, workspace_id: str) -> bool:
         if time.monotonic() - self._listed_at > WORKSPACES_S:
-            self._workspaces, self._listed_at = self.list_workspaces(), time.monotonic()
+            self._workspaces = self._get_link().list_workspaces(workspace_id)
+            self._listed_at = time.monotonic()
         return workspace_id in self._workspaces
 
     def _told(self, state: ChannelState, began: float, hits: tuple[Hit, ...] = ()) -> TeamAnswer:
@@ -298,32 +282,3 @@ def _without_known(answer: TeamAnswer, known: Answer) -> Answer:
     hashes = {hit.memory.content_hash for hit in known.hits}
     hits = tuple(hit for hit in answer.hits if hit.memory.content_hash not in hashes)
     return Answer(hits, {f"{CHANNEL}{answer.name}": answer.report}, 0.0)
-
-
-def add_team(folder: Path, name: str, url: str, token: str) -> frozenset[str]:
-    """Keep a team's server once it took the token; return the workspaces that it opens to it."""
-    server = check_server(name, url, token)
-    team = Team(server, lambda _problem: None)
-    try:
-        workspaces = team.list_workspaces()
-    except (KeyError, TypeError) as error:
-        raise RemoteUnreachable(f"something that is not Reverie answers at {server.url}") from error
-    finally:
-        team.close()
-    write_server(folder, server)
-    return workspaces
-
-
-def list_teams(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:
-    """Return the teams that a home knows, by name; a file that is no team's is told of and left out."""
-    return list_servers(folder, on_problem)
-
-
-def find_team(folder: Path, name: str) -> TeamServer:
-    """Return the team of a name; raise NotFound where there is none."""
-    return read_server(folder / name)
-
-
-def remove_team(folder: Path, name: str) -> None:
-    """Forget a team; raise NotFound where there is none of that name."""
-    delete_server(folder, name)

@@ -26,14 +26,6 @@ MAX_DETAIL_CHARS = 300
 MAX_RETRY_S = 3600
 
 
-class TeamBusy(StoreUnavailable):
-    """Say that a team's server takes nothing now, and when to try again."""
-
-    def __init__(self, message: str, retry_after_s: int) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
-
 class TeamLink:
     """Ask one server; safe to use from several threads."""
 
@@ -67,6 +59,11 @@ class TeamLink:
             return read
         raise self._refusal(answer, read)
 
+    def list_workspaces(self, named: str) -> frozenset[str]:
+        """Return the workspaces that are open to this person, `named` being the one that the request names."""
+        found = self.send("GET", "/v1/workspaces", named)
+        return frozenset(str(one["id"]) for one in found["items"])
+
     def close(self) -> None:
         """Close every connection."""
         self._client.close()
@@ -84,7 +81,9 @@ class TeamLink:
         if status == httpx.codes.UNPROCESSABLE_ENTITY:
             return InvalidField(*_fields(problem) or [FieldError("body", detail)])
         if status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE):
-            return TeamBusy(f"team {name}: {detail}", _retry_after(answer))
+            busy = StoreUnavailable(f"team {name}: {detail}")
+            busy.retry_after_s = _retry_after(answer)
+            return busy
         kind = _KINDS.get(status, RemoteUnreachable)
         return kind(f"team {name}: {detail}")
 

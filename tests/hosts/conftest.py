@@ -116,14 +116,14 @@ class Machine:
         assert (done.returncode == 0) == ok, done.stdout + done.stderr
         return done.stdout
 
-    def install(self, name: str) -> None:
+    def install(self, name: str, *options: str) -> None:
         """Point a host at the stand-in and set it up as its user would."""
         program = shutil.which(HOSTS[name].program, path=self.environment["PATH"])
         if program is None:
             pytest.skip(f"{HOSTS[name].program} is not installed: npm has it")
         self.name = name
         self.environment |= HOSTS[name].configure(self, self.model.url)
-        self.reverie("setup", name, "--yes")
+        self.reverie("setup", name, "--yes", *options)
 
     def start_host(self, prompt: str, *, again: bool = False) -> "subprocess.Popen[str]":
         """Start the host on a prompt; `again` goes on with its last session."""

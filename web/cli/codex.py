@@ -99,7 +99,7 @@ def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]
 
 def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """Return the same of a team's server, which sees no folder of this machine."""
-    from pipeline.services.team import find_team
+    from pipeline.services.team_servers import find_team
     from web.hooks.team_client import headers_for
 
     team = find_team(settings.paths.servers, name)

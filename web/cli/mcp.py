@@ -63,7 +63,7 @@ def _folder() -> Path | None:
 
 
 def _team_bridge(state: State, name: str) -> "TeamBridge":
-    from pipeline.services.team import find_team
+    from pipeline.services.team_servers import find_team
     from web.mcp.bridge import TeamBridge
 
     team = find_team(state.settings.paths.servers, name)

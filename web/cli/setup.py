@@ -68,31 +68,30 @@ def setup(
     from web.hosts import files
     from web.hosts.plan import apply, plan_removal, plan_setup
 
-    if state.json and not (yes or dry_run):
-        raise click.UsageError("--json cannot ask; add --yes or --dry-run")
+    _check_asking(state, asks=not (yes or dry_run))
     root = state.settings.paths.root
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
     chosen = _choose_hosts(hosts, host_env, remove=remove)
-    team = None if server is None else _find_server(state, server, host_env)
-    reverie, records = _installation(state.settings, team), files.read_state(root)
+    reverie = _installation(state.settings, _find_server(state, server, token_file, host_env))
+    records = files.read_state(root)
     changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, records)
     if not state.json:
         _warn_of_cuda()
-        _show(changes)
-        if not chosen:
-            click.echo(f"no host was found here; name one: {', '.join(HOSTS)}")
-        elif not changes:
-            click.echo("no file of these hosts holds anything of Reverie")
+        _show(chosen, changes)
     pending = any(change.action not in ("none", "error") for change in changes)
     if not dry_run and (yes or not pending or click.confirm("Write this?", err=True)):
-        if team is not None:
-            _keep_or_forget(state, team, token_file, forget=remove)
+        _keep_or_forget(state, reverie.server, token_file, forget=remove)
         changes = apply(changes, root)
     elif not dry_run:
         click.echo("nothing was written", err=True)
         return 0
     _report(state, [host.name for host in chosen], changes, dry_run=dry_run)
     return 1 if any(change.error is not None for change in changes) else 0
+
+
+def _check_asking(state: State, *, asks: bool) -> None:
+    if state.json and asks:
+        raise click.UsageError("--json cannot ask; add --yes or --dry-run")
 
 
 def _warn_of_cuda() -> None:
@@ -139,9 +138,15 @@ def _installation(settings: "Settings", server: "RemoteServer | None") -> "Insta
     return Installation(programs_folder(), list_moving_variables(settings), server)
 
 
-def _find_server(state: State, url: str, host_env: "HostEnvironment") -> "RemoteServer":
-    """Return the team's server at an address, by the name that the home knows it by, or would."""
-    from pipeline.services.team import check_url, list_teams, name_of
+def _find_server(
+    state: State, url: str | None, token_file: Path | None, host_env: "HostEnvironment"
+) -> "RemoteServer | None":
+    """Return the team's server at an address, by the name that the home knows it by, or would; None without one."""
+    if url is None and token_file is not None:
+        raise click.UsageError("--token-file goes with --server")
+    if url is None:
+        return None
+    from pipeline.services.team_servers import check_url, list_teams, name_of
     from web.hosts.environment import RemoteServer
 
     url = check_url(url)
@@ -151,9 +156,11 @@ def _find_server(state: State, url: str, host_env: "HostEnvironment") -> "Remote
     return RemoteServer(name, url, workspace)
 
 
-def _keep_or_forget(state: State, server: "RemoteServer", token_file: Path | None, *, forget: bool) -> None:
+def _keep_or_forget(state: State, server: "RemoteServer | None", token_file: Path | None, *, forget: bool) -> None:
     """Keep a server that took the token, unless the home knows it and no other token is given; or forget it."""
-    from pipeline.services.team import add_team, list_teams, remove_team
+    if server is None:
+        return
+    from pipeline.services.team_servers import add_team, list_teams, remove_team
 
     folder = state.settings.paths.servers
     is_known = server.name in [one.name for one in list_teams(folder, state.tell_left_out) if one.url == server.url]
@@ -187,7 +194,11 @@ def _version(program: str) -> tuple[int, ...] | None:
     return None if found is None else tuple(int(part) for part in found.groups())
 
 
-def _show(changes: Sequence["FileChange"]) -> None:
+def _show(chosen: Sequence["Host"], changes: Sequence["FileChange"]) -> None:
+    if not chosen:
+        click.echo(f"no host was found here; name one: {', '.join(HOSTS)}")
+    elif not changes:
+        click.echo("no file of these hosts holds anything of Reverie")
     for change in changes:
         for line in _diff(change):
             click.echo(click.style(line, fg=_COLOURS.get(line[:1])))

@@ -21,7 +21,7 @@ def team() -> None:
 @pass_state
 def add(state: State, name: str, url: str, token_file: Path | None) -> None:
     """Make the team's server at URL known as NAME; it is asked once, whether it takes your token."""
-    from pipeline.services.team import add_team
+    from pipeline.services.team_servers import add_team
 
     token = options.read_token(token_file)
     workspaces = sorted(add_team(state.settings.paths.servers, name, url, token))
@@ -33,7 +33,7 @@ def add(state: State, name: str, url: str, token_file: Path | None) -> None:
 @pass_state
 def list_(state: State) -> None:
     """List the teams that are asked, without their tokens."""
-    from pipeline.services.team import list_teams
+    from pipeline.services.team_servers import list_teams
 
     known = list_teams(state.settings.paths.servers, state.tell_left_out)
     found = [{"name": one.name, "url": one.url} for one in known]
@@ -45,7 +45,7 @@ def list_(state: State) -> None:
 @pass_state
 def remove(state: State, name: str) -> None:
     """Ask the team NAME no more, and forget its token here; what it keeps stays there."""
-    from pipeline.services.team import remove_team
+    from pipeline.services.team_servers import remove_team
 
     remove_team(state.settings.paths.servers, name)
     state.show({"removed": name}, f"{name} is asked no more")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from config.settings import Settings, environment_with, environment_workspace, load_settings
-from pipeline.services.team import TeamServer, find_team
+from pipeline.services.team_servers import TeamServer, find_team
 from pipeline.services.workspaces import choose_workspace
 from web.contract import WORKSPACE_HEADER
 from web.kept_connections import KeptConnections

@@ -20,6 +20,7 @@ EXPECTED = {
     errors.LimitReached: 429,
     errors.ClockAhead: 403,
     errors.Forbidden: 403,
+    errors.RemoteUnreachable: 502,
     errors.StoreUnavailable: 503,
     errors.StoreBusy: 503,
     errors.StoreFull: 503,

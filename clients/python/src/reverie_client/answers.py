@@ -154,7 +154,10 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question."""
+    """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question.
+
+    Where teams are asked too, `from_` tells whose it is: `local` or a team's name.
+    """
 
     id: str
     content: str
@@ -171,6 +174,7 @@ class Hit:
     contradicted_by: tuple[str, ...] = ()
     superseded_by: str | None = None
     signals: Mapping[str, Any] | None = None
+    from_: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,6 +354,7 @@ class Briefing:
     active_arcs: tuple[Arc, ...]
     memories: tuple[Hit, ...]
     person: tuple[Hit, ...] = ()
+    team: tuple[Hit, ...] = ()
     text: str
     took_ms: float
     degraded: bool

@@ -12,7 +12,11 @@ def read_value(kind: Any, value: Any) -> Any:
     """Return a JSON value as a type; what the type does not name is passed over, for a newer server may say more."""
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _field_types(kind)
-        return kind(**{name: read_value(hint, value[name]) for name, hint in hints.items() if name in value})
+        # A name that Python keeps for itself has a line behind it.
+        said = {name: name.rstrip("_") for name in hints}
+        return kind(
+            **{name: read_value(hint, value[said[name]]) for name, hint in hints.items() if said[name] in value}
+        )
     if kind is datetime:
         return datetime.fromisoformat(value)
     origin, arguments = get_origin(kind), get_args(kind)

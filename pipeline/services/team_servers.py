@@ -1,0 +1,52 @@
+"""Which teams a home knows. Apart from asking them: the client of hooks reads one while an agent waits."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.errors import RemoteUnreachable, ReverieError
+from pipeline.team.servers import (
+    TeamServer,
+    check_server,
+    check_url,
+    delete_server,
+    list_servers,
+    name_of,
+    read_server,
+    write_server,
+)
+
+__all__ = ["TeamServer", "check_url", "name_of"]
+
+# What a request names that is about no workspace.
+DEFAULT = "default"
+
+
+def add_team(folder: Path, name: str, url: str, token: str) -> frozenset[str]:
+    """Keep a team's server once it took the token; return the workspaces that it opens to it."""
+    from pipeline.team.link import TeamLink
+
+    server = check_server(name, url, token)
+    link = TeamLink(server)
+    try:
+        workspaces = link.list_workspaces(DEFAULT)
+    except (KeyError, TypeError) as error:
+        raise RemoteUnreachable(f"something that is not Reverie answers at {server.url}") from error
+    finally:
+        link.close()
+    write_server(folder, server)
+    return workspaces
+
+
+def list_teams(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:
+    """Return the teams that a home knows, by name; a file that is no team's is told of and left out."""
+    return list_servers(folder, on_problem)
+
+
+def find_team(folder: Path, name: str) -> TeamServer:
+    """Return the team of a name; raise NotFound where there is none."""
+    return read_server(folder / name)
+
+
+def remove_team(folder: Path, name: str) -> None:
+    """Forget a team; raise NotFound where there is none of that name."""
+    delete_server(folder, name)

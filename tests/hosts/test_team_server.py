@@ -1,0 +1,69 @@
+"""What docs/hosts.md says of a team's server, held against the programs themselves."""
+
+import subprocess
+
+import pytest
+
+from pipeline.identity import identify
+from tests.hosts.conftest import BIN, DEADLINE_S, HOSTS
+from tests.hosts.model_server import Call, Say
+from tests.support.stack import Client, free_port, wait_until
+
+pytestmark = pytest.mark.timeout(600)
+
+WITH_HOOKS = ("claude-code", "codex", "gemini")
+FACT = {"content": "The gateway of staging listens on port 8443"}
+QUESTION = "Which port does the gateway of staging listen on?"
+
+
+class TeamServer:
+    """A stack of another home, as it would run on another machine, with what it knows of the machine's project."""
+
+    def __init__(self, machine, folder):
+        self.home, self.port, self._machine = folder / "home", free_port(), machine
+        self.home.mkdir()
+        (self.home / "models").symlink_to((machine.reverie_home / "models").resolve(), target_is_directory=True)
+        self.reverie("up", "--daemon")
+        self.client = Client(self.port, self.token.read_text().strip(), identify(machine.project).id)
+
+    @property
+    def token(self):
+        return self.home / "token"
+
+    def reverie(self, *words):
+        environment = self._machine.environment | {"REVERIE_HOME": str(self.home), "REVERIE_PORT": str(self.port)}
+        subprocess.run([str(BIN / "reverie"), *words], env=environment, cwd="/", check=True, timeout=DEADLINE_S)
+
+    def remember(self, memory):
+        assert self.client.call("POST", "/v1/memories", memory).status == 201
+        wait_until("digested", lambda: not any(self.client.call("GET", "/v1/queue").body["pending"].values()), 120)
+
+
+@pytest.fixture
+def server(machine, tmp_path):
+    running = TeamServer(machine, tmp_path)
+    yield running
+    running.client.close()
+    running.reverie("down")
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_tools_and_hooks_ask_the_server_and_nothing_runs_here(machine, server, name):
+    server.remember(FACT)
+    url = f"http://127.0.0.1:{server.port}"
+    machine.install(name, "--server", url, "--token-file", str(server.token))
+    machine.model.expect(Say())
+    machine.ask(QUESTION)
+    first = machine.model.requests[0]
+    if name in WITH_HOOKS:
+        assert "port 8443" in first.text
+    [recall] = [tool for tool in first.tools if tool.endswith("recall")]
+    machine.model.expect(Call(recall, {"query": "gateway of staging"}), Say())
+    machine.ask("Look it up")
+    assert "port 8443" in machine.model.requests[-1].text
+    # Meanwhile the server may have closed the connection that rested.
+    server.client.close()
+    runs = server.client.call("GET", "/v1/hook-runs").body["items"]
+    assert "mcp:recall" in [one["event"] for one in runs]
+    assert not machine.answers()
+    assert not (machine.reverie_home / "token").exists()
