@@ -7,7 +7,7 @@ list of what is in each, so that nobody has to fetch them to tell.
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,13 +21,12 @@ from pipeline.jobs.snapshot import (
     prepare_copy,
     scrub_copy,
 )
-from pipeline.store import backup, changes, driver, turns
+from pipeline.store import backup, changes
 from pipeline.store.backup import Snapshot, Taken
-from pipeline.store.copying import SqliteTables, copy, fingerprint
 from pipeline.store.database import Database
-from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.moves import Part, Place
 from pipeline.store.objects import ObjectStorage
+from pipeline.store.snapshot_file import read_file, write_file
 
 CONTENTS = "contents.json"
 
@@ -100,7 +99,7 @@ class SharedSnapshots:
         with self._place() as place, _scratch() as folder:
             place.check_unused()
             kept = backup.new_file(folder, Taken.BEFORE_RESTORE, now, {one.file.name for one, _ in self.list()})
-            self._copy(place, kept)
+            write_file(place, self._part, kept)
             file = folder / chosen.file.name
             self._fetch(chosen, file)
             one = Snapshot(file, chosen.taken, chosen.at)
@@ -111,10 +110,7 @@ class SharedSnapshots:
                 raise NotFound(f"{chosen.name} held what was purged, and is gone")
             draft = prepare_copy(one)
             self._put(kept, None)
-            with place.reading(self._part) as there:
-                before = None if there is None else fingerprint(there)
-            with closing(driver.connect(draft)) as db, place.writing(self._part, before) as target:
-                copy(SqliteTables(db), target)
+            read_file(draft, place, self._part)
             memories = backup.count_memories(draft)
         # What the indexes hold by row number may be of other memories.
         self._clear_indexes()
@@ -124,22 +120,9 @@ class SharedSnapshots:
         with _scratch() as folder, self._place() as place:
             names = {one.file.name for one, _ in self.list()}
             file = backup.new_file(folder, taken, now, names)
-            self._copy(place, file)
+            write_file(place, self._part, file)
             self._put(file, change)
             return Snapshot(Path(file.name), taken, now)
-
-    def _copy(self, place: Place, file: Path) -> None:
-        file.touch(0o600, exist_ok=False)
-        with backup.typed_errors(file), closing(driver.connect(file)) as db, place.reading(self._part) as source:
-            if source is None:
-                raise NotFound("no such workspace")
-            make_ready(db, file, MIGRATIONS)
-            db.execute("BEGIN")
-            copy(source, SqliteTables(db))
-            # What was said is gone from everywhere within weeks; nobody reaches into a copy for it.
-            turns.forget_all(db)
-            db.execute("COMMIT")
-            db.execute("PRAGMA journal_mode=DELETE")
 
     def _revise(self, act: Callable[[Snapshot], bool]) -> int:
         """Let something be done to each snapshot; what it changed is put back, what it deleted is deleted."""

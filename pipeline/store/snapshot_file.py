@@ -1,0 +1,33 @@
+"""A file of SQLite that holds a workspace of a server, and a workspace of a server that holds what such a file does."""
+
+from contextlib import closing
+from pathlib import Path
+
+from pipeline.errors import NotFound
+from pipeline.store import backup, driver, turns
+from pipeline.store.copying import SqliteTables, copy, fingerprint
+from pipeline.store.migrations import MIGRATIONS, make_ready
+from pipeline.store.moves import Part, Place
+
+
+def write_file(place: Place, part: Part, file: Path) -> None:
+    """Copy a part into a new file, row by row; raise NotFound where there is none."""
+    file.touch(0o600, exist_ok=False)
+    with backup.typed_errors(file), closing(driver.connect(file)) as db, place.reading(part) as source:
+        if source is None:
+            raise NotFound("no such workspace")
+        make_ready(db, file, MIGRATIONS)
+        db.execute("BEGIN")
+        copy(source, SqliteTables(db))
+        # What was said is gone from everywhere within weeks; nobody reaches into a copy for it.
+        turns.forget_all(db)
+        db.execute("COMMIT")
+        db.execute("PRAGMA journal_mode=DELETE")
+
+
+def read_file(file: Path, place: Place, part: Part) -> None:
+    """Put what a file holds in a part's place, row by row, all of it or nothing."""
+    with place.reading(part) as there:
+        before = None if there is None else fingerprint(there)
+    with backup.typed_errors(file), closing(driver.connect(file)) as db, place.writing(part, before) as target:
+        copy(SqliteTables(db), target)
