@@ -407,3 +407,20 @@ def test_what_agents_were_told_of_a_shared_memory_is_forgotten(ada, bob):
     (run,) = bob.get("/v1/hook-runs").get_json()["items"]
     assert "8123" not in bob.get(f"/v1/hook-runs/{run['id']}").get_data(as_text=True)
     assert "8123" not in bob.post("/hooks/claude-code", {**prompt, "session_id": "t"}).get_data(as_text=True)
+
+
+def test_the_page_of_a_memory_shares_and_withdraws_it(ada, bob):
+    own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
+    page = f"/w/team/memories/{own}"
+    offered = ada.browser().get(page, headers=ada.auth).get_data(as_text=True)
+    assert f"{page}/share" in offered
+    assert "agent claude" in offered
+    assert bob.browser().get(page, headers=bob.auth).status_code == 404
+    assert bob.browser().post(f"{page}/share", headers=bob.auth).status_code == 404
+    assert ada.browser().post(f"{page}/share", headers=ada.auth).status_code == 303
+    shown = bob.browser().get(page, headers=bob.auth).get_data(as_text=True)
+    assert "<dt>Author</dt><dd>ada</dd>" in shown
+    assert f"{page}/withdraw" not in shown
+    assert bob.browser().post(f"{page}/withdraw", headers=bob.auth).status_code == 403
+    assert ada.browser().post(f"{page}/withdraw", headers=ada.auth).status_code == 303
+    assert bob.browser().get(page, headers=bob.auth).status_code == 404
