@@ -24,7 +24,7 @@ def add(people, person=ADA, digest="d", **token):
 def test_reading_makes_no_file(people, tmp_path):
     assert not people.exists
     assert people.find("ada") is people.find_caller("d", AT) is people.find_holder("t", AT) is None
-    assert people.find_person_as_caller("ada") is None
+    assert people.find_signed_in("ada", AT) is None
     assert people.list_people() == people.list_tokens() == people.list_grants() == []
     assert people.list_ids() == set()
     assert list(tmp_path.iterdir()) == []
@@ -47,7 +47,7 @@ def test_a_caller_has_every_role_that_was_granted(people):
     assert people.ungrant("ada", "red")
     assert not people.ungrant("ada", "red")
     assert people.find_holder("t", AT).roles == {"blue": Role.READER}
-    assert people.find_person_as_caller("ada") == Caller(ADA, None, "person", {"blue": Role.READER})
+    assert people.find_signed_in("ada", AT) == Caller(ADA, None, "person", {"blue": Role.READER})
 
 
 @pytest.mark.parametrize("after", [LATER, LATEST])
@@ -67,7 +67,7 @@ def test_what_is_revoked_or_removed_opens_nothing(people):
     assert people.find_caller("d", AT) is None
     assert people.list_tokens()[0].revoked_at == LATER
     people.remove("bob", LATER)
-    assert people.find_caller("e", AT) is people.find("bob") is people.find_person_as_caller("bob") is None
+    assert people.find_caller("e", AT) is people.find("bob") is people.find_signed_in("bob", AT) is None
     assert people.list_ids() == {"ada", "bob"}
     assert [person.id for person in people.list_people()] == ["ada"]
 
@@ -92,3 +92,23 @@ def test_many_threads_may_ask_at_once(people):
         thread.join()
     assert len(found) == 16
     assert None not in found
+
+
+def test_who_was_signed_out_is_let_in_by_a_later_sign_in_alone(people):
+    add(people)
+    people.sign_out("ada", LATER)
+    assert people.find_signed_in("ada", AT) is people.find_signed_in("ada", LATER) is None
+    assert people.find_signed_in("ada", LATEST) == Caller(ADA, None, "person", {})
+
+
+def test_a_person_is_found_by_what_the_provider_knows_them_by(people):
+    add(people)
+    people.set_email("ada", "ada@example.com")
+    assert people.find_by_email("ada@example.com") == ADA
+    assert people.list_emails() == {"ada": "ada@example.com"}
+    people.remove("ada", LATER)
+    assert people.find_by_email("ada@example.com") is None
+    # The address is free for whoever comes after.
+    people.add(Person("ada-2", "Ada"), LATER)
+    people.set_email("ada-2", "ada@example.com")
+    assert people.find_by_email("ada@example.com").id == "ada-2"
