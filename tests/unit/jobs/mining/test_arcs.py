@@ -16,6 +16,7 @@ from pipeline.jobs.mining.arcs import LEAST_OVERLAP, arcs, is_thread, succession
 from pipeline.jobs.runner import JobRun
 from pipeline.records import Draft, EntityKind, Kind, Revision, Scope, ScopeKind, Source, Viewer
 from pipeline.records.digestion import EntityMention
+from pipeline.records.people import HOME_OWNER
 from pipeline.store import arcs as store, entities, meta
 from pipeline.store.arcs import Arc, ArcStatus, StoredArc, Strand
 from pipeline.times import utc_text
@@ -169,7 +170,7 @@ def test_missing_vectors_do_no_harm(database):
 
 
 def test_the_sample_history_has_threads_that_a_person_would_name(database):
-    bodies = [MemoryBody.model_validate_json(json.dumps(memory)).record() for memory in load_sample().history]
+    bodies = [MemoryBody.model_validate_json(json.dumps(one)).record(HOME_OWNER) for one in load_sample().history]
     accept_batch(database, bodies)
     arcs(job_run(database, datetime(2026, 10, 20, tzinfo=UTC)))
     found = list_arcs(database)
