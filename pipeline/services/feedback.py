@@ -5,7 +5,9 @@ asked, which index cannot be read. One thread writes it all in order: an impress
 the answer to it. Whoever notes something has decided that it may be: of what is incognito nothing comes here.
 """
 
+import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +19,7 @@ from typing import TypeVar
 
 from ulid import ULID
 
-from pipeline.errors import IndexUnavailable, NotFound, ReverieError
+from pipeline.errors import IndexUnavailable, NotFound, ReverieError, StorageUnreachable
 from pipeline.records import Memory, sessions_named
 from pipeline.records.recall import Channel
 from pipeline.services.encoder import follows_languages
@@ -47,6 +49,8 @@ T = TypeVar("T")
 VECTORS_JOB = "vectors"
 USAGE_JOB = "touches"
 USAGE_EVERY_S = 5.0
+# How often it is told that storage is out of reach.
+OUTAGE_TOLD_EVERY_S = 60.0
 # A reader waits no longer than this for notes; what is still unwritten then is told once more at worst.
 PATIENCE_S = 0.05
 
@@ -151,6 +155,7 @@ class FeedbackWriter:
         # Of the workspaces for which something was noted that is not written.
         self._usage: dict[str, _NotedOf] = {}
         self._usage_lock = threading.Lock()
+        self._outages: dict[tuple[str, Channel], float] = {}
         self._noted = threading.Event()
         self._stopped = threading.Event()
         self._timer = threading.Thread(target=self._write_now_and_then, name="usage", daemon=True)
@@ -249,8 +254,18 @@ class FeedbackWriter:
         return NotedUsage() if noted is None else noted.buffer.take()
 
     def _report(self, workspace: Workspace, channel: Channel, error: Exception) -> None:
+        if isinstance(error, StorageUnreachable) and not self._outage_is_news(workspace, channel):
+            return
         if not isinstance(error, IndexUnavailable) or _ask_for_repair(workspace.database, channel, error):
             self._operations.record_error(f"recall.{channel}", str(error), workspace=workspace.id)
+
+    def _outage_is_news(self, workspace: Workspace, channel: Channel) -> bool:
+        # Every search would tell of it, until the log held nothing else.
+        key, now = (workspace.id, channel), time.monotonic()
+        if now < self._outages.get(key, -math.inf) + OUTAGE_TOLD_EVERY_S:
+            return False
+        self._outages[key] = now
+        return True
 
     def _run_guarded(self, component: str, workspace_id: str, task: Callable[[], object]) -> None:
         try:

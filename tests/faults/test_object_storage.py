@@ -101,6 +101,8 @@ def test_storage_out_of_reach_costs_meaning_and_never_words(first, open_machine,
     assert other.states("zebras attic")["lexical"] == "ok"
     assert other.states("zebras attic")["dense"] in ("late", "cold")
     wait_until("the trouble is told", lambda: {"recall.dense", "recall.lexical"} <= set(other.errors()))
+    # Once, not with every search.
+    assert other.errors().count("recall.dense") == 1
     # One that holds everything goes on as it was.
     assert first.find("zebras") == TEXTS[2]
     gate.open()
