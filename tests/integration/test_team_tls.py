@@ -1,0 +1,82 @@
+"""A team's server behind TLS, as the clients of hooks, tools and recall reach it."""
+
+import ipaddress
+import ssl
+import threading
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from flask import Flask, request
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from pipeline.errors import RemoteUnreachable
+from pipeline.team.link import TeamLink
+from pipeline.team.servers import TeamServer
+from web.kept_connections import KeptConnections, NotConnected
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate of its own authority, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "team")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path / "team.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+class KeepingAlive(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+
+@pytest.fixture
+def url(certificate):
+    app = Flask("team")
+    app.add_url_rule("/memory/v1/workspaces", "list", lambda: {"items": [{"id": request.headers["Authorization"]}]})
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server = make_server("127.0.0.1", 0, app, threaded=True, ssl_context=context, request_handler=KeepingAlive)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    # Behind a path, as a proxy may have it.
+    yield f"https://127.0.0.1:{server.server_port}/memory"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_server_whose_certificate_is_known_is_asked_over_kept_connections(url, certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with closing(KeptConnections(url, 10)) as connections:
+        for _ in range(3):
+            answer = connections.send("GET", "/v1/workspaces", None, {"Authorization": "Bearer t"})
+            assert (answer.status, b"Bearer t" in answer.body) == (200, True)
+    with closing(TeamLink(TeamServer("acme", url, "t"))) as link:
+        assert link.list_workspaces("default") == {"Bearer t"}
+
+
+def test_one_whose_certificate_nobody_vouches_for_is_told_no_token(url):
+    with closing(KeptConnections(url, 10)) as connections, pytest.raises(NotConnected):
+        connections.send("GET", "/v1/workspaces", None, {"Authorization": "Bearer t"})
+    with closing(TeamLink(TeamServer("acme", url, "t"))) as link, pytest.raises(RemoteUnreachable):
+        link.list_workspaces("default")
