@@ -23,6 +23,8 @@ class TeamServer:
         self.home, self.port, self._machine = folder / "home", free_port(), machine
         self.home.mkdir()
         (self.home / "models").symlink_to((machine.reverie_home / "models").resolve(), target_is_directory=True)
+        # What is tried here is whom the hosts ask; a busy machine must not make the answer late.
+        (self.home / "config.toml").write_text("hook_budget_ms = 2000\nrecall_budget_ms = 2000\n")
         self.reverie("up", "--daemon")
         self.client = Client(self.port, self.token.read_text().strip(), identify(machine.project).id)
 
