@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 import pytest
 from sqlite_utils import Migrations
 
-from pipeline.store import operations_file, peers_file, people_file
+from pipeline.records import Draft, EdgeKind, Filter, Stage
+from pipeline.store import edges, memories, operations_file, oplog, peers_file, people_file, work
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.postgres.database import PostgresDatabases
 from pipeline.store.postgres.server import Server
-from tests.fakes.in_process import PROFILE, scratch_folder
+from pipeline.store.truth import MEMORY, Key
+from tests.fakes.in_process import PROFILE, accept_batch, scratch_folder
 
 TYPES = {"INTEGER": "bigint", "REAL": "double precision", "FLOAT": "double precision", "TEXT": "text"}
 # Of one engine alone: what numbers rows, and what files tell by being there.
@@ -203,3 +205,50 @@ def test_a_number_that_may_come_again_does(databases):
         db.executemany(note, [()] * 3)
         db.execute("DELETE FROM action WHERE seq = 3")
         assert db.execute(f"{note} RETURNING seq").fetchone() == (3,)
+
+
+class Explaining:
+    """A connection that tells of each statement how the server would look for its rows."""
+
+    def __init__(self, db):
+        self.db = db
+        self.conditions = ""
+
+    def execute(self, statement, values=()):
+        lines = [row[0] for row in self.db.execute(f"EXPLAIN (COSTS OFF) {statement}", values)]
+        self.conditions += "\n".join(line for line in lines if "Index Cond" in line or "Order" in line)
+        return self.db.execute(statement, values)
+
+
+LOOKED_UP = {
+    "id = 'a'": lambda db: memories.get(db, "a"),
+    "seq = ANY ('{1,2}'": lambda db: memories.by_seqs(db, [1, 2]),
+    "id = ANY ('{a,b}'": lambda db: memories.by_ids(db, ["a", "b"]),
+    "seq = ANY ('{3,4}'": lambda db: memories.filter_showable(db, [3, 4], Filter()),
+    "seq < '7'": lambda db: memories.page(db, Filter(), 10, 7),
+    "stage = 'embed'": lambda db: work.find_next_due(db, Stage.EMBED),
+    "memory_id = ANY ('{a,b}'": lambda db: oplog.fold(db, [Key(MEMORY, "a"), Key(MEMORY, "b")]),
+    "to_seq = g.seq": lambda db: edges.list_superseding(db, [1, 2]),
+}
+
+
+def test_what_is_looked_for_is_found_by_an_index_of_the_workspace(databases, server):
+    """A condition that might tell of another's row by failing would be tried on no index."""
+    alpha = databases.get("alpha", create=True)
+    accept_batch(alpha, [Draft(f"Note {number} about the port of staging") for number in range(800)])
+    with alpha.write() as db:
+        for seq in range(2, 800):
+            edges.add(db, seq, EdgeKind.SUPERSEDES, seq - 1, "edges-job", "2026")
+    with server.opened() as home:
+        home.execute("ANALYZE memory, work, edge, operation")
+    with alpha.read() as db:
+        # So little is there that reading all of it would be as fast.
+        for way in ("seqscan", "hashjoin", "mergejoin"):
+            db.execute(f"SET LOCAL enable_{way} = off")
+        found = {}
+        for sought, read in LOOKED_UP.items():
+            explaining = Explaining(db)
+            read(explaining)
+            found[sought] = explaining.conditions
+    unseen = {sought: said for sought, said in found.items() if sought not in said or "workspace = " not in said}
+    assert unseen == {}
