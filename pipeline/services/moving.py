@@ -156,7 +156,8 @@ def _is_new(tables: StoreTables) -> bool:
 
 
 def finish(move: Move, on_problem: ProblemSink) -> None:
-    """Take what was purged on the server out of the snapshots of a home that a store was moved back to."""
+    """Make the target ready; take what was purged on the server out of the snapshots of a home that it came back to."""
+    move.target.settle()
     if not isinstance(move.target, HomeFiles):
         return
     paths = move.target.paths

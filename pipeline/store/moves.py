@@ -92,6 +92,9 @@ class Place(ABC):
         Raises Conflict where the part is not what it was `before`, which is None for a part that was not there.
         """
 
+    def settle(self) -> None:  # noqa: B027 - most have nothing to do
+        """Make ready what parts were moved into."""
+
     @abstractmethod
     def known(self, part: Part, home: str) -> set[str]:
         """Return the digests by which a part was left equal in a home and in another place."""

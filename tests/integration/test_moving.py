@@ -111,6 +111,7 @@ def test_what_came_back_is_sound_and_goes_on_where_it_was(filled, migrate, tmp_p
     monkeypatch.setenv("REVERIE_HOME", str(returned))
     checks = run_json("doctor")["checks"]
     assert {"other: queue", "other: indexes", "me: queue"} <= {one["check"] for one in checks}
+    assert [one for one in checks if one["state"] == "fail"] == []
     with contextlib.closing(Home(returned)) as home:
         assert home.texts("other") == ["Okapis hide"]
         home.say("Okapis hide well", workspace="other")
@@ -122,6 +123,8 @@ def test_on_the_server_numbers_go_on_where_they_were(filled, migrate, store_url)
         gone = home.say("Nobody will know", workspace="other")
         revise.purge(home.database("other"), gone)
     migrate[0]()
+    with psycopg.connect(store_url) as db:
+        assert db.execute("SELECT reltuples FROM pg_class WHERE relname = 'memory'").fetchone()[0] > 0
     with on_server(store_url, filled, "other") as database:
         added = accept(database, Draft("Okapis are striped")).id
         with database.read() as db:
@@ -190,7 +193,7 @@ def test_back_into_the_home_that_it_came_from(filled, migrate, store_url):
             [(first,)] = db.execute("SELECT id FROM memory").fetchall()
         revise.purge(database, first)
         accept(database, Draft("Written on the server"))
-    assert outcomes(back()) == dict.fromkeys(("peers", "operations", "default", "me"), "the same already") | {
+    assert outcomes(back()) == dict.fromkeys(("peers", "people", "operations", "default", "me"), "the same already") | {
         "other": "moved"
     }
     with contextlib.closing(Home(filled.root)) as home:
@@ -334,3 +337,10 @@ def test_a_person_reads_what_to_set_and_what_stays(filled, store_url):
     said = run("migrate", "--to", store_url).output
     assert f"to use it from now on: REVERIE_STORE={store_url}" in said
     assert "settings, the token, models and indexes stay" in said
+    assert "encrypted" not in said
+
+
+def test_whoever_encrypts_their_home_is_told_that_the_server_does_not(filled, store_url, key_file):
+    choose_key(filled, key_file)
+    encrypt_home(filled)
+    assert "this home is encrypted, the server's database is not" in run("migrate", "--to", store_url).output

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # What is moved is read to be known, to be copied, and to be compared.
 _READINGS = 3
+_PLAIN = "this home is encrypted, the server's database is not: encrypt the disk under it"
 _STAYS = (
     "settings, the token, models and indexes stay in the home's files; vectors that are not where REVERIE_VECTORS says "
     "are computed anew while the stack runs"
@@ -54,7 +55,8 @@ def migrate(state: State, to: str, home: Path | None, only: tuple[str, ...], *, 
         done = _move(move, dry_run=dry_run, quiet=state.json)
     is_over = not dry_run and all(one.problem is None for one in done)
     told = {"to": move.target.name, "moved": is_over, "parts": [_describe(one) for one in done]}
-    state.show(told, lambda: _print(done, to if is_over else None, move.target.name))
+    is_encrypted = state.settings.paths.store_key.is_file()
+    state.show(told, lambda: _print(done, to if is_over else None, move.target.name, is_encrypted=is_encrypted))
     return 1 if any(one.problem is not None for one in done) else 0
 
 
@@ -85,7 +87,7 @@ def _describe(one: "Moved") -> dict[str, Any]:
     }
 
 
-def _print(done: Sequence["Moved"], moved_to: str | None, target: str) -> None:
+def _print(done: Sequence["Moved"], moved_to: str | None, target: str, *, is_encrypted: bool) -> None:
     rows = [["the home" if one.part.of_home else "workspace", one.part.name, one.rows, one.outcome] for one in done]
     table(["of", "part", "rows", "outcome"], rows, right=["rows"])
     for one in done:
@@ -96,3 +98,5 @@ def _print(done: Sequence["Moved"], moved_to: str | None, target: str) -> None:
     elif moved_to is not None:
         click.echo(f"every row is at {plain(target)} as it was; to use it from now on: REVERIE_STORE={plain(target)}")
         click.echo(_STAYS)
+        if is_encrypted:
+            click.echo(_PLAIN)

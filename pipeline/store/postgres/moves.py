@@ -80,6 +80,12 @@ class PostgresPlace(Place):
                 )
             db.run_script("COMMIT")
 
+    def settle(self) -> None:
+        """Have the server look at what it holds now, before anybody asks: it plans by what it has counted."""
+        with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
+            db.execute("ANALYZE")
+            db.run_script("COMMIT")
+
     def known(self, part: Part, home: str) -> set[str]:
         """Return the digest by which a part was left equal here and in a home."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
