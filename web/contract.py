@@ -20,6 +20,8 @@ WORKSPACE_HEADER = "X-Reverie-Workspace"
 PROJECT_HEADER = "X-Reverie-Project"
 # Who asks: the bridge of an agent's tools says so, since its writes can be switched off.
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
+# In the environment of a request that the server makes for one that it let in; no client can put it there.
+WITHIN = "reverie.within"
 
 STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
     (MalformedRequest, HTTPStatus.BAD_REQUEST),

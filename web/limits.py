@@ -18,6 +18,7 @@ from pipeline.errors import LimitReached
 from pipeline.records.people import Caller
 from pipeline.services.operations import count_waiting
 from pipeline.services.workspace import Workspace
+from web.contract import WITHIN
 from web.metrics import count_limit_hit
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def register_limits(app: Flask, settings: Settings, on_problem: OnProblem) -> No
 
     @app.before_request
     def count() -> None:
-        if g.caller.person is not None:
+        if g.caller.person is not None and WITHIN not in request.environ:
             with _counted():
                 find().take(g.caller, request.content_length or 0)
 

@@ -58,6 +58,16 @@ def test_requests_are_counted_by_token(tmp_path):
         assert 'reverie_caller_requests_total{caller="person",outcome="answered"} 4.0' in told
 
 
+def test_a_call_of_a_tool_counts_once(tmp_path):
+    ask = {"name": "recall", "arguments": {"query": "When does the team meet?"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ask}
+    with opened(tmp_path / "home", limit_requests=3) as (_owner, join, _container):
+        ada, accept = join("Ada"), {"Accept": "application/json, text/event-stream"}
+        told = [ada.post("/mcp", message, headers=accept) for _ in range(3)]
+        assert ["meets at noon" in one.get_data(as_text=True) for one in told] == [True] * 3
+        assert is_limited(ada.post("/mcp", message, headers=accept), "3 requests a minute")
+
+
 def test_bytes_are_counted_and_what_is_too_much_is_not_stored(tmp_path):
     with opened(tmp_path / "home", limit_bytes=3000) as (owner, join, _container):
         ada = join("Ada")

@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 
 from web.client import read_answer
 from web.connections import Wsgi
-from web.contract import CALLER_HEADER, MCP
+from web.contract import CALLER_HEADER, MCP, WITHIN
 from web.kept_connections import HttpAnswer
 
 # What says how the caller sent its own request, and nothing of who it is.
@@ -44,6 +44,7 @@ class InProcess:
             "CONTENT_LENGTH": str(len(data)),
             "wsgi.input": BytesIO(data),
             f"HTTP_{CALLER_HEADER.upper().replace('-', '_')}": MCP,
+            WITHIN: True,
         }
         answer = Response.from_app(self._app, environ, buffered=True)
         return read_answer(HttpAnswer(answer.status_code, answer.content_type or "", answer.get_data()), "/mcp")
