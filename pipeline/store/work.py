@@ -15,6 +15,8 @@ from pipeline.records.digestion import WorkItem
 from pipeline.store.database import wake_on_commit
 
 MAX_ATTEMPTS = 5
+# By how much a second try's batch is smaller than a first one's.
+FEWER = 8
 # No try is put off for longer: what claims to wait beyond this was queued before the clock was set back.
 FARTHEST_S = 7200.0
 _DUE = "dead = 0 AND (not_before <= :now OR not_before > :far) AND (lease_owner IS NULL OR lease_until <= :now)"
@@ -68,12 +70,16 @@ def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float
 def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: float, now: float) -> list[WorkItem]:
     """Lease up to `limit` due items of a stage.
 
-    An item that was tried before is claimed alone: the one that breaks its worker must not take others along.
+    The one that breaks its worker must not take others along: an item that was tried twice is claimed alone. What was
+    tried once is claimed by a few, as a worker or a server that was killed leaves whole batches behind.
     """
     dead_letter_vanished(db, now)
     ready = f"SELECT memory_seq, attempts FROM work WHERE stage = :stage AND {_DUE}"  # noqa: S608 - constant text
     given = {"stage": stage, "limit": limit, **_moment(now)}
     rows = db.execute(f"{ready} AND attempts = 0 ORDER BY memory_seq LIMIT :limit", given).fetchall()
+    if not rows:
+        given["limit"] = max(1, limit // FEWER)
+        rows = db.execute(f"{ready} AND attempts = 1 ORDER BY memory_seq LIMIT :limit", given).fetchall()
     if not rows:
         rows = db.execute(f"{ready} ORDER BY not_before, memory_seq LIMIT 1", given).fetchall()
     db.executemany(

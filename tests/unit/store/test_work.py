@@ -235,11 +235,18 @@ def test_what_failed_before_the_clock_was_set_back_does_not_wait_for_the_time_it
         assert [one.seq for one in work.claim(db, Stage.EMBED, "anna", limit=9, lease_s=LEASE_S, now=9 * day)] == [1]
 
 
-def test_one_that_was_tried_before_is_claimed_alone(database):
+def test_what_was_tried_once_is_claimed_by_a_few_and_what_was_tried_twice_alone(database):
+    limit, few = 4 * work.FEWER, 4
     with database.write() as db:
-        work.add(db, range(1, 6), [Stage.EMBED], 0.0)
-    assert len(claim(database, "anna", 0.0)) == 5
-    assert [len(claim(database, "bert", LEASE_S + n)) for n in range(5)] == [1] * 5
+        work.add(db, range(1, 9), [Stage.EMBED], 0.0)
+
+    def claim_many(owner, now):
+        with database.write() as db:
+            return work.claim(db, Stage.EMBED, owner, limit=limit, lease_s=LEASE_S, now=now)
+
+    assert len(claim_many("anna", 0.0)) == 8
+    assert [len(claim_many("bert", LEASE_S)) for _ in range(3)] == [few, few, 0]
+    assert [len(claim_many("carl", 2 * LEASE_S)) for _ in range(3)] == [1, 1, 1]
 
 
 def test_who_comes_back_too_late_changes_nothing(database):
