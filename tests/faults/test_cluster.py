@@ -73,7 +73,7 @@ class Writer(threading.Thread):
             while not self._halt.is_set():
                 token = next(self._tokens)
                 self._write(token, sentence(self._chance, token))
-                self._halt.wait(self._chance.uniform(0.05, 0.3))
+                self._halt.wait(self._chance.uniform(0.1, 0.6))
 
     def _write(self, token: str, content: str) -> None:
         while not self._halt.is_set():
@@ -139,22 +139,19 @@ def aftermath(tmp_path_factory, models):
 
 def wait_until_digested(cluster: Cluster) -> None:
     """Wait until nothing is pending anywhere; fail over a dead letter, and when nothing has moved for long."""
-    left: list[int] = []
     with contextlib.ExitStack() as closing:
         clients = [closing.enter_context(contextlib.closing(cluster.client(name))) for name in WORKSPACES]
 
-        def moved() -> bool:
+        def look() -> list[dict[str, int]]:
             queues = [client.call("GET", "/v1/queue").body for client in clients]
             assert not any(n for queue in queues for n in queue["dead"].values()), queues
-            left.append(sum(n for queue in queues for n in queue["pending"].values()))
-            return left[-1] == 0 or left[-1] != left[0]
+            return [{stage: n for stage, n in queue["pending"].items() if n} for queue in queues]
 
-        while not left or left[-1]:
-            del left[:-1]
+        while any(left := look()):
             try:
-                wait_until("something more is digested", moved)
+                wait_until("something more is digested", lambda: look() != left)
             except AssertionError as error:
-                raise AssertionError(f"{error}\n{left[-1]} left\n{cluster.read_logs()}") from None
+                raise AssertionError(f"{error}\n{left} left\n{cluster.read_logs()}") from None
 
 
 @pytest.fixture(scope="module")
