@@ -204,17 +204,17 @@ def test_a_memory_that_kills_its_worker_is_dead_after_five_deaths(file, poisoned
     assert "ended without an answer" in letter.error
 
 
-def test_innocents_wait_for_no_more_than_the_first_death(file, poisoned, database):
+def test_innocents_wait_for_the_first_death_and_a_few_for_the_second(file, poisoned, database):
     for owner in ("worker-0", "worker-1"):
         child = fork.Process(target=die_over_poison, args=(file, owner, fork.SimpleQueue()))
         child.start()
         child.join(30)
         reap(database, lambda holder, dead=owner: holder != dead)
-    # The second worker claims one by one: those before the poison are done, the poison has killed it.
+    # The second worker claims two at a time: those before the poison are done, but for the one beside it.
     with database.read() as db:
         left = {row[0] for row in db.execute("SELECT memory_seq FROM work WHERE stage = ?", (Stage.ENTITIES,))}
     assert poisoned in left
-    assert len(left) <= 6
+    assert len(left) <= 7
     child = fork.Process(target=die_over_poison, args=(file, "worker-2", fork.SimpleQueue()))
     child.start()
     child.join(30)
