@@ -333,6 +333,8 @@ def values_of(planted: Planted, tool: str, name: str, schema: dict) -> list[obje
         "items": [[{"content": "The billing ledger closes at noon"}]],
         "surface_id": ["01ARZ3NDEKTSV4RRFFQ69G5FAV"],
         "title": ["Close the ledger"],
+        "from": ["local"],
+        "to": ["local"],
         "run": ["arcs", "no such job"],
         "undo": ["01ARZ3NDEKTSV4RRFFQ69G5FAV"],
         "cursor": ["100000"],

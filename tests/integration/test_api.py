@@ -15,6 +15,26 @@ ULID_OF_NOTHING = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 EXAMPLE_VALUES = {"memory_id": ULID_OF_NOTHING}
 
 
+# What makes a workspace when the home's owner asks for it, and what is about none.
+MAKES = {
+    ("POST", "/v1/memories"),
+    ("POST", "/v1/memories/batch"),
+    ("POST", "/v1/goals"),
+    ("POST", "/v1/turns"),
+    ("POST", "/v1/incognito"),
+    ("POST", "/v1/sources/{source}/forget"),
+    ("PUT", "/v1/facts/{subject}/{attribute}"),
+    ("PUT", "/v1/sources/{source}/items"),
+    ("POST", "/hooks/claude-code"),
+    ("POST", "/hooks/codex"),
+    ("POST", "/hooks/gemini"),
+    ("POST", "/mcp"),
+    ("POST", "/v1/hook-runs"),
+    ("POST", "/v1/changes"),
+    ("PUT", "/v1/people/{person_id}/grants/{workspace}"),
+}
+
+
 def documented_operations(client):
     return [(m.upper(), path) for path, methods in client.document["paths"].items() for m in methods]
 
@@ -104,7 +124,7 @@ QUERIES = {
 def test_a_workspace_that_does_not_exist_is_not_found_anywhere(client):
     for method, path in documented_operations(client):
         answers = client.document["paths"][path][method.lower()]["responses"]
-        if "404" not in answers:
+        if "404" not in answers or (method, path) in MAKES:
             continue
         body = {"json": BODIES.get(path, {})} if method in ("POST", "PATCH") else {}
         asked = fill_path(path) + QUERIES.get((method, path), "")

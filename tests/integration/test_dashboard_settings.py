@@ -38,7 +38,7 @@ def test_every_setting_is_told_with_value_help_and_origin(container, browser, mo
             continue
         text = row(page, name)
         assert field.help in text, name
-        if name not in WORKSPACE_SETTINGS | {"llm_api_key", "oidc_client_secret", "home"}:
+        if name not in WORKSPACE_SETTINGS | {"store", "llm_api_key", "oidc_client_secret", "home"}:
             assert (
                 f"{name} {getattr(container.settings, name) if str(getattr(container.settings, name)) else 'empty'} "
                 in text

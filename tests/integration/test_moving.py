@@ -11,7 +11,7 @@ from config.declared import Secret
 from config.paths import HomePaths
 from config.process import Role
 from pipeline.records import Draft
-from pipeline.services import maintenance
+from pipeline.services import maintenance, people
 from pipeline.services.encryption import choose_key, encrypt_home
 from pipeline.store import backup, driver
 from pipeline.store.database import WriterProfile
@@ -37,7 +37,8 @@ def made(tmp_path_factory):
         home.sync.invite()
         home.container.stores.operations.record_error("embed", "it broke", workspace="default")
         home.say("Okapis hide", workspace="other")
-    for file in (paths.workspace("default").events, paths.peers, paths.operations):
+        people.add_person(home.container.stores.people, "Ann")
+    for file in (paths.workspace("default").events, paths.peers, paths.people, paths.operations):
         fill_all(file)
     return paths.root
 
@@ -66,7 +67,12 @@ def migrate(filled, store_url, monkeypatch):
 
 
 def files_of(paths):
-    return [paths.peers, paths.operations, *(paths.workspace(name).events for name in paths.workspace_ids())]
+    return [
+        paths.peers,
+        paths.people,
+        paths.operations,
+        *(paths.workspace(name).events for name in paths.workspace_ids()),
+    ]
 
 
 def dump(paths):
@@ -88,11 +94,11 @@ def on_server(url, home, workspace="default", create=False):
 def test_there_and_back_every_row_is_as_it_was(filled, migrate, tmp_path):
     there, back = migrate
     before = dump(filled)
-    for file in (filled.workspace("default").events, filled.peers, filled.operations):
+    for file in (filled.workspace("default").events, filled.peers, filled.people, filled.operations):
         rows = before[file.relative_to(filled.root)]
         assert [name for name in rows if not rows[name]] in ([], ["touched"])
     told = there()
-    assert outcomes(told) == dict.fromkeys(("peers", "operations", "default", "me", "other"), "moved")
+    assert outcomes(told) == dict.fromkeys(("peers", "people", "operations", "default", "me", "other"), "moved")
     assert told["moved"] is True
     assert dump(filled) == before
     returned = HomePaths(tmp_path / "returned")
@@ -321,7 +327,9 @@ def test_a_place_that_is_none_is_wrong_usage(filled, options, says):
 
 
 def test_a_database_of_another_encoding_or_version_is_refused(filled, migrate, postgres, store_url):
-    url = postgres.make_database(encoding="SQL_ASCII")
+    with psycopg.connect(postgres.admin_url, autocommit=True) as db:
+        db.execute("CREATE DATABASE of_bytes OWNER reverie ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    url = f"{store_url.rpartition('/')[0]}/of_bytes"
     assert "encoding is not UTF8" in run("migrate", "--to", url, code=4).output
     migrate[0]("--only", "me")
     with psycopg.connect(store_url) as db:

@@ -22,7 +22,7 @@ GET /v1/duplicates · GET /v1/candidates · GET /v1/admissions
 GET /v1/sources · GET /v1/sources/<source>/items
 GET /v1/incognito · POST /v1/incognito · GET /v1/journal · GET /v1/sessions · GET /v1/sessions/<session_id>
 GET /v1/stats · GET /v1/queue · GET /v1/jobs
-POST /hooks/claude-code · POST /hooks/codex · POST /hooks/gemini · POST /v1/hook-runs
+POST /hooks/claude-code · POST /hooks/codex · POST /hooks/gemini · POST /v1/hook-runs · POST /mcp
 GET /w/<workspace>/ · GET /w/<workspace>/timeline · GET /w/<workspace>/timeline/rows
 GET /w/<workspace>/timeline/events · GET /w/<workspace>/arcs · GET /w/<workspace>/arcs/<arc_id>
 GET /w/<workspace>/memories/<memory_id> · GET /w/<workspace>/memories/<memory_id>/edit
@@ -65,6 +65,7 @@ POST /w/<workspace>/inbox/pairs/<pair_id>/undo · POST /w/<workspace>/inbox/cont
 POST /w/<workspace>/inbox/contradictions/<denying_id>/<denied_id>/undo
 POST /w/<workspace>/inbox/acts/<entry_id>/undo · POST /w/<workspace>/inbox/refused/<memory_id>
 GET /w/<workspace>/memories/<memory_id>/purge · POST /w/<workspace>/memories/<memory_id>/purge
+GET /w/<workspace>/access
 GET /w/<workspace>/settings · POST /w/<workspace>/settings/value · POST /w/<workspace>/settings/sessions/silence
 POST /w/<workspace>/settings/sessions/unsilence
 """
@@ -72,12 +73,12 @@ ADMIN = """
 GET /v1/people · POST /v1/people · POST /v1/people/<person_id>/tokens
 DELETE /v1/people/<person_id>/tokens/<token_id> · DELETE /v1/people/<person_id>
 PUT /v1/people/<person_id>/grants/<workspace> · DELETE /v1/people/<person_id>/grants/<workspace>
-GET /v1/errors · GET /metrics
+GET /v1/errors · GET /metrics · GET /v1/access-log
 GET /w/<workspace>/workers · GET /w/<workspace>/workers/now · POST /w/<workspace>/workers/retry
 POST /w/<workspace>/workers/jobs/<name>
 """
 HOME = """
-GET /v1/changes · POST /v1/changes · POST /v1/devices · POST /v1/dashboard/links
+GET /v1/changes · POST /v1/changes · POST /v1/devices
 GET /w/<workspace>/map · GET /w/<workspace>/map/data · GET /w/<workspace>/map/around/<entity_id>
 GET /w/<workspace>/map/communities/<number> · POST /w/<workspace>/map/draw
 GET /w/<workspace>/claims · POST /w/<workspace>/claims/agree · POST /w/<workspace>/claims/withdraw
@@ -87,10 +88,10 @@ GET /w/<workspace>/settings/token · POST /w/<workspace>/settings/token/new
 # About no workspace, or about what is the caller's own.
 ANYBODY = """
 GET /v1/workspaces · GET /v1/people/me · GET /v1/hook-runs · GET /v1/hook-runs/<run_id> · GET /openapi.json
-GET / · POST /sign-out · GET /w/<workspace> · GET /w/<workspace>/<path:rest>
+POST /v1/dashboard/links · GET / · POST /sign-out · GET /w/<workspace> · GET /w/<workspace>/<path:rest>
 """
 # Open without any token.
-OPEN = "GET /healthz · GET /sign-in · GET /assets/<path:filename>"
+OPEN = "GET /healthz · GET /sign-in · GET /sign-in/provider · GET /sign-in/done · GET /assets/<path:filename>"
 
 # What a route about a workspace needs of it, and what one about the home needs.
 ROLES = {"reader": READER, "writer": WRITER, "owner": OWNER}

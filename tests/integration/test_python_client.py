@@ -80,6 +80,17 @@ LEFT_OUT = {
     "GET /v1/changes",
     "POST /v1/changes",
     "POST /v1/devices",
+    "POST /v1/memories/{memory_id}/share",
+    "DELETE /v1/memories/{memory_id}/share",
+    "GET /v1/people",
+    "POST /v1/people",
+    "GET /v1/people/me",
+    "DELETE /v1/people/{person_id}",
+    "POST /v1/people/{person_id}/tokens",
+    "DELETE /v1/people/{person_id}/tokens/{token_id}",
+    "PUT /v1/people/{person_id}/grants/{workspace}",
+    "DELETE /v1/people/{person_id}/grants/{workspace}",
+    "GET /v1/access-log",
 }
 JUNE = datetime(2026, 6, 1, tzinfo=UTC)
 JULY = datetime(2026, 7, 1, tzinfo=UTC)

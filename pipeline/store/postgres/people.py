@@ -12,11 +12,14 @@ class PeopleOnServer(PeopleTables):
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._is_shared = False
 
     def has_any(self) -> bool:
-        """Tell whether anybody was ever added."""
-        with self._server.opened() as home:
-            return bool(home.execute("SELECT EXISTS (SELECT 1 FROM person)").fetchone()[0])
+        """Tell whether anybody was ever added; a home that is shared stays so."""
+        if not self._is_shared:
+            with self._server.opened() as home:
+                self._is_shared = home.execute("SELECT 1 FROM person LIMIT 1").fetchone() is not None
+        return self._is_shared
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Yield a connection; raise StoreUnavailable where it cannot be used."""

@@ -700,7 +700,7 @@ CREATE UNIQUE INDEX person_email ON person (email) WHERE removed_at IS NULL AND 
 
 CREATE TABLE token (
     id TEXT COLLATE "C",
-    person TEXT COLLATE "C" NOT NULL REFERENCES person (id),
+    person TEXT COLLATE "C" NOT NULL,
     device TEXT COLLATE "C" NOT NULL,
     hash TEXT COLLATE "C" NOT NULL UNIQUE,
     created_at TEXT COLLATE "C" NOT NULL,
@@ -713,7 +713,7 @@ CREATE TABLE token (
 CREATE INDEX token_person ON token (person);
 
 CREATE TABLE workspace_grant (
-    person TEXT COLLATE "C" REFERENCES person (id),
+    person TEXT COLLATE "C",
     workspace TEXT COLLATE "C",
     role TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (person, workspace)

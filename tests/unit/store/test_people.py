@@ -4,6 +4,7 @@ import pytest
 
 from pipeline.records.people import Caller, Person, Role
 from pipeline.store.people import People, Token
+from pipeline.store.people_file import PeopleFile
 
 AT, LATER, LATEST = (f"2026-01-0{day}T00:00:00.000Z" for day in (1, 2, 3))
 ADA = Person("ada", "Ada")
@@ -11,7 +12,7 @@ ADA = Person("ada", "Ada")
 
 @pytest.fixture
 def people(tmp_path):
-    people = People(tmp_path / "people.sqlite")
+    people = People(PeopleFile(tmp_path / "people.sqlite"))
     yield people
     people.close()
 

@@ -25,6 +25,8 @@ EXPECTED = {
     errors.StoreBusy: 503,
     errors.StoreFull: 503,
     errors.StoreDamaged: 503,
+    errors.CopyDiffers: 503,
+    errors.StorageUnreachable: 503,
     errors.KeyUnavailable: 503,
     errors.StoreClosed: 503,
 }
@@ -61,7 +63,8 @@ def all_errors(kind=ReverieError):
 @pytest.mark.parametrize("kind", all_errors())
 def test_every_error_of_ours_has_a_problem_document(answer_to, kind, caplog):
     caplog.set_level(logging.CRITICAL)
-    error = kind(FieldError("items.0.kind", "is odd")) if kind is InvalidField else kind("as told")
+    given = {InvalidField: (FieldError("items.0.kind", "is odd"),), errors.CopyDiffers: ("as told", "a key")}
+    error = kind(*given.get(kind, ("as told",)))
     response, document, recorded = answer_to(error)
     assert response.status_code == document.status == EXPECTED.get(kind, 500)
     assert response.content_type == "application/problem+json"

@@ -48,7 +48,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review."""
+    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review; `shared` by its `author`."""
 
     id: str
     content: str
@@ -78,6 +78,8 @@ class Memory:
     valid_to: datetime | None
     expires_at: datetime | None = None
     sensitivity: str = "normal"
+    author: str | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +177,7 @@ class Hit:
     superseded_by: str | None = None
     signals: Mapping[str, Any] | None = None
     from_: str | None = None
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +237,7 @@ class Fact:
     trust: str
     instructs: bool
     scope: Scope
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +275,7 @@ class Goal:
     created_at: datetime
     updated_at: datetime
     outcome: str | None = None
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
