@@ -334,7 +334,6 @@ def values_of(planted: Planted, tool: str, name: str, schema: dict) -> list[obje
         "surface_id": ["01ARZ3NDEKTSV4RRFFQ69G5FAV"],
         "title": ["Close the ledger"],
         "from": ["local"],
-        "to": ["local"],
         "run": ["arcs", "no such job"],
         "undo": ["01ARZ3NDEKTSV4RRFFQ69G5FAV"],
         "cursor": ["100000"],

@@ -30,6 +30,8 @@ class S3Server:
         command = [str(PROGRAM), "server", f"-dir={folder / 'data'}", f"-ip={HOST}", f"-ip.bind={HOST}"]
         command += ["-filer", "-s3", *(f"-{name}={port}" for name, port in ports.items())]
         command += [f"-s3.config={folder / 's3.json'}", "-master.telemetry=false", "-master.volumeSizeLimitMB=64"]
+        # Each bucket takes seven: room for as many as one run of tests makes.
+        command += ["-volume.max=500"]
         # What else it serves has fixed ports, so that a second server could not start.
         command += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.peers=none"]
         self._program = Program(command, folder / "log", self._answers)
@@ -54,7 +56,7 @@ class S3Server:
         self._program.kill()
 
     def make_bucket(self, name: str) -> None:
-        """Make an empty bucket; a server has room for few."""
+        """Make an empty bucket."""
         httpx.post(f"{self.filer}/buckets/{name}/").raise_for_status()
 
     def _answers(self) -> bool:

@@ -6,6 +6,7 @@ from click.testing import CliRunner
 from config.paths import HomePaths
 from pipeline.services.people import find_caller
 from pipeline.store.people import People
+from pipeline.store.people_file import PeopleFile
 from web.cli import cli
 
 
@@ -22,7 +23,7 @@ def run(*arguments, code=0):
 
 
 def caller_of(home, token):
-    people = People(home.people)
+    people = People(PeopleFile(home.people))
     try:
         return find_caller(people, None, token)
     finally:

@@ -48,7 +48,10 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review; `shared` by its `author`."""
+    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review.
+
+    Where people share a home it has an `author`, who may have `shared` it.
+    """
 
     id: str
     content: str
