@@ -18,7 +18,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from pipeline.identity import identify
 from tests.fakes.in_process import fast_settings
 from tests.support.served import serve_home
-from tests.support.stack import free_port
+from tests.support.stack import free_port, wait_until
 
 PARCELS = "Parcels over thirty kilos leave from the depot in Graz"
 QUESTION = "Where do parcels over thirty kilos leave from?"
@@ -150,7 +150,8 @@ def test_a_hook_tells_what_the_server_knows_of_the_folders_project(ready):
 
 def test_what_is_done_stands_in_the_servers_journal(ready):
     ready.hook(hook_event_name="PostToolUse", tool_name="Bash", tool_input={"command": "make deploy"}, tool_response={})
-    [row] = ready.call("GET", "/v1/journal")["items"]
+    # What an agent did is noted beside the traffic.
+    [row] = wait_until("what was done is noted", lambda: ready.call("GET", "/v1/journal")["items"])
     assert row["target"] == "make deploy"
 
 

@@ -258,7 +258,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
 def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
     remember("The deploy runs on Fridays")
     problem = HealthProblem("damage", 1, "damage: 1 faults in the file", repairable=False)
-    monkeypatch.setattr("pipeline.jobs.health.examine", lambda _database, _paths: [problem])
+    monkeypatch.setattr("pipeline.jobs.health.examine", lambda *_: [problem])
     found = run_doctor(code=1)["default: store"]
     assert (found["state"], found["fixable"]) == ("fail", False)
     assert "snapshot list" in found["hint"]
@@ -325,10 +325,10 @@ def test_a_store_of_an_older_version_is_left_as_it_is(home, port, monkeypatch):
 def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch):
     remember("The deploy runs on Fridays")
 
-    def busy(database, paths):
+    def busy(*_):
         raise StoreBusy("another write holds the store")
 
     monkeypatch.setattr("pipeline.jobs.health.examine", busy)
     found = run_doctor(code=1)
-    assert found["workspace"]["says"] == "another write holds the store"
+    assert "another write holds the store" in [one["says"] for one in found.values()]
     assert found["default: queue"]["state"] == "ok"

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from pipeline.store.objects import ObjectStorage
 from pipeline.sync import exchange
 from pipeline.sync.remotes import objects
 from pipeline.sync.segment import parse_name
@@ -98,15 +99,15 @@ def test_a_snapshot_that_was_broken_off_is_written_by_the_next_exchange(homes, t
     one, two = homes
     ids = say_one_by_one(one, 10)
     revise.purge(one.database(), ids[0])
-    put = objects.ObjectRemote._put
+    put = ObjectStorage.put
 
-    def fail_at_the_second(door, path, content, *, once):
+    def fail_at_the_second(storage, path, content, *, once=False):
         if path.endswith(".snapshot") and "000000000001-" not in path:
             raise OSError("the power is gone")
-        return put(door, path, content, once=once)
+        return put(storage, path, content, once=once)
 
     with monkeypatch.context() as patch:
-        patch.setattr(objects.ObjectRemote, "_put", fail_at_the_second)
+        patch.setattr(ObjectStorage, "put", fail_at_the_second)
         with pytest.raises(OSError, match="power"):
             one.sync.now()
     exchange_until_still(two)
