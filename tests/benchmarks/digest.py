@@ -29,7 +29,7 @@ from pipeline.index.places import preload_vectors
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Kind, Stage
 from pipeline.services.encoder import compile_model, usual_model
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.homes import share_models
 from tests.benchmarks.write import BATCH, ROOT, WARM_UP, Connection, time_writes, wait_until_digested, write_batches
@@ -50,8 +50,8 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "dedup: classify": ((dedup, "classify_pair"),),
     "LanceDB writes": ((VectorTable, "replace"),),
     "LanceDB reads": ((VectorTable, "_read"),),
-    "SQLite writes": ((Database, "write"),),
-    "SQLite reads": ((Database, "read"),),
+    "SQLite writes": ((SqliteDatabase, "write"),),
+    "SQLite reads": ((SqliteDatabase, "read"),),
 }
 OTHERS = "everything else of the stages"
 
@@ -168,7 +168,7 @@ def digest_by_part(settings: Settings, bodies: Sequence[dict[str, Any]]) -> dict
 
 
 def _on_clock(function: Callable[..., Any], part: str, clock: PartClock) -> Callable[..., Any]:
-    if function in (Database.read, Database.write):
+    if function in (SqliteDatabase.read, SqliteDatabase.write):
 
         @contextmanager
         def transaction(*arguments: Any) -> Iterator[Any]:

@@ -10,13 +10,13 @@ import sys
 from contextlib import contextmanager
 
 from config.settings import load_settings
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import open_worker, run_job
 
 
 def main(name: str, fatal: int) -> None:
     commits = 0
-    write = Database.write
+    write = SqliteDatabase.write
 
     @contextmanager
     def counted(self):
@@ -28,7 +28,7 @@ def main(name: str, fatal: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     worker = open_worker(load_settings())
-    Database.write = counted
+    SqliteDatabase.write = counted
     for _ in range(100):
         outcome = run_job(worker, "default", name)
         assert outcome is not None, "somebody else runs it"
