@@ -179,13 +179,23 @@ def key_file(tmp_path):
     return tmp_path / "stick" / "reverie.key"
 
 
-@pytest.fixture(params=["plain", "encrypted"])
-def either_home(request, monkeypatch):
-    """Every store of the test is plain, or each is encrypted, as if its home were."""
-    if request.param == "encrypted":
+@pytest.fixture
+def encrypt_stores(monkeypatch):
+    """Encrypt every store from now on, as if its home were."""
+
+    def encrypt():
         key = StoreKey(Path("/nowhere/reverie.key"), "5a" * 32)
         for module in (driver, backup):
             monkeypatch.setattr(module, "find_key", lambda _file: key)
+
+    return encrypt
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def either_home(request, encrypt_stores):
+    """Every store of the test is plain, or each is encrypted, as if its home were."""
+    if request.param == "encrypted":
+        encrypt_stores()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pipeline.errors import Conflict, InvalidField, NotFound, StoreBusy, StoreUn
 from pipeline.records import Draft, Stage
 from pipeline.store import memories, meta, work
 from pipeline.store.database import WriterProfile, savepoint
+from pipeline.store.driver import sqlite_errors
 from pipeline.store.peers import Remote
 from pipeline.store.stores import open_stores
 from pipeline.write.accept import accept
@@ -21,10 +22,12 @@ IMPATIENT = WriterProfile("FULL", 1000, 200)
 SAID = "The staging database listens on port 6543"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def settings(request, tmp_path):
-    """Settings of a home whose store is kept by one of the engines."""
+@pytest.fixture(params=["sqlite", "encrypted", "postgresql"])
+def settings(request, tmp_path, encrypt_stores):
+    """Settings of a home whose store is kept by one of the engines, in files that are plain or encrypted."""
     url = request.getfixturevalue("store_url") if request.param == "postgresql" else ""
+    if request.param == "encrypted":
+        encrypt_stores()
     return fast_settings(tmp_path / "home", store=Secret(url))
 
 
@@ -153,7 +156,7 @@ def test_what_was_written_shows_in_a_workspaces_state_and_nothing_else_does(open
 def test_a_transaction_goes_on_after_what_failed_in_a_savepoint(database):
     with database.write() as db:
         meta.put(db, "a", "1")
-        with pytest.raises(sqlite3.IntegrityError), savepoint(db):
+        with pytest.raises(sqlite_errors(sqlite3.IntegrityError)), savepoint(db):
             db.execute("INSERT INTO meta (key, value) VALUES ('a', '2')")
         meta.put(db, "b", "3")
     with database.read() as db:

@@ -20,6 +20,7 @@ from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.store.work import DIGESTING
 from tests.faults.conftest import MODEL
 from tests.support.cluster import Cluster, list_missing_programs
+from tests.support.sentences import make_sentence
 from tests.support.stack import Client, wait_until
 from tests.support.witness import Witness
 
@@ -34,25 +35,11 @@ SEED = 20_261
 WRITERS = 8
 WORKSPACES = ("alpha", "beta")
 SAMPLE = 20
+LONG_SHARE = 0.05
 # What a process says that finds a server gone.
 EXPECTED = re.compile(r"StoreUnavailable|StoreBusy|StorageUnreachable|ConnectionError")
 # Something between us and a front that answers nothing is taken for no answer.
 UNANSWERED = {502, 504}
-
-PEOPLE = ("Ada Byron", "Grace Hopper", "Alan Turing", "Barbara Liskov", "Edsger Dijkstra")
-FILES = ("src/auth/session.py", "web/cache.ts", "verdict-policy.ts", "db/pool.go")
-THINGS = ("the retry budget", "a stale lease", "our login page", "the nightly export", "a slow query")
-DEEDS = ("fixed", "measured", "rewrote", "reviewed", "broke")
-
-
-def sentence(chance: random.Random, token: str) -> str:
-    """Write a text that names entities and holds one word that no other text holds."""
-    text = (
-        f"{token}: {chance.choice(PEOPLE)} {chance.choice(DEEDS)} {chance.choice(THINGS)} in {chance.choice(FILES)} "
-        f"for ABC-{chance.randrange(40)}, port {8000 + chance.randrange(20)}"
-    )
-    # Now and then a text longer than the encoder's window, so that a memory has several passages.
-    return text + " and then it was quiet again for a while" * 40 if chance.random() < 0.05 else text
 
 
 class Writer(threading.Thread):
@@ -72,7 +59,7 @@ class Writer(threading.Thread):
         with contextlib.closing(self._client):
             while not self._halt.is_set():
                 token = next(self._tokens)
-                self._write(token, sentence(self._chance, token))
+                self._write(token, make_sentence(self._chance, token, LONG_SHARE))
                 self._halt.wait(self._chance.uniform(0.1, 0.6))
 
     def _write(self, token: str, content: str) -> None:

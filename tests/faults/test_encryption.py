@@ -2,8 +2,6 @@
 
 import contextlib
 import http.client
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +16,7 @@ from pipeline.store.driver import PLAIN
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, accept_batch, fast_settings
+from tests.support.killed import run_until_killed
 from tests.support.stack import ROOT, wait_until
 
 pytestmark = pytest.mark.timeout(600)
@@ -209,18 +208,7 @@ def test_killed_while_it_is_encrypted_or_decrypted_nothing_is_lost_and_the_next_
     if way == "decrypt":
         choose_key(paths, key_file)
         encrypt_home(paths)
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(paths.root), str(key_file), way, place],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        env=os.environ,
-    )
-    try:
-        assert process.stdout.readline() == b"here\n"
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+    run_until_killed(KILLED, str(paths.root), str(key_file), way, place)
     assert all(contents(file) == set(FIRST) for file in encryption.list_all(paths))
     with contextlib.closing(SqliteDatabase(paths.workspace("default").events, PROFILE, create=False)) as database:
         accept(database, Draft("Written in between"))

@@ -1,10 +1,7 @@
 """Moving a store is killed anywhere, its server dies, or a disk is full: nothing is lost, and the next run ends it."""
 
 import contextlib
-import os
 import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -21,8 +18,8 @@ from tests.fakes.homes import Home
 from tests.fakes.in_process import fast_settings
 from tests.fakes.rows import fill_all, read_all
 from tests.support.disks import mounted
+from tests.support.killed import run_until_killed
 from tests.support.postgres import find_programs, serve_postgres
-from tests.support.stack import ROOT
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -131,18 +128,7 @@ def outcomes(told):
 
 def kill(target, place, when, skipped):
     """Move a store until a place is reached, and end that process there."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, target, place, when, str(skipped)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        env=os.environ,
-    )
-    try:
-        assert process.stdout.readline() == b"here\n"
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+    run_until_killed(KILLED, target, place, when, str(skipped))
 
 
 @pytest.mark.parametrize(("place", "when", "skipped"), THERE)

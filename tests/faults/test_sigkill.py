@@ -17,6 +17,7 @@ from pipeline.digest.entities import SpacyTagger, extract_batch
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.vectors import VectorTable
 from tests.faults.conftest import MODEL
+from tests.support.sentences import make_sentence
 from tests.support.stack import Client, Stack, wait_until
 
 # The first test waits for the whole spree.
@@ -27,23 +28,9 @@ ROUNDS = 20
 WRITERS = 8
 ASKED_TOGETHER = 25
 LOOKED_UP_ALONE = 150
+LONG_SHARE = 0.02
 TARGETS = ("web", "child", "consumer", "workers", "scheduler")
 WEIGHTS = (6, 8, 3, 5, 2)
-
-PEOPLE = ("Ada Byron", "Grace Hopper", "Alan Turing", "Barbara Liskov", "Edsger Dijkstra")
-FILES = ("src/auth/session.py", "web/cache.ts", "verdict-policy.ts", "db/pool.go")
-THINGS = ("the retry budget", "a stale lease", "our login page", "the nightly export", "a slow query")
-DEEDS = ("fixed", "measured", "rewrote", "reviewed", "broke")
-
-
-def sentence(rng: random.Random, token: str) -> str:
-    """Write a text that names entities and holds one word that no other text holds."""
-    text = (
-        f"{token}: {rng.choice(PEOPLE)} {rng.choice(DEEDS)} {rng.choice(THINGS)} in {rng.choice(FILES)} "
-        f"for ABC-{rng.randrange(40)}, port {8000 + rng.randrange(20)}"
-    )
-    # Now and then a text longer than the encoder's window, so that a memory has several passages.
-    return text + " and then it was quiet again for a while" * 40 if rng.random() < 0.02 else text
 
 
 def batches(items: list[str], size: int) -> list[list[str]]:
@@ -78,7 +65,7 @@ class Writer(threading.Thread):
 
     def _write_one(self) -> None:
         token = next(self._tokens)
-        content = sentence(self._rng, token)
+        content = make_sentence(self._rng, token, LONG_SHARE)
         reply = self._client.call("POST", "/v1/memories", {"content": content})
         if reply.status == 201:
             self.acknowledged[reply.body["id"]] = token, content
@@ -89,7 +76,7 @@ class Writer(threading.Thread):
         tokens = [next(self._tokens) for _ in range(self._rng.randint(2, 8))]
         tag = f"batch-{tokens[0]}"
         self.batches[tag] = len(tokens)
-        contents = [sentence(self._rng, token) for token in tokens]
+        contents = [make_sentence(self._rng, token, LONG_SHARE) for token in tokens]
         items = [{"content": content, "tags": [tag]} for content in contents]
         reply = self._client.call("POST", "/v1/memories/batch", {"items": items})
         if reply.status == 200:

@@ -184,12 +184,12 @@ def test_a_hook_tells_what_a_team_knows_once_a_session(joined, acme):
     acme.remember(PARCELS)
     event = {"hook_event_name": "UserPromptSubmit", "prompt": QUESTION}
 
-    def told(session):
+    def is_told(session):
         text = joined.client.post("/hooks/claude-code", {**event, "session_id": session}).get_data(as_text=True)
         return PARCELS in text
 
     assert joined.client.post("/v1/prepare", {"message": event["prompt"]}).status_code == 200
-    assert [told("s1"), told("s1"), told("s2")] == [True, False, True]
+    assert [is_told("s1"), is_told("s1"), is_told("s2")] == [True, False, True]
 
 
 # ——— A team that is away, slow or broken.
