@@ -39,6 +39,11 @@ class LruCache(Generic[K, V]):
                     self._kept.popitem(last=False)
             return made
 
+    def holds(self, key: K) -> bool:
+        """Tell whether a key's value is kept, without counting as having asked for it."""
+        with self._lock:
+            return key in self._kept
+
     def values(self) -> list[V]:
         """List what is kept, the longest unused first."""
         with self._lock:

@@ -146,7 +146,9 @@ class PostgresDatabases(Databases):
             return [name for (name,) in home.execute("SELECT id FROM workspace ORDER BY id")]
 
     def exists(self, workspace_id: str) -> bool:
-        """Tell whether anything was ever written to a workspace."""
+        """Tell whether anything was ever written to a workspace; one that is there stays."""
+        if self._known.holds(workspace_id):
+            return True
         with self._server.opened() as home:
             return home.execute("SELECT 1 FROM workspace WHERE id = ?", (workspace_id,)).fetchone() is not None
 
