@@ -24,7 +24,7 @@ from pipeline.jobs.snapshot import (
 from pipeline.store import backup, changes
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database
-from pipeline.store.moves import Part, Place
+from pipeline.store.moves import Part, StorePlace
 from pipeline.store.objects import ObjectStorage
 from pipeline.store.snapshot_file import read_file, write_file
 
@@ -47,7 +47,7 @@ class SharedSnapshots:
         self,
         objects: ObjectStorage,
         workspace_id: str,
-        place: Callable[[], AbstractContextManager[Place]],
+        place: Callable[[], AbstractContextManager[StorePlace]],
         lease: Callable[[], AbstractContextManager[object]],
         indexes: Callable[[], object] = lambda: None,
     ) -> None:

@@ -17,7 +17,7 @@ from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, StoreD
 from pipeline.jobs.snapshot import ProblemSink, scrub_snapshots
 from pipeline.store.copying import Fingerprint, Progress, StoreTables, copy, fingerprint, tell_nobody
 from pipeline.store.database import WriterProfile
-from pipeline.store.moves import OPERATIONS, HomeFiles, Part, Place
+from pipeline.store.moves import OPERATIONS, HomeFiles, Part, StorePlace
 from pipeline.store.sqlite import SqliteDatabases
 
 SQLITE = "sqlite"
@@ -25,7 +25,7 @@ SQLITE = "sqlite"
 _FURNITURE = frozenset({"meta", "job_run", "job_lock"})
 
 
-class Outcome(StrEnum):
+class MoveOutcome(StrEnum):
     """What became of a part."""
 
     MOVED = "moved"
@@ -40,11 +40,11 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedPart:
     """What became of a part: its rows, and why it was refused."""
 
     part: Part
-    outcome: Outcome
+    outcome: MoveOutcome
     rows: int = 0
     problem: str | None = None
 
@@ -53,8 +53,8 @@ class Moved:
 class Move:
     """Where a store is and is to be, the name that tells the home that is one of the two, and what is moved."""
 
-    source: Place
-    target: Place
+    source: StorePlace
+    target: StorePlace
     home: str
     parts: Sequence[Part]
 
@@ -94,7 +94,7 @@ def count_rows(move: Move) -> int:
     return total
 
 
-def _choose_parts(source: Place, only: Sequence[str]) -> list[Part]:
+def _choose_parts(source: StorePlace, only: Sequence[str]) -> list[Part]:
     there = source.list_parts()
     if not there:
         raise NotFound(f"there is nothing to move at {source.name}")
@@ -107,7 +107,7 @@ def _choose_parts(source: Place, only: Sequence[str]) -> list[Part]:
     return chosen
 
 
-def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = tell_nobody) -> Iterator[Moved]:
+def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = tell_nobody) -> Iterator[MovedPart]:
     """Move part after part, and tell of each what became of it.
 
     A part that cannot be moved is refused, and the others go on; raises StoreUnavailable where a place is out of reach.
@@ -116,38 +116,38 @@ def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = tell_n
         try:
             yield _move(move, part, dry_run, progress)
         except (Conflict, NotFound, StoreDamaged) as error:
-            yield Moved(part, Outcome.REFUSED, problem=str(error))
+            yield MovedPart(part, MoveOutcome.REFUSED, problem=str(error))
 
 
-def _move(move: Move, part: Part, dry_run: bool, progress: Progress) -> Moved:
+def _move(move: Move, part: Part, dry_run: bool, progress: Progress) -> MovedPart:
     with move.source.reading(part) as here:
         if here is None:
             raise NotFound("it is gone")
         mine = fingerprint(here, progress)
         before, outcome = _judge(move, part, mine)
-        if outcome is not Outcome.MOVED or dry_run:
-            return Moved(part, Outcome.WOULD_MOVE if outcome is Outcome.MOVED else outcome, mine.rows)
+        if outcome is not MoveOutcome.MOVED or dry_run:
+            return MovedPart(part, MoveOutcome.WOULD_MOVE if outcome is MoveOutcome.MOVED else outcome, mine.rows)
         with move.target.writing(part, before) as there:
             copied = copy(here, there, progress)
             move.target.note(part, move.home, copied.digest)
-    return Moved(part, outcome, copied.rows)
+    return MovedPart(part, outcome, copied.rows)
 
 
-def _judge(move: Move, part: Part, mine: Fingerprint) -> tuple[Fingerprint | None, Outcome]:
+def _judge(move: Move, part: Part, mine: Fingerprint) -> tuple[Fingerprint | None, MoveOutcome]:
     """Return what is in a part's place, and what is to become of it."""
     with move.target.reading(part) as there:
         if there is None:
-            return None, Outcome.MOVED
+            return None, MoveOutcome.MOVED
         before, is_new = fingerprint(there), _is_new(there)
     if before == mine:
-        return before, Outcome.SAME
+        return before, MoveOutcome.SAME
     known = move.source.known(part, move.home) | move.target.known(part, move.home)
     if is_new or before.digest in known:
-        return before, Outcome.MOVED
+        return before, MoveOutcome.MOVED
     if mine.digest in known:
-        return before, Outcome.AHEAD
+        return before, MoveOutcome.AHEAD
     if part == OPERATIONS:
-        return before, Outcome.KEPT
+        return before, MoveOutcome.KEPT
     raise Conflict(f"another {part.name} is at {move.target.name}, or both were written to since it was moved")
 
 

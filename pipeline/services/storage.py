@@ -15,7 +15,7 @@ from pipeline.index.vectors import VectorTable
 from pipeline.jobs.shared_snapshots import SharedSnapshots
 from pipeline.store import leases
 from pipeline.store.database import Database
-from pipeline.store.moves import Place
+from pipeline.store.moves import StorePlace
 from pipeline.store.objects import ObjectStorage
 
 
@@ -59,7 +59,7 @@ def shared_snapshots(
 
 
 @contextmanager
-def _open_place(url: str) -> Iterator[Place]:
+def _open_place(url: str) -> Iterator[StorePlace]:
     from pipeline.store.postgres.moves import PostgresPlace
 
     with closing(PostgresPlace(url)) as place:

@@ -107,13 +107,13 @@ class Team:
         began = time.perf_counter()
         try:
             if not self._has(workspace_id):
-                answer = self._told(ChannelState.OFF, began)
+                answer = self._report_state(ChannelState.OFF, began)
             else:
                 hits = read(link.send("POST", path, workspace_id, body), self.server.name)
-                answer = self._told(ChannelState.OK, began, hits)
+                answer = self._report_state(ChannelState.OK, began, hits)
             self._took_s, self._problem = time.perf_counter() - began, None
         except NotFound:
-            answer = self._told(ChannelState.OFF, began)
+            answer = self._report_state(ChannelState.OFF, began)
             self._took_s, self._problem = time.perf_counter() - began, None
         except RemoteUnreachable as error:
             answer = self._failed(ChannelState.LATE, began, str(error))
@@ -130,7 +130,7 @@ class Team:
             self._listed_at = time.monotonic()
         return workspace_id in self._workspaces
 
-    def _told(self, state: ChannelState, began: float, hits: tuple[Hit, ...] = ()) -> TeamAnswer:
+    def _report_state(self, state: ChannelState, began: float, hits: tuple[Hit, ...] = ()) -> TeamAnswer:
         return TeamAnswer(self.server.name, ChannelReport(state, elapsed_ms(began)), hits)
 
     def _failed(self, state: ChannelState, began: float, problem: str) -> TeamAnswer:
@@ -139,7 +139,7 @@ class Team:
         if problem != self._problem:
             self._problem = problem
             self._report(f"{self.server.name}: {problem}")
-        return self._told(state, began)
+        return self._report_state(state, began)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class TeamBriefings:
         """Return what teams answered in time and this machine does not tell; to a session also not what it knows."""
         answers = asked.answers()
         degraded = any(one.report.state in (ChannelState.LATE, ChannelState.COLD) for one in answers)
-        known = _hashes(own) | (set() if session is None else self._told_to(session))
+        known = _hashes(own) | (set() if session is None else self._find_seen(session))
         found = [hit for one in answers for hit in one.hits]
         new = {hit.memory.content_hash: hit for hit in reversed(found) if hit.memory.content_hash not in known}
         hits = [hit for hit in found if new.get(hit.memory.content_hash) is hit][:TOLD]
@@ -65,9 +65,9 @@ class TeamBriefings:
     def note_told(self, session: AgentSession, told: TeamBriefing) -> None:
         """Keep what a session was told."""
         if session.id is not None:
-            self._told_to(session).update(hit.memory.content_hash for hit in told.hits)
+            self._find_seen(session).update(hit.memory.content_hash for hit in told.hits)
 
-    def _told_to(self, session: AgentSession) -> set[str]:
+    def _find_seen(self, session: AgentSession) -> set[str]:
         if session.id is None:
             return set()
         return self._told.get((session.id, session.agent_id), lambda _known: True, set)

@@ -194,7 +194,7 @@ def copy(source: StoreTables, target: WritableTables, progress: Progress = tell_
     for table in sorted(source.tables, key=lambda table: _LAST.get(table.name, 0)):
         if table.name == _NOTED:
             target.clear([table])
-        with closing(_told(_checked(source, target, table), progress)) as rows:
+        with closing(_report_progress(_checked(source, target, table), progress)) as rows:
             target.fill(table, rows)
     target.put_marks(source.marks())
     return compare(source, target, progress)
@@ -206,7 +206,7 @@ def compare(source: StoreTables, target: StoreTables, progress: Progress = tell_
     for table in source.tables:
         # A server goes on sending what nobody closes.
         with closing(source.rows(table)) as left, closing(target.rows(table)) as right:
-            for here, there in _told(zip_longest(left, right), progress):
+            for here, there in _report_progress(zip_longest(left, right), progress):
                 if here != there:
                     raise CopyDiffers(table.name, format_key(table.key_of(there if here is None else here)))
                 digest.add(table, there)
@@ -221,7 +221,7 @@ def fingerprint(source: StoreTables, progress: Progress = tell_nobody) -> Finger
     digest = _Digest()
     for table in source.tables:
         with closing(source.rows(table)) as rows:
-            for row in _told(rows, progress):
+            for row in _report_progress(rows, progress):
                 digest.add(table, row)
     return digest.finish(source.marks())
 
@@ -251,7 +251,7 @@ class _Digest:
         return Fingerprint(self._rows, self._all.hexdigest())
 
 
-def _told(rows: Iterable[Any], progress: Progress) -> Generator[Any, None, None]:
+def _report_progress(rows: Iterable[Any], progress: Progress) -> Generator[Any, None, None]:
     count = 0
     for count, row in enumerate(rows, 1):
         yield row

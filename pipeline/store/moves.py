@@ -68,7 +68,7 @@ def _migrations_of(part: Part) -> Migrations:
     return _HOME_FILES[part].migrations if part.of_home else MIGRATIONS
 
 
-class Place(ABC):
+class StorePlace(ABC):
     """Where a store is kept, by its `name`, and what of it is there."""
 
     name: str
@@ -112,7 +112,7 @@ class _Notes:
     known: dict[str, list[str]]
 
 
-class HomeFiles(Place):
+class HomeFiles(StorePlace):
     """The files of a home, of which nobody else may have any open meanwhile; see `nothing_runs`."""
 
     def __init__(self, paths: HomePaths) -> None:

@@ -7,10 +7,10 @@ from pipeline.errors import NotFound
 from pipeline.store import backup, driver, turns
 from pipeline.store.copying import SqliteTables, copy, fingerprint
 from pipeline.store.migrations import MIGRATIONS, make_ready
-from pipeline.store.moves import Part, Place
+from pipeline.store.moves import Part, StorePlace
 
 
-def write_file(place: Place, part: Part, file: Path) -> None:
+def write_file(place: StorePlace, part: Part, file: Path) -> None:
     """Copy a part into a new file, row by row; raise NotFound where there is none."""
     file.touch(0o600, exist_ok=False)
     with backup.typed_errors(file), closing(driver.connect(file)) as db, place.reading(part) as source:
@@ -25,7 +25,7 @@ def write_file(place: Place, part: Part, file: Path) -> None:
         db.execute("PRAGMA journal_mode=DELETE")
 
 
-def read_file(file: Path, place: Place, part: Part) -> None:
+def read_file(file: Path, place: StorePlace, part: Part) -> None:
     """Put what a file holds in a part's place, row by row, all of it or nothing."""
     with place.reading(part) as there:
         before = None if there is None else fingerprint(there)

@@ -14,7 +14,7 @@ from web.cli.offline import nothing_runs
 from web.cli.render import plain, show_progress, table
 
 if TYPE_CHECKING:
-    from pipeline.services.moving import Move, Moved
+    from pipeline.services.moving import Move, MovedPart
 
 # What is moved is read to be known, to be copied, and to be compared.
 _READINGS = 3
@@ -60,7 +60,7 @@ def migrate(state: State, to: str, home: Path | None, only: tuple[str, ...], *, 
     return 1 if any(one.problem is not None for one in done) else 0
 
 
-def _move(move: "Move", *, dry_run: bool, quiet: bool) -> list["Moved"]:
+def _move(move: "Move", *, dry_run: bool, quiet: bool) -> list["MovedPart"]:
     from pipeline.services import moving
 
     total, read = moving.count_rows(move) * (1 if dry_run else _READINGS), 0
@@ -77,7 +77,7 @@ def _move(move: "Move", *, dry_run: bool, quiet: bool) -> list["Moved"]:
     return done
 
 
-def _describe(one: "Moved") -> dict[str, Any]:
+def _describe(one: "MovedPart") -> dict[str, Any]:
     return {
         "name": one.part.name,
         "of_home": one.part.of_home,
@@ -87,7 +87,7 @@ def _describe(one: "Moved") -> dict[str, Any]:
     }
 
 
-def _print(done: Sequence["Moved"], moved_to: str | None, target: str, *, is_encrypted: bool) -> None:
+def _print(done: Sequence["MovedPart"], moved_to: str | None, target: str, *, is_encrypted: bool) -> None:
     rows = [["the home" if one.part.of_home else "workspace", one.part.name, one.rows, one.outcome] for one in done]
     table(["of", "part", "rows", "outcome"], rows, right=["rows"])
     for one in done:

@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pipeline.errors import Conflict, FieldError, InvalidField, ReverieError, StoreUnavailable
 from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, fingerprint
-from pipeline.store.moves import HOME_PARTS, Part, Place, list_tables
+from pipeline.store.moves import HOME_PARTS, Part, StorePlace, list_tables
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.copying import PostgresTables
@@ -28,7 +28,7 @@ WHERE datname = current_database() AND application_name = 'reverie' AND pid <> p
 """
 
 
-class PostgresPlace(Place):
+class PostgresPlace(StorePlace):
     """The database at an address, of which no password is ever told."""
 
     def __init__(self, url: str) -> None:
