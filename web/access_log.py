@@ -1,7 +1,6 @@
 """What a person's request is noted as in the access log: who, where, what, about which memories, and how it ended."""
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from http import HTTPStatus
 
 from flask import Flask, Response, g, request
@@ -9,7 +8,7 @@ from pydantic import BaseModel
 
 from config.paths import is_workspace_id
 from pipeline.services.access_log import KEPT_IDS, AccessEntry, AccessLog
-from pipeline.times import utc_text
+from pipeline.times import utc_now
 from web.contract import WORKSPACE_HEADER
 
 # What reads nothing that is remembered.
@@ -27,7 +26,7 @@ def register_access_log(app: Flask, log: AccessLog) -> None:
             return response
         ids = list(dict.fromkeys(g.get("memory_ids", ())))
         entry = AccessEntry(
-            utc_text(datetime.now(UTC)),
+            utc_now(),
             g.request_id,
             caller.person.id,
             caller.token_id,

@@ -17,7 +17,7 @@ from pipeline.errors import IndexUnavailable, StorageUnreachable
 from pipeline.index.codes import CodesFile, CodesStore
 from pipeline.index.shared_codes import SharedCodes
 from pipeline.store.leases import Lease
-from pipeline.store.objects import ObjectStorage, list_client_options
+from pipeline.store.objects import ObjectStorage, first_line, list_client_options
 
 TABLE, CODES = ".lance", ".codes"
 # LanceDB names every trouble with its files, a missing one too, by one of these.
@@ -100,9 +100,7 @@ class FolderPlace:
         for place in self._folder.glob(f"*{TABLE}"):
             if place.stem not in keep:
                 shutil.rmtree(place)
-        for file in self._folder.glob(f"*{CODES}"):
-            if file.stem not in keep:
-                file.unlink()
+        _delete_codes(self._folder, keep)
 
     @contextmanager
     def typed_errors(self) -> Iterator[None]:
@@ -165,9 +163,7 @@ class SharedPlace:
             name, _, kind = folder.rpartition(".")
             if f".{kind}" in (TABLE, CODES) and name not in keep:
                 self._objects.clear(f"{folder}/")
-        for file in self._folder.glob(f"*{CODES}"):
-            if file.stem not in keep:
-                file.unlink()
+        _delete_codes(self._folder, keep)
 
     @contextmanager
     def typed_errors(self) -> Iterator[None]:
@@ -179,15 +175,17 @@ class SharedPlace:
             yield
         except LANCE_ERRORS as error:
             if _is_of_transport(error):
-                raise StorageUnreachable(f"{self._objects.url} cannot be used: {_shorten(error)}") from error
+                raise StorageUnreachable(f"{self._objects.url} cannot be used: {first_line(error)}") from error
             # Whatever it is called: where the storage does not answer, nothing is known of what lies there.
             self._objects.list_folders()
-            raise IndexUnavailable(f"vectors: {_shorten(error)}") from error
+            raise IndexUnavailable(f"vectors: {first_line(error)}") from error
+
+
+def _delete_codes(folder: Path, keep: AbstractSet[str]) -> None:
+    for file in folder.glob(f"*{CODES}"):
+        if file.stem not in keep:
+            file.unlink()
 
 
 def _is_of_transport(error: Exception) -> bool:
     return "Generic S3 error" in str(error) or "timed out" in str(error)
-
-
-def _shorten(error: Exception) -> str:
-    return str(error).partition("\n")[0][:300]

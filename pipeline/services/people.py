@@ -69,7 +69,7 @@ def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
     """Add a person, or return the one of this name; raise InvalidField for a name that no id can be made of."""
     shown = normalize_id(" ".join(name.split()))
     person_id = slug_of(shown)
-    known = next((one for one in people.list_people() if one.id == person_id or slug_of(one.name) == person_id), None)
+    known = find_person(people, shown)
     if known is not None:
         if is_admin and not known.is_admin:
             people.set_admin(known.id, is_admin=True)
@@ -149,22 +149,21 @@ def list_people(people: People) -> list[PersonRecord]:
     ]
 
 
+def find_person(people: People, named: str) -> Person | None:
+    """Return a person by id or name, None where there is none."""
+    sought = {named, slug_or_none(named)}
+    return next(
+        (one for one in people.list_people() if one.id in sought or slug_or_none(one.name) in sought),
+        None,
+    )
+
+
 def get_person(people: People, named: str) -> Person:
     """Return a person by id or name; raise NotFound where there is none."""
-    sought = {named, slug_or_none(named)}
-    for person in people.list_people():
-        if person.id in sought or slug_or_none(person.name) in sought:
-            return person
-    raise NotFound("There is no such person.")
-
-
-def is_known(people: People, named: str) -> bool:
-    """Tell whether there is a person of an id or name."""
-    try:
-        get_person(people, named)
-    except NotFound:
-        return False
-    return True
+    found = find_person(people, named)
+    if found is None:
+        raise NotFound("There is no such person.")
+    return found
 
 
 def revoke(people: People, person: Person, device: str | None = None, token_id: str | None = None) -> list[Token]:

@@ -61,7 +61,7 @@ class ObjectStorage:
         try:
             return cls(url, _open_store(url), unreachable)
         except (BaseError, OSError) as error:
-            raise unreachable(f"{url} cannot be used: {_first_line(error)}") from error
+            raise unreachable(f"{url} cannot be used: {first_line(error)}") from error
 
     def below(self, prefix: str) -> "ObjectStorage":
         """Return the part of this storage under a prefix, by the same client."""
@@ -150,9 +150,9 @@ class ObjectStorage:
         except FileNotFoundError:
             raise
         except (AlreadyExistsError, PreconditionError) as error:
-            raise ObjectExists(f"{self.url}: {_first_line(error)}") from error
+            raise ObjectExists(f"{self.url}: {first_line(error)}") from error
         except (BaseError, OSError) as error:
-            raise self.unreachable(f"{self.url} cannot be used: {_first_line(error)}") from error
+            raise self.unreachable(f"{self.url} cannot be used: {first_line(error)}") from error
 
 
 def _open_store(url: str) -> "ObjectStore":
@@ -175,5 +175,6 @@ def _open_store(url: str) -> "ObjectStore":
     )
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return what an error of a client says first: the rest is its history."""
     return str(error).partition("\n")[0][:300]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from config.settings import LOOPBACK_HOSTS
 from pipeline.errors import FieldError, InvalidField, NotFound, ReverieError
 
 # What this machine's own memory is called beside a team's.
@@ -19,7 +20,6 @@ LOCAL = "local"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 PRIVATE = 0o600
 MAX_TOKEN_CHARS = 4096
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def check_url(url: str) -> str:
         raise InvalidField(FieldError("url", "must be https://HOST, with a port if it has one of its own"))
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidField(FieldError("url", "must hold no password and no query"))
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         raise InvalidField(FieldError("url", "beyond this machine only https:// keeps what travels to itself"))
     return url.rstrip("/")
 

@@ -62,7 +62,7 @@ def add(
 
     workspace = state.named_workspace or state.settings.workspace
     with open_home(state) as home:
-        is_new = not people.is_known(home.people, name)
+        is_new = people.find_person(home.people, name) is None
         given = Role(role or USUAL_ROLE) if role or state.named_workspace or (is_new and not is_admin) else None
         if given is not None:
             people.check_shared(workspace)

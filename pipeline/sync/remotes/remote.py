@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from config.settings import LOOPBACK_HOSTS
 from pipeline.errors import FieldError, InvalidField
 from pipeline.store.objects import FOLDER
 from pipeline.store.peers import Numbered
 
 Item = Mapping[str, Any]
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,6 @@ def check_url(url: str) -> str:
         raise InvalidField(FieldError("url", "must be dir:PATH, s3://BUCKET/PREFIX, or https://HOST"))
     if parts.username or parts.password or parts.query:
         raise InvalidField(FieldError("url", "must hold no password and no query"))
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         raise InvalidField(FieldError("url", "beyond this machine only https:// keeps what travels to itself"))
     return url.rstrip("/")
