@@ -85,12 +85,12 @@ def find(db: Connection, source: str, key: str) -> KnownItem | None:
 
 def put(db: Connection, source: str, key: str, digest: str, at: str) -> int:
     """Note that an item was read as it is now; return its row number."""
-    row = db.execute(
-        "INSERT INTO ingest_item (source, key, digest, at) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (source, key) DO UPDATE SET digest = excluded.digest, at = excluded.at RETURNING seq",
-        (source, key, digest, at),
-    ).fetchone()
-    return int(row[0])
+    known = find(db, source, key)
+    if known is None:
+        new = "INSERT INTO ingest_item (source, key, digest, at) VALUES (?, ?, ?, ?) RETURNING seq"
+        return int(db.execute(new, (source, key, digest, at)).fetchone()[0])
+    db.execute("UPDATE ingest_item SET digest = ?, at = ? WHERE seq = ?", (digest, at, known.seq))
+    return known.seq
 
 
 def forget(db: Connection, item_seq: int, at: str) -> None:

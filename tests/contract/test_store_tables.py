@@ -20,6 +20,9 @@ TYPES = {"INTEGER": "bigint", "REAL": "double precision", "FLOAT": "double preci
 # Of one engine alone: what numbers rows, and what files tell by being there.
 OF_A_SERVER = {"numbered", "workspace", "home_value", "migration"}
 OF_A_FILE = {"_sqlite_migrations"}
+# In the place of one of SQLite's that holds a key of any length.
+INDEXES_OF_A_SERVER = {"ingest_item_once": ("source", "expression"), "ingest_item_key": ("key",)}
+INSTEAD_OF = ("source", "key")
 
 
 @dataclass
@@ -81,10 +84,13 @@ def read_postgres(db):
         "WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind = 'r'"
     ):
         listed = tuple(columns.replace('"', "").split(" "))
+        if index in INDEXES_OF_A_SERVER:
+            assert listed == (("workspace",) if is_unique else ()) + INDEXES_OF_A_SERVER[index]
+            listed = ("workspace", *INSTEAD_OF)
+        elif not is_key:
+            found[name].indexes[index] = listed
         if is_unique:
             found[name].unique.add(listed)
-        if not is_key:
-            found[name].indexes[index] = listed
     for name, trigger in db.execute(
         "SELECT c.relname, t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
         "WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal AND t.tgname <> 'gone'"

@@ -422,9 +422,13 @@ CREATE TABLE ingest_item (
     digest TEXT COLLATE "C" NOT NULL,
     at TEXT COLLATE "C" NOT NULL,
     workspace TEXT COLLATE "C" NOT NULL DEFAULT current_setting('reverie.workspace'),
-    PRIMARY KEY (workspace, seq),
-    UNIQUE (workspace, source, key)
+    PRIMARY KEY (workspace, seq)
 );
+
+-- A key may have more bytes than a row of an index: by these two none is there twice, and each is found.
+CREATE UNIQUE INDEX ingest_item_once ON ingest_item (workspace, source, md5(key));
+
+CREATE INDEX ingest_item_key ON ingest_item USING hash (key);
 
 CREATE INDEX ingest_item_source ON ingest_item (workspace, source);
 
