@@ -15,8 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.errors import NotFound, StoreUnavailable
-from pipeline.services.maintenance import newest_snapshot_age_s
+from pipeline.errors import NotFound, StorageUnreachable, StoreUnavailable
 from pipeline.services.operations import QueueCounts, count_queue
 from web.version import VERSION
 
@@ -52,9 +51,9 @@ class HomeCollector(Collector):
         """Read every workspace; one that cannot be read is told as down, and nothing else of it."""
         families = _WorkspaceFamilies()
         for name in self._container.databases.ids():
-            workspace = self._container.workspace(name)
             try:
-                families.add(name, count_queue(workspace, self._container.operations), newest_snapshot_age_s(workspace))
+                queue = count_queue(self._container.workspace(name), self._container.operations)
+                families.add(name, queue, self._measure_snapshot_age(name))
             except NotFound:
                 # Deleted between the listing and now.
                 continue
@@ -66,6 +65,13 @@ class HomeCollector(Collector):
         build = GaugeMetricFamily("reverie_build_info", "The version that runs.", labels=["version", "python"])
         build.add_metric([VERSION, platform.python_version()], 1)
         return (*families.all(), recalls, build)
+
+    def _measure_snapshot_age(self, name: str) -> float | None:
+        try:
+            return self._container.snapshots.measure_age_s(name)
+        except StorageUnreachable:
+            # An age that nobody knows is no age; the store itself can be read, and its other metrics are true.
+            return None
 
 
 class _WorkspaceFamilies:

@@ -22,6 +22,7 @@ from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
+from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.storage import open_storage, shared_models
 from pipeline.services.team import TeamService
 from pipeline.services.team_briefing import TeamBriefings
@@ -64,6 +65,7 @@ class WebContainer:
             lambda message: self.operations.record_error("encoder", message),
             shared_models(settings, objects),
         )
+        self.snapshots = KeptSnapshots(settings, objects)
         self.feedback = FeedbackWriter(self.operations)
         self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback, objects)
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)

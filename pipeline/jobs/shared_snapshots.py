@@ -57,11 +57,14 @@ class SharedSnapshots:
         self._lease = lease
         self._clear_indexes = indexes
 
+    def find(self) -> list[Snapshot]:
+        """List the snapshots, newest first, without what is in them."""
+        return backup.parse_names(Path(key) for key in self._objects.list())
+
     def list(self) -> list[tuple[Snapshot, Content | None]]:
         """List the snapshots, newest first, each with what is in it where that is known."""
         known = self._read_contents()
-        found = backup.parse_names(Path(key) for key in self._objects.list())
-        return [(one, known.get(one.file.name)) for one in found]
+        return [(one, known.get(one.file.name)) for one in self.find()]
 
     def take(self, database: Database, now: datetime, *, anew: bool = True) -> Snapshot | None:
         """Take a snapshot and forget the oldest; return it, None where it was to be no copy of the same state."""
@@ -164,6 +167,15 @@ class SharedSnapshots:
     def _write_contents(self, contents: dict[str, Content]) -> None:
         told = {name: [one.memories, one.bytes, one.change] for name, one in contents.items()}
         self._objects.put(CONTENTS, json.dumps(told).encode("ascii"))
+
+
+def find_all(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
+    """Return the snapshots of every workspace that has any, newest first, by one listing of what is above them."""
+    found: dict[str, list[Path]] = {}
+    for key in objects.list():
+        workspace_id, _, name = key.partition("/")
+        found.setdefault(workspace_id, []).append(Path(name))
+    return {workspace_id: backup.parse_names(files) for workspace_id, files in found.items()}
 
 
 @contextmanager

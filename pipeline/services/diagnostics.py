@@ -13,13 +13,14 @@ from config.modes import close_place, find_open_places
 from config.operating_system import POSIX
 from config.paths import HomePaths
 from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
-from pipeline.errors import ReverieError, StoreDamaged, StoreUnavailable
-from pipeline.jobs import health, snapshot
+from pipeline.errors import ReverieError, StorageUnreachable, StoreDamaged, StoreUnavailable
+from pipeline.jobs import health
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import CheckResult
 from pipeline.services import encoder
 from pipeline.services.encryption import describe_encryption
 from pipeline.services.existing import list_workspaces
+from pipeline.services.snapshots import find_snapshots, take_snapshot, takes_snapshots
 from pipeline.services.storage import open_storage, shared_segments
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
@@ -184,7 +185,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
             yield from _check_languages(context, name, database)
             yield from _check_jobs(name, database)
             yield from _check_errors(stores.operations, name)
-            if database.file is not None:
+            if takes_snapshots(context.settings):
                 yield from _check_snapshots(context, name)
     except ReverieError as error:
         yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
@@ -253,7 +254,9 @@ def _check_indexes(context: CheckContext, name: str, database: Database) -> Iter
             hint = f"`reverie -w {name} sleep health` repairs it"
             yield CheckResult(f"{name}: indexes", "warn", problem.says, hint, lambda: context.run_job(name, "health"))
         else:
-            hint = f"`reverie -w {name} snapshot list` shows the copies that can be put back"
+            hint = "a backup of the store's server can be put back"
+            if takes_snapshots(context.settings):
+                hint = f"`reverie -w {name} snapshot list` shows the copies that can be put back"
             yield CheckResult(f"{name}: store", "fail", problem.says, hint)
     if not problems:
         yield CheckResult(f"{name}: indexes", "ok", "store and indexes agree")
@@ -297,7 +300,12 @@ def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
 
 
 def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:
-    found = backup.snapshots(context.paths.workspace(name).snapshots)
+    try:
+        found = find_snapshots(context.settings, name, open_storage(context.settings))
+    except StorageUnreachable as error:
+        hint = "none is taken, and none can be put back, until it can be used"
+        yield CheckResult(f"{name}: snapshots", "fail", str(error), hint)
+        return
     now = datetime.now(UTC)
     hint = f"`reverie -w {name} snapshot take` takes one; with the stack up, a nightly job does"
     if not found:
@@ -312,4 +320,4 @@ def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:
 
 
 def _take_snapshot(context: CheckContext, name: str) -> str:
-    return f"took {snapshot.take_snapshot(context.paths.workspace(name), datetime.now(UTC)).name}"
+    return f"took {take_snapshot(context.settings, name).name}"

@@ -204,12 +204,6 @@ def list_snapshots(paths: WorkspacePaths) -> list[SnapshotSummary]:
     return [_summarize(one) for one in backup.snapshots(paths.snapshots)]
 
 
-def newest_snapshot_age_s(workspace: Workspace) -> float | None:
-    """Return the seconds since the newest snapshot was taken, None where there is none."""
-    found = backup.snapshots(workspace.paths.snapshots)
-    return max(0.0, (datetime.now(UTC) - found[0].at).total_seconds()) if found else None
-
-
 def take_snapshot(paths: WorkspacePaths) -> SnapshotSummary:
     """Take a snapshot now, beside whatever writes; raise NotFound where there is no such workspace."""
     return _summarize(snapshot.take_snapshot(paths, datetime.now(UTC)))

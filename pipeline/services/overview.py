@@ -9,10 +9,12 @@ from sqlite3 import Connection
 
 from config.process import is_alive
 from config.settings import Settings
-from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, job_statuses, list_scheduled_jobs
+from pipeline.errors import StorageUnreachable
+from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, ScheduledJob, job_statuses, list_scheduled_jobs
 from pipeline.records import Memory
+from pipeline.services.snapshots import KeptSnapshots, takes_snapshots
 from pipeline.services.workspace import Workspace
-from pipeline.store import arcs, backup, changes, entities, goals, impressions, journal, memories, review, work
+from pipeline.store import arcs, changes, entities, goals, impressions, journal, memories, review, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.database import Database
 from pipeline.store.impressions import Tally
@@ -90,6 +92,18 @@ class ChangeToday:
 
 
 @dataclass(frozen=True, slots=True)
+class NewestSnapshot:
+    """When the newest snapshot was taken, if there is one; not `is_known` while storage is out of reach.
+
+    None is ever taken of a store on a server without object storage: it is backed up there.
+    """
+
+    at: str | None
+    is_known: bool
+    is_ever_taken: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceHealth:
     """How the queue and the nightly jobs fare; `nightly` are those that ran since they were due last."""
 
@@ -102,9 +116,7 @@ class WorkspaceHealth:
     nightly: tuple[JobStatus, ...]
     nightly_due_at: str
     errors: int
-    snapshot_at: str | None
-    # A store on a server is copied there.
-    is_copied_here: bool
+    snapshot: NewestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +141,14 @@ class Overview:
     has_agents: bool
 
 
-def read_overview(workspace: Workspace, operations: Operations, settings: Settings, now: datetime) -> Overview:
+def read_overview(
+    workspace: Workspace, operations: Operations, settings: Settings, snapshots: KeptSnapshots, now: datetime
+) -> Overview:
     """Return how a workspace fares, as of one moment."""
     midnight = midnight_before(now)
     database = workspace.database
+    # Before the store is read: nothing is held open while storage lets one wait.
+    snapshot = _find_newest_snapshot(workspace.id, settings, snapshots)
     with database.read() as db:
         waiting = review.count_waiting(db)
         known, done = _count_known(database, changes.generation(db), journal.count_candidates(db), midnight)
@@ -146,7 +162,7 @@ def read_overview(workspace: Workspace, operations: Operations, settings: Settin
             goals.list_unfinished(db, workspace.onlooker, SHOWN_GOALS),
             arcs.page(db, workspace.onlooker, ArcStatus.ACTIVE, SHOWN_ARCS, None),
             impressions.tally_since(db, utc_text(now - USEFUL_FOR)),
-            _check_health(workspace, db, operations, settings, now),
+            _check_health(workspace, db, operations, list_scheduled_jobs(settings), snapshot, now),
             waiting.decisions,
             journal.has_agent_writers(db, LOOKED_AT),
         )
@@ -234,14 +250,27 @@ def _list_latest(db: Connection, midnight: datetime, person: str | None) -> list
     return [one for one in found if one.memory is None or is_open_to(one.memory.scope, person)]
 
 
+def _find_newest_snapshot(workspace_id: str, settings: Settings, snapshots: KeptSnapshots) -> NewestSnapshot:
+    try:
+        found = snapshots.find(workspace_id)
+    except StorageUnreachable:
+        return NewestSnapshot(None, is_known=False, is_ever_taken=True)
+    at = utc_text(found[0].at) if found else None
+    return NewestSnapshot(at, is_known=True, is_ever_taken=takes_snapshots(settings))
+
+
 def _check_health(
-    workspace: Workspace, db: Connection, operations: Operations, settings: Settings, now: datetime
+    workspace: Workspace,
+    db: Connection,
+    operations: Operations,
+    scheduled: Sequence[ScheduledJob],
+    snapshot: NewestSnapshot,
+    now: datetime,
 ) -> WorkspaceHealth:
     began = utc_text(nightly_before(now))
-    jobs = job_statuses(db, list_scheduled_jobs(settings), now)
+    jobs = job_statuses(db, scheduled, now)
     ran = [job for job in jobs if job.job.schedule == NIGHTLY and job.last and (job.last.started_at or "") >= began]
     oldest = work.oldest_pending(db)
-    copies = backup.snapshots(workspace.paths.snapshots)
     return WorkspaceHealth(
         sum(work.count_pending(db).values()),
         sum(work.count_dead(db).values()),
@@ -252,6 +281,5 @@ def _check_health(
         tuple(ran),
         began,
         operations.errors_since(workspace.id, midnight_before(now).timestamp()),
-        utc_text(copies[0].at) if copies else None,
-        workspace.database.file is not None,
+        snapshot,
     )

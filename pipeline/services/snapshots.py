@@ -1,17 +1,93 @@
-"""Snapshots of a workspace for who works on a home by itself: files of the home, or on object storage."""
+"""Snapshots of a workspace, wherever they lie: files of the home, or on object storage."""
 
+import threading
+import time
+from concurrent.futures import Future
 from contextlib import closing
 from datetime import UTC, datetime
 
 from config.settings import Settings
+from pipeline.errors import StorageUnreachable
 from pipeline.jobs.shared_snapshots import Content
 from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.services import maintenance
 from pipeline.services.maintenance import SnapshotSummary
-from pipeline.services.storage import open_storage, shared_snapshots
+from pipeline.services.storage import find_shared_snapshots, open_storage, shared_snapshots
+from pipeline.store import backup
 from pipeline.store.backup import Snapshot
 from pipeline.store.database import WriterProfile
+from pipeline.store.objects import ObjectStorage
 from pipeline.store.stores import open_stores
+
+# A monitor asks every few seconds, of every workspace; a snapshot is taken every night.
+KEPT_S = 60.0
+# Storage that does not answer holds up a scrape, or a page, for no longer than this.
+WAITED_S = 2.0
+
+
+def takes_snapshots(settings: Settings) -> bool:
+    """Tell whether snapshots are taken at all: of a store on a server, only where object storage takes them."""
+    return bool(settings.vectors) or not settings.store.reveal()
+
+
+def find_snapshots(settings: Settings, workspace_id: str, objects: ObjectStorage | None) -> list[Snapshot]:
+    """Find the snapshots of a workspace wherever they lie, newest first; raise StorageUnreachable."""
+    if not takes_snapshots(settings):
+        return []
+    paths = settings.paths.workspace(workspace_id)
+    shared = shared_snapshots(settings, paths, None, objects)
+    return backup.snapshots(paths.snapshots) if shared is None else shared.find()
+
+
+class KeptSnapshots:
+    """Find snapshots for a server that is asked often: on object storage, those of all workspaces are listed at once.
+
+    What was found is kept for a while, and so is that nothing could be: not every caller waits for it.
+    """
+
+    def __init__(self, settings: Settings, objects: ObjectStorage | None) -> None:
+        self._settings = settings
+        self._objects = objects if settings.store.reveal() else None
+        self._lock = threading.Lock()
+        # By workspace, or why they cannot be listed.
+        self._listing: Future[dict[str, list[Snapshot]] | str] | None = None
+        self._began = 0.0
+
+    def find(self, workspace_id: str) -> list[Snapshot]:
+        """Find the snapshots of a workspace wherever they lie, newest first; raise StorageUnreachable."""
+        if self._objects is None:
+            return find_snapshots(self._settings, workspace_id, None)
+        return self._read(self._objects).get(workspace_id, [])
+
+    def measure_age_s(self, workspace_id: str) -> float | None:
+        """Return the seconds since the newest snapshot was taken, None where there is none."""
+        found = self.find(workspace_id)
+        return max(0.0, (datetime.now(UTC) - found[0].at).total_seconds()) if found else None
+
+    def _read(self, objects: ObjectStorage) -> dict[str, list[Snapshot]]:
+        with self._lock:
+            now = time.monotonic()
+            if self._listing is None or (self._listing.done() and now - self._began >= KEPT_S):
+                self._listing, self._began = Future(), now
+                # A daemon: the process may end while storage does not answer.
+                threading.Thread(target=_list, args=(objects, self._listing), name="snapshots", daemon=True).start()
+            listing, left_s = self._listing, self._began + WAITED_S - now
+        try:
+            found = listing.result(max(0.0, left_s))
+        except TimeoutError as error:
+            raise StorageUnreachable(f"{objects.url} does not answer in time") from error
+        if isinstance(found, str):
+            raise StorageUnreachable(found)
+        return found
+
+
+def _list(objects: ObjectStorage, listing: "Future[dict[str, list[Snapshot]] | str]") -> None:
+    try:
+        listing.set_result(find_shared_snapshots(objects))
+    except StorageUnreachable as error:
+        listing.set_result(str(error))
+    except Exception as error:  # noqa: BLE001 - raised where the result is asked for
+        listing.set_exception(error)
 
 
 def list_snapshots(settings: Settings, workspace_id: str) -> list[SnapshotSummary]:

@@ -12,11 +12,14 @@ from pipeline.index.places import SharedPlace
 from pipeline.index.shared_models import SharedModels
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.shared_snapshots import SharedSnapshots
+from pipeline.jobs.shared_snapshots import SharedSnapshots, find_all
 from pipeline.store import leases
+from pipeline.store.backup import Snapshot
 from pipeline.store.database import Database
 from pipeline.store.moves import StorePlace
 from pipeline.store.objects import ObjectStorage
+
+_SNAPSHOTS = "snapshots"
 
 
 def open_storage(settings: Settings) -> ObjectStorage | None:
@@ -55,7 +58,12 @@ def shared_snapshots(
             shutil.rmtree(copies, ignore_errors=True)
 
     lease = nullcontext if database is None else partial(leases.hold, leases.WorkspaceValues(database), "snapshots")
-    return SharedSnapshots(objects.below(f"snapshots/{name}"), name, partial(_open_place, url), lease, drop_indexes)
+    return SharedSnapshots(objects.below(f"{_SNAPSHOTS}/{name}"), name, partial(_open_place, url), lease, drop_indexes)
+
+
+def find_shared_snapshots(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
+    """Return the snapshots of every workspace on object storage that has any, newest first."""
+    return find_all(objects.below(_SNAPSHOTS))
 
 
 @contextmanager

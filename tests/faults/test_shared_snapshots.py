@@ -4,15 +4,21 @@ import contextlib
 import sqlite3
 import uuid
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.services import snapshots
+from pipeline.services.diagnostics import CheckContext, check_workspace
 from pipeline.services.storage import open_storage
-from pipeline.store import backup
+from pipeline.store import backup, objects
+from tests.fakes.command_line import run_json
+from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import digest_all, run_job
 from tests.fakes.team import Machine
+from tests.support.gate import gate_before
 
 BUCKET = "snapshots"
 SAID = ("The billing service listens on port 8123", "The okapi password hint is mangosteen")
@@ -25,9 +31,19 @@ def bucket(s3):
 
 
 @pytest.fixture
-def open_machine(bucket, store_url, tmp_path, monkeypatch):
-    for name, value in bucket.environment.items():
-        monkeypatch.setenv(name, value)
+def gate(bucket, monkeypatch):
+    """A gate before the S3 server, by which alone the environment knows it."""
+    # Nobody here waits for a storage that is far away.
+    monkeypatch.setattr(objects, "READ_S", 1)
+    monkeypatch.setattr(objects, "MOST_RETRIES", 0)
+    with gate_before(urlsplit(bucket.endpoint).port) as gate:
+        for name, value in {**bucket.environment, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"}.items():
+            monkeypatch.setenv(name, value)
+        yield gate
+
+
+@pytest.fixture
+def open_machine(gate, store_url, tmp_path):
     vectors, opened = f"s3://{BUCKET}/{uuid.uuid4().hex}", []
 
     def open_machine():
@@ -35,6 +51,7 @@ def open_machine(bucket, store_url, tmp_path, monkeypatch):
         return opened[-1]
 
     yield open_machine
+    gate.open()
     for machine in opened:
         machine.close()
 
@@ -113,3 +130,72 @@ def test_a_copy_is_put_back_and_what_was_there_is_kept(open_machine, tmp_path):
     other.build()
     assert other.find("billing port") == SAID[0]
     assert other.states("billing port") == {"lexical": "ok", "dense": "ok"}
+
+
+def read_ages(machine):
+    """Return the metric of snapshots' age, by workspace, in a scrape that tells of every workspace."""
+    text = machine.client.get("/metrics").get_data(as_text=True)
+    samples = {
+        (sample.name, sample.labels.get("workspace")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["reverie_workspace_up", "default"] == 1
+    return {name: value for (family, name), value in samples.items() if family == "reverie_snapshot_age_seconds"}
+
+
+def read_overview(machine):
+    return sign_in(machine.client).page("/w/default/")
+
+
+def check_snapshots(machine):
+    context = CheckContext(machine.settings, False, None, lambda _workspace, _job: "")
+    return {one.check: one for one in check_workspace(context, "default")}["default: snapshots"]
+
+
+def test_metrics_overview_and_doctor_look_where_they_lie(open_machine, monkeypatch):
+    machine = open_machine()
+    machine.client.write(SAID[0])
+    machine.build()
+    assert read_ages(machine) == {}
+    assert "There is no copy of this workspace yet" in read_overview(machine)
+    missing = check_snapshots(machine)
+    assert (missing.state, missing.says) == ("warn", "there is none yet")
+    assert missing.repair().startswith("took ")
+    # What was listed is kept for a while.
+    assert read_ages(machine) == {}
+    monkeypatch.setattr(snapshots, "KEPT_S", 0.0)
+    assert read_ages(machine)["default"] < 600
+    assert "There is no copy" not in read_overview(machine)
+    [kept] = snapshots.list_snapshots(machine.settings, "default")
+    assert check_snapshots(machine).says == f"1, the newest {kept.name}"
+
+
+@pytest.mark.parametrize("trouble", ["close", "stall"])
+def test_storage_out_of_reach_is_told_and_breaks_nothing(open_machine, gate, monkeypatch, trouble):
+    machine = open_machine()
+    machine.client.write(SAID[0])
+    machine.build()
+    take(machine)
+    monkeypatch.setattr(snapshots, "WAITED_S", 0.1)
+    getattr(gate, trouble)()
+    assert read_ages(machine) == {}
+    page = read_overview(machine)
+    assert "storage cannot be reached" in page
+    assert "There is no copy" not in page
+    found = check_snapshots(machine)
+    assert found.state == "fail"
+    assert "cannot be used" in found.says
+
+
+def test_the_command_line_takes_and_restores_them(open_machine, monkeypatch):
+    machine = open_machine()
+    machine.client.write(SAID[0])
+    machine.close()
+    monkeypatch.setenv("REVERIE_HOME", str(machine.settings.home))
+    monkeypatch.setenv("REVERIE_STORE", machine.settings.store.reveal())
+    monkeypatch.setenv("REVERIE_VECTORS", machine.settings.vectors)
+    taken = run_json("snapshot", "take")
+    assert taken["memories"] == 1
+    assert [one["name"] for one in run_json("snapshot", "list")["items"]] == [taken["name"]]
+    assert run_json("snapshot", "restore", "latest")["memories"] == 1

@@ -156,7 +156,8 @@ def take(state: State) -> None:
     """Take a snapshot of the workspace now, while the server runs."""
     from pipeline.services import snapshots
 
-    require_files(state.settings, "a snapshot is taken")
+    if not snapshots.takes_snapshots(state.settings):
+        require_files(state.settings, "a snapshot is taken")
     with show_waiting("copying", quiet=state.json):
         found = _describe(snapshots.take_snapshot(state.settings, state.workspace))
     size = format_size(found["bytes"])
@@ -170,7 +171,8 @@ def restore(state: State, name: str) -> None:
     """Put the snapshot NAME, or `latest`, in the store's place; the stack must be stopped."""
     from pipeline.services import snapshots
 
-    require_files(state.settings, "a snapshot is restored")
+    if not snapshots.takes_snapshots(state.settings):
+        require_files(state.settings, "a snapshot is restored")
     with nothing_runs(state.settings, "a snapshot is restored"), show_waiting("restoring", quiet=state.json):
         restored = snapshots.restore_snapshot(
             state.settings,

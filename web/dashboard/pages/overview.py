@@ -26,7 +26,8 @@ class Hint:
 @section.page("/")
 def home(view: View) -> str:
     """Show how the workspace fares."""
-    overview = read_overview(view.workspace, view.container.operations, view.container.settings, view.now)
+    services = view.container
+    overview = read_overview(view.workspace, services.operations, services.settings, services.snapshots, view.now)
     return show(
         "overview.html",
         view,
@@ -55,7 +56,7 @@ def _hints(view: View, overview: Overview) -> list[Hint]:
     if not files.read_state(view.container.settings.paths.root) and not overview.has_agents:
         text = "No agent has used this workspace yet. Connected ones remember and recall by themselves."
         found.append(Hint(text, command="reverie setup"))
-    if health.is_copied_here and health.snapshot_at is None:
+    if health.snapshot.is_ever_taken and health.snapshot.is_known and health.snapshot.at is None:
         text = "There is no copy of this workspace yet; the first nightly job makes one."
         found.append(Hint(text, "Make one now", f"{url_for('dashboard.workers_state')}#job-snapshot"))
     return found
