@@ -105,7 +105,13 @@ def _snapshot(run: JobRun, context: "JobContext") -> Report:
     if context.snapshots is not None:
         taken = context.snapshots.take(run.database, run.now, anew=False)
         return Report({"taken": int(taken is not None), "unchanged": int(taken is None)})
-    return snapshot(run, context.paths.snapshots)
+    report = snapshot(run, context.paths.snapshots)
+    if report.more or run.database.file is None:
+        return report
+    from pipeline.jobs.people_snapshot import snapshot_people
+
+    # Those of the home: whichever workspace comes first that night copies them.
+    return snapshot_people(run, context.settings.paths, report)
 
 
 def _sweep(_run: JobRun, context: "JobContext") -> Report:

@@ -1,12 +1,13 @@
 """Encryption at rest: a home's stores, snapshots and secrets of other machines, by a key that its owner keeps."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from config.paths import HomePaths
 from pipeline.errors import Conflict, FieldError, InvalidField, KeyUnavailable, StoreDamaged
-from pipeline.store import backup, driver, encryption, key
+from pipeline.store import backup, driver, encryption, key, people_file
 from pipeline.store.key import StoreKey
 
 # Told wherever it is told that a home is encrypted: what anybody who has the disk still reads.
@@ -133,11 +134,16 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
 
 def _list_work(paths: HomePaths) -> Iterator[tuple[str, list[Path], Path]]:
     """Go through what belongs together, each with its files, and where a draft of one may stand meanwhile."""
-    for file in (paths.peers, paths.people):
-        if file.is_file():
-            yield file.stem, [file], paths.root / f".{file.name}.partial"
+    if paths.peers.is_file():
+        yield paths.peers.stem, [paths.peers], paths.root / f".{paths.peers.name}.partial"
+    works: list[tuple[str, Path, Callable[[], list[Path]]]] = []
+    if encryption.list_people(paths):
+        people = people_file.find_copies(paths.people)
+        works.append((paths.people.stem, people, partial(encryption.list_people, paths)))
     for workspace in encryption.list_folders(paths):
-        folder = paths.workspace(workspace).snapshots
+        stores = partial(encryption.list_stores, paths, workspace)
+        works.append((workspace, paths.workspace(workspace).snapshots, stores))
+    for name, folder, list_files in works:
         # Nobody takes a snapshot meanwhile, and what an interrupted run has left is removed.
         with backup.locked(folder):
-            yield workspace, encryption.list_stores(paths, workspace), folder / f"{backup.PARTIAL}converted.sqlite"
+            yield name, list_files(), folder / f"{backup.PARTIAL}converted.sqlite"

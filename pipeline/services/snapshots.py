@@ -1,19 +1,22 @@
-"""Snapshots of a workspace, wherever they lie: files of the home, or on object storage."""
+"""Snapshots: of a workspace, wherever they lie, files of the home or on object storage; of who shares a home."""
 
 import threading
 import time
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from config.paths import HomePaths
 from config.settings import Settings
-from pipeline.errors import StorageUnreachable
+from pipeline.errors import StorageUnreachable, StoreDamaged
+from pipeline.jobs import people_snapshot
 from pipeline.jobs.shared_snapshots import Content
 from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.services import maintenance
 from pipeline.services.maintenance import SnapshotSummary
 from pipeline.services.storage import find_shared_snapshots, open_storage, shared_snapshots
-from pipeline.store import backup
+from pipeline.store import backup, people_file
 from pipeline.store.backup import Snapshot
 from pipeline.store.database import WriterProfile
 from pipeline.store.objects import ObjectStorage
@@ -119,6 +122,46 @@ def restore_snapshot(settings: Settings, workspace_id: str, name: str, on_proble
     if shared is None:
         return maintenance.restore_snapshot(paths, name, on_problem)
     return shared.restore(name, datetime.now(UTC), on_problem)
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleSnapshot:
+    """A copy of who shares a home: how many people are in it, or by which `problem` that cannot be read."""
+
+    name: str
+    taken: str
+    at: datetime
+    people: int | None
+    bytes: int
+    problem: str | None = None
+
+
+def list_people_snapshots(paths: HomePaths) -> list[PeopleSnapshot]:
+    """List the copies of who shares a home, newest first."""
+    return [_summarize_people(one) for one in backup.snapshots(people_file.find_copies(paths.people))]
+
+
+def take_people_snapshot(paths: HomePaths) -> PeopleSnapshot:
+    """Copy who shares a home now, beside whatever writes; raise NotFound where there is nobody."""
+    return _summarize_people(people_snapshot.take_people_snapshot(paths, datetime.now(UTC)))
+
+
+def restore_people(paths: HomePaths, name: str, on_problem: ProblemSink) -> tuple[PeopleSnapshot, str | None]:
+    """Put a copy in the place of who shares a home; return it, and by which name what was there before is kept.
+
+    Who was removed, and each token that was revoked, stays so. The caller sees to it that nothing of the home runs.
+    """
+    chosen, aside = people_snapshot.restore_people(paths, name, datetime.now(UTC), on_problem)
+    return _summarize_people(chosen), aside
+
+
+def _summarize_people(one: Snapshot) -> PeopleSnapshot:
+    people, problem = None, None
+    try:
+        people = people_file.count_people(one.file)
+    except StoreDamaged as error:
+        problem = str(error)
+    return PeopleSnapshot(one.name, one.taken, one.at, people, one.file.stat().st_size, problem)
 
 
 def _summarize(one: Snapshot, content: Content | None) -> SnapshotSummary:

@@ -66,6 +66,15 @@ def prune(db: Connection, before: str, kept: int = KEPT_ROWS) -> None:
     db.execute("DELETE FROM access WHERE at < ? OR seq <= (SELECT max(seq) FROM access) - ?", (before, kept))
 
 
+def copy(source: Connection, target: Connection) -> None:
+    """Copy every entry, by its row number, into a log that holds none."""
+    columns = "seq, at, request, person, token, workspace, action, status, memory_ids, memories"
+    target.executemany(
+        f"INSERT INTO access ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
+        source.execute(f"SELECT {columns} FROM access ORDER BY seq"),  # noqa: S608
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class AccessQuery:
     """Whose requests are sought, to which workspace, since when; None for all."""

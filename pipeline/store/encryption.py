@@ -11,7 +11,7 @@ from pathlib import Path
 from config.operating_system import POSIX
 from config.paths import SNAPSHOTS, HomePaths, file_state, is_workspace_id
 from pipeline.errors import StoreBusy
-from pipeline.store import backup, driver
+from pipeline.store import backup, driver, people_file
 from pipeline.store.key import StoreKey
 
 _BLOCK = 1 << 20
@@ -31,9 +31,17 @@ def list_stores(paths: HomePaths, workspace: str) -> list[Path]:
     return stores + [one.file for one in backup.snapshots(place.snapshots)]
 
 
+def list_people(paths: HomePaths) -> list[Path]:
+    """List the file of who shares a home, where there is one, and every copy of it."""
+    people = [paths.people] if paths.people.is_file() else []
+    return people + [one.file for one in backup.snapshots(people_file.find_copies(paths.people))]
+
+
 def list_all(paths: HomePaths) -> Iterator[Path]:
     """Go through every file of a home that is encrypted in an encrypted one."""
-    yield from (file for file in (paths.peers, paths.people) if file.is_file())
+    if paths.peers.is_file():
+        yield paths.peers
+    yield from list_people(paths)
     for workspace in list_folders(paths):
         yield from list_stores(paths, workspace)
 

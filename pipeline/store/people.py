@@ -100,9 +100,7 @@ class People:
     def remove(self, person_id: str, at: str) -> None:
         """Remove a person with their grants; every token of theirs is revoked."""
         with self._tables.writing() as db:
-            db.execute("DELETE FROM workspace_grant WHERE person = ?", (person_id,))
-            db.execute("UPDATE token SET revoked_at = ? WHERE person = ? AND revoked_at IS NULL", (at, person_id))
-            db.execute("UPDATE person SET removed_at = ?, is_admin = 0 WHERE id = ?", (at, person_id))
+            remove(db, person_id, at)
 
     # Tokens
 
@@ -257,6 +255,13 @@ class People:
     def close(self) -> None:
         """Close what was opened."""
         self._tables.close()
+
+
+def remove(db: Connection, person_id: str, at: str) -> None:
+    """Remove a person with their grants, and revoke every token of theirs."""
+    db.execute("DELETE FROM workspace_grant WHERE person = ?", (person_id,))
+    db.execute("UPDATE token SET revoked_at = ? WHERE person = ? AND revoked_at IS NULL", (at, person_id))
+    db.execute("UPDATE person SET removed_at = ?, is_admin = 0 WHERE id = ?", (at, person_id))
 
 
 def _caller(rows: list[tuple[str | None, ...]], token_id: str | None) -> Caller:

@@ -6,21 +6,24 @@ A home of one person has none, and nothing that its owner asks opens it.
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from sqlite3 import Connection
+from typing import Any
 
 from sqlite_utils import Database, Migrations
 
 from config.modes import close_place
-from config.paths import file_identity
-from pipeline.store import access_log, driver
+from config.paths import SNAPSHOTS, file_identity
+from pipeline.store import access_log, backup, driver
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
-from pipeline.store.people import PeopleTables
+from pipeline.store.people import PeopleTables, remove
 
 MIGRATIONS = Migrations("reverie-people")
+# What comes and goes with every request.
+_PASSING = frozenset({"access", "sqlite_sequence"})
 
 
 @MIGRATIONS()
@@ -123,3 +126,87 @@ class PeopleFile(PeopleTables):
         if self._db is not None:
             self._db.close()
             self._db = None
+
+
+def find_copies(file: Path) -> Path:
+    """Return the folder of the copies of a file of people."""
+    return file.with_name(SNAPSHOTS)
+
+
+def read_state(file: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return all that is worth a copy, by table: not what was asked, nor when a token was used last."""
+    with backup.typed_errors(file), closing(driver.connect(file)) as db:
+        db.execute("BEGIN")
+        schema = db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+        tables = [name for name, sql in schema if str(sql).startswith("CREATE TABLE") and name not in _PASSING]
+        return {"": schema, **{name: _read_rows(db, name) for name in tables}}
+
+
+def _read_rows(db: Connection, table: str) -> list[tuple[Any, ...]]:
+    columns = [row[1] for row in db.execute(f'PRAGMA table_info("{table}")') if row[1] != "last_used_at"]
+    named = ", ".join(f'"{column}"' for column in columns)
+    return db.execute(f'SELECT {named} FROM "{table}" ORDER BY 1, 2').fetchall()  # noqa: S608 - names of the file's own tables
+
+
+def count_people(file: Path) -> int:
+    """Count the people of a file who were not removed."""
+    with backup.typed_errors(file), closing(driver.connect(file)) as db:
+        return int(db.execute("SELECT count(*) FROM person WHERE removed_at IS NULL").fetchone()[0])
+
+
+def forget_accesses(file: Path) -> None:
+    """Take the access log out of a copy: a copy may outlive by years what that is kept for."""
+    with backup.typed_errors(file), closing(driver.connect(file)) as db:
+        db.execute("PRAGMA secure_delete=ON")
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'access'").fetchone():
+            db.execute("DELETE FROM access")
+            db.execute("VACUUM")
+
+
+def carry_revocations(source: Path, target: Path) -> None:
+    """Carry into a copy what it must not take back: who was removed, signed out, or had a token revoked.
+
+    Also of people and tokens that the copy never knew: an older copy must not make a later one forget.
+    """
+    with _both(source, target) as (here, there):
+        for person in here.execute(
+            "SELECT id, name, added_at, removed_at, signed_out_at FROM person WHERE removed_at IS NOT NULL "
+            "OR signed_out_at IS NOT NULL OR id IN (SELECT person FROM token WHERE revoked_at IS NOT NULL)"
+        ):
+            _carry_person(there, *person)
+        columns = "id, person, device, hash, created_at, expires_at, last_used_at, revoked_at"
+        there.executemany(
+            f"INSERT INTO token ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608 - constant text
+            "ON CONFLICT (id) DO UPDATE SET revoked_at = excluded.revoked_at",
+            here.execute(f"SELECT {columns} FROM token WHERE revoked_at IS NOT NULL"),  # noqa: S608
+        )
+
+
+def _carry_person(
+    db: Connection, person_id: str, name: str, added_at: str, removed_at: str | None, signed_out_at: str | None
+) -> None:
+    db.execute(
+        "INSERT INTO person (id, name, is_admin, added_at) VALUES (?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
+        (person_id, name, added_at),
+    )
+    if signed_out_at is not None:
+        db.execute(
+            "UPDATE person SET signed_out_at = max(coalesce(signed_out_at, ''), ?) WHERE id = ?",
+            (signed_out_at, person_id),
+        )
+    if removed_at is not None:
+        remove(db, person_id, removed_at)
+
+
+def carry_accesses(source: Path, target: Path) -> None:
+    """Carry the access log into a copy that is to be the file: what people asked since was asked."""
+    with _both(source, target) as (here, there):
+        access_log.copy(here, there)
+
+
+@contextmanager
+def _both(source: Path, target: Path) -> Iterator[tuple[Connection, Connection]]:
+    with backup.typed_errors(source), closing(driver.connect(source)) as here, closing(driver.connect(target)) as there:
+        there.execute("BEGIN IMMEDIATE")
+        yield here, there
+        there.execute("COMMIT")

@@ -13,6 +13,7 @@ from web.cli.render import format_size, plain, show_waiting, table
 
 if TYPE_CHECKING:
     from pipeline.services.maintenance import SnapshotSummary
+    from pipeline.services.snapshots import PeopleSnapshot
 
 
 @click.group(cls=Group)
@@ -121,41 +122,57 @@ def use(state: State, name: str) -> None:
 
 @click.group(cls=Group)
 def snapshot() -> None:
-    """List, take and restore verified copies of the workspace's store."""
+    """List, take and restore verified copies: of the workspace's store, or of who shares this home."""
+
+
+_of_people = click.option("--people", "of_people", is_flag=True, help="Of who shares this home, not of the workspace.")
 
 
 @snapshot.command("list")
+@_of_people
 @pass_state
-def list_snapshots(state: State) -> None:
+def list_snapshots(state: State, *, of_people: bool) -> None:
     """List the snapshots of the workspace, newest first."""
     from pipeline.services import snapshots
 
-    items = [_describe(one) for one in snapshots.list_snapshots(state.settings, state.workspace)]
-    rows = [[item["name"], item["taken"], item["memories"], format_size(item["bytes"])] for item in items]
+    if of_people:
+        items, held = [_describe_people(one) for one in snapshots.list_people_snapshots(state.settings.paths)], "people"
+    else:
+        items = [_describe(one) for one in snapshots.list_snapshots(state.settings, state.workspace)]
+        held = "memories"
+    rows = [[item["name"], item["taken"], item[held], format_size(item["bytes"])] for item in items]
     state.show(
         {"items": items, "next_cursor": None},
-        lambda: table(["snapshot", "taken", "memories", "size"], rows, right=["memories", "size"]),
+        lambda: table(["snapshot", "taken", held, "size"], rows, right=[held, "size"]),
     )
 
 
 def _describe(one: "SnapshotSummary") -> dict[str, Any]:
+    return _describe_copy(one, memories=one.memories)
+
+
+def _describe_people(one: "PeopleSnapshot") -> dict[str, Any]:
+    return _describe_copy(one, people=one.people)
+
+
+def _describe_copy(one: "SnapshotSummary | PeopleSnapshot", **held: int | None) -> dict[str, Any]:
     if one.problem is not None:
         click.echo(f"{one.name}: {plain(one.problem)}", err=True)
-    return {
-        "name": one.name,
-        "taken": one.taken,
-        "at": one.at.isoformat(),
-        "memories": one.memories,
-        "bytes": one.bytes,
-    }
+    return {"name": one.name, "taken": one.taken, "at": one.at.isoformat(), **held, "bytes": one.bytes}
 
 
 @snapshot.command("take")
+@_of_people
 @pass_state
-def take(state: State) -> None:
+def take(state: State, *, of_people: bool) -> None:
     """Take a snapshot of the workspace now, while the server runs."""
     from pipeline.services import snapshots
 
+    if of_people:
+        require_files(state.settings, "a copy of people is taken")
+        found = _describe_people(snapshots.take_people_snapshot(state.settings.paths))
+        state.show(found, f"{found['name']} holds {found['people']} people ({format_size(found['bytes'])})")
+        return
     if not snapshots.takes_snapshots(state.settings):
         require_files(state.settings, "a snapshot is taken")
     with show_waiting("copying", quiet=state.json):
@@ -166,11 +183,15 @@ def take(state: State) -> None:
 
 @snapshot.command("restore")
 @click.argument("name")
+@_of_people
 @pass_state
-def restore(state: State, name: str) -> None:
+def restore(state: State, name: str, *, of_people: bool) -> None:
     """Put the snapshot NAME, or `latest`, in the store's place; the stack must be stopped."""
     from pipeline.services import snapshots
 
+    if of_people:
+        _restore_people(state, name)
+        return
     if not snapshots.takes_snapshots(state.settings):
         require_files(state.settings, "a snapshot is restored")
     with nothing_runs(state.settings, "a snapshot is restored"), show_waiting("restoring", quiet=state.json):
@@ -187,3 +208,21 @@ def restore(state: State, name: str) -> None:
     if restored.aside is not None:
         click.echo(f"what was there before is kept as {restored.aside}")
     click.echo("its indexes are built anew in the background once Reverie runs")
+
+
+def _restore_people(state: State, name: str) -> None:
+    from pipeline.services import snapshots
+
+    problems: list[str] = []
+    require_files(state.settings, "a copy of people is restored")
+    with nothing_runs(state.settings, "people are restored"):
+        restored, aside = snapshots.restore_people(state.settings.paths, name, problems.append)
+    for problem in problems:
+        click.echo(plain(problem), err=True)
+    if state.json:
+        state.print_json({"restored": restored.name, "people": restored.people, "aside": aside})
+        return
+    but = "" if problems else "; who was removed, and what was revoked since, stays so"
+    click.echo(f"people, tokens and roles are as they were in {restored.name}{but}")
+    if aside is not None:
+        click.echo(f"what was there before is kept as {aside}")

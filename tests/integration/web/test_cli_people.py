@@ -89,3 +89,29 @@ def test_what_cannot_be_is_said_in_a_line(home, arguments):
     assert result.exit_code in (1, 2)
     assert "Traceback" not in result.output
     assert caller_of(home, "rvp_x") is None
+
+
+def test_copies_are_taken_listed_and_put_back(home):
+    def snapshot(*arguments, code=0):
+        result = CliRunner().invoke(cli, ["snapshot", *arguments, "--people"])
+        assert result.exit_code == code, result.output
+        return result
+
+    assert "nobody was ever added" in snapshot("take", code=1).output
+    kept, revoked = (json.loads(run("add", name, "--json"))["token"] for name in ("ada", "bob"))
+    taken = json.loads(snapshot("take", "--json").stdout)
+    assert taken["people"] == 2
+    run("revoke", "bob")
+    run("remove", "ada")
+    later = json.loads(run("add", "cy", "--json"))["token"]
+    assert f"{taken['name']}  daily" in snapshot("list").stdout
+    shown = snapshot("restore", "latest").stdout
+    assert "stays so" in shown
+    assert [caller_of(home, token) for token in (kept, revoked, later)] == [None, None, None]
+    copies = json.loads(snapshot("list", "--json").stdout)["items"]
+    assert [(one["taken"], one["people"]) for one in copies] == [("before-restore", 2), ("daily", 2)]
+    home.people.unlink()
+    found = snapshot("restore", taken["name"])
+    assert "not known" in found.stderr
+    assert caller_of(home, kept) is not None
+    assert "no snapshot is named nothing" in snapshot("restore", "nothing", code=1).output

@@ -60,7 +60,16 @@ def test_a_workspace_is_exported_from_the_server_and_imported_again(home, tmp_pa
         assert db.execute("SELECT content FROM memory").fetchall() == [("Staging listens on port 6543",)]
 
 
-@pytest.mark.parametrize("words", [("snapshot", "take"), ("snapshot", "restore", "latest"), ("encrypt",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("snapshot", "take"),
+        ("snapshot", "restore", "latest"),
+        ("snapshot", "take", "--people"),
+        ("snapshot", "restore", "latest", "--people"),
+        ("encrypt",),
+    ],
+)
 def test_what_is_done_with_files_is_refused_and_the_server_named(home, words):
     result = run(*words, code=1)
     assert "where a home keeps its files; its store is postgresql://127.0.0.1" in result.stderr
