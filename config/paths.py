@@ -13,6 +13,8 @@ from config.operating_system import POSIX
 FileState = tuple[int, int, int]
 
 WORKSPACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+# By which a request names the workspace that it is about.
+WORKSPACE_HEADER = "X-Reverie-Workspace"
 # The store of what is about the person whose home this is, which every workspace is told.
 PERSONAL_WORKSPACE = "me"
 WORKSPACES = "workspaces"

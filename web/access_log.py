@@ -6,10 +6,9 @@ from http import HTTPStatus
 from flask import Flask, Response, g, request
 from pydantic import BaseModel
 
-from config.paths import is_workspace_id
+from config.paths import WORKSPACE_HEADER, is_workspace_id
 from pipeline.services.access_log import KEPT_IDS, AccessEntry, AccessLog
 from pipeline.times import utc_now
-from web.contract import WORKSPACE_HEADER
 
 # What reads nothing that is remembered.
 UNNOTED = frozenset({"/healthz", "/metrics", "/assets/<path:filename>", "/w/<workspace>/workers/now"})

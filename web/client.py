@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-from config.paths import CurrentToken
+from config.paths import WORKSPACE_HEADER, CurrentToken
 from config.settings import Settings
 from pipeline.errors import (
     AnswerLost,
@@ -15,7 +15,7 @@ from pipeline.errors import (
     ReverieError,
     ServerUnreachable,
 )
-from web.contract import CALLER_HEADER, PROJECT_HEADER, STATUS_OF_ERROR, WORKSPACE_HEADER
+from web.contract import CALLER_HEADER, PROJECT_HEADER, STATUS_OF_ERROR
 from web.kept_connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 
 ANSWER_TIMEOUT_S = 60.0

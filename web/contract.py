@@ -1,4 +1,4 @@
-"""What both ends of the HTTP contract know: the workspace header, and which error has which status."""
+"""What both ends of the HTTP contract know: the headers beside the workspace's, and which error has which status."""
 
 from http import HTTPStatus
 
@@ -15,7 +15,6 @@ from pipeline.errors import (
     StoreUnavailable,
 )
 
-WORKSPACE_HEADER = "X-Reverie-Workspace"
 # The project's own workspace where another is used as long as nothing was written to it here: a team may have it.
 PROJECT_HEADER = "X-Reverie-Project"
 # Who asks: the bridge of an agent's tools says so, since its writes can be switched off.

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from flask import Blueprint, Response, current_app, g, request
 from pydantic import BaseModel, ValidationError
 
-from config.paths import is_workspace_id
+from config.paths import WORKSPACE_HEADER, is_workspace_id
 from config.settings import environment_workspace
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
@@ -23,7 +23,7 @@ from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
 from web.access import Need, may_enter, require
 from web.access_log import note_answer, note_workspace
-from web.contract import CALLER_HEADER, MCP, PROJECT_HEADER, WORKSPACE_HEADER
+from web.contract import CALLER_HEADER, MCP, PROJECT_HEADER
 from web.limits import check_queue
 
 # The parameter of a path that names a memory.

@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from config.paths import WORKSPACE_HEADER
 from pipeline.records.people import Role
 from web.api.answers import Problem
-from web.contract import WORKSPACE_HEADER
 from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
 from web.version import VERSION
 

@@ -1,13 +1,11 @@
 """Compiled encoders on object storage: compiled by one machine, fetched by those that have none or cannot compile."""
 
-import secrets
 import shutil
 from pathlib import Path
 
 from pipeline.index.encoder import FORMAT, MANIFEST_FILE, encoder_directory, is_compiled
+from pipeline.index.shared_folders import fetch_folder, send_folder
 from pipeline.store.objects import ObjectStorage
-
-FETCHING = ".fetching-"
 
 
 class SharedModels:
@@ -18,30 +16,20 @@ class SharedModels:
         self._folder = folder
 
     def send(self, model: str) -> None:
-        """Send an encoder unless it is there; its manifest comes last."""
+        """Send an encoder unless it is there."""
         directory = encoder_directory(model, self._folder)
         prefix = _prefix_of(directory)
         if prefix + MANIFEST_FILE not in self._objects.list(prefix):
-            for file in sorted(directory.iterdir(), key=lambda file: file.name == MANIFEST_FILE):
-                self._objects.put(prefix + file.name, file)
+            send_folder(self._objects, prefix, directory, MANIFEST_FILE)
 
     def fetch(self, model: str) -> bool:
         """Fetch an encoder; tell whether a whole one is in its place afterwards."""
         directory = encoder_directory(model, self._folder)
-        prefix = _prefix_of(directory)
-        keys = list(self._objects.list(prefix))
-        if prefix + MANIFEST_FILE not in keys:
-            return False
-        partial = self._folder / f"{FETCHING}{secrets.token_hex(4)}" / directory.name
-        partial.mkdir(mode=0o700, parents=True)
-        try:
-            whole = all(self._objects.fetch(key, partial / key.removeprefix(prefix)) for key in keys)
-            if whole and is_compiled(model, partial.parent) and not is_compiled(model, self._folder):
+        with fetch_folder(self._objects, _prefix_of(directory), directory, MANIFEST_FILE) as copy:
+            if copy is not None and is_compiled(model, copy.parent) and not is_compiled(model, self._folder):
                 # A damaged one, or of an older format, gives way.
                 shutil.rmtree(directory, ignore_errors=True)
-                partial.rename(directory)
-        finally:
-            shutil.rmtree(partial.parent, ignore_errors=True)
+                copy.rename(directory)
         return is_compiled(model, self._folder)
 
 

@@ -5,7 +5,6 @@ names. What was fetched lies in a folder of the machine, which may be deleted at
 """
 
 import os
-import secrets
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,11 +13,11 @@ from ulid import ULID
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.segment import MANIFEST, NAME_PREFIX, Segment, load_segment
+from pipeline.index.shared_folders import fetch_folder, send_folder
 from pipeline.store.objects import ObjectStorage
 
 # Who was told a segment's name has begun to fetch it by then.
 GRACE = timedelta(minutes=15)
-FETCHING = ".fetching-"
 
 
 class SharedSegments:
@@ -29,10 +28,8 @@ class SharedSegments:
         self._folder = folder
 
     def send(self, name: str) -> None:
-        """Send a segment that was built in the folder; its manifest comes last."""
-        files = sorted((self._folder / name).iterdir(), key=lambda file: file.name == MANIFEST)
-        for file in files:
-            self._objects.put(f"{name}/{file.name}", file)
+        """Send a segment that was built in the folder."""
+        send_folder(self._objects, f"{name}/", self._folder / name, MANIFEST)
 
     def load(self, name: str) -> Segment:
         """Load a segment, fetched where no whole copy is there; raise IndexUnavailable for one that is not there."""
@@ -54,22 +51,14 @@ class SharedSegments:
         )
 
     def _fetch(self, name: str) -> None:
-        keys = list(self._objects.list(f"{name}/"))
-        if f"{name}/{MANIFEST}" not in keys:
-            raise IndexUnavailable(f"lexical segment {name} is not at {self._objects.url}", part=name)
-        partial = self._folder / f"{FETCHING}{secrets.token_hex(4)}"
-        partial.mkdir(mode=0o700, parents=True)
-        try:
-            for key in keys:
-                if not self._objects.fetch(key, partial / key.rpartition("/")[2]):
-                    raise IndexUnavailable(f"lexical segment {name} was deleted meanwhile", part=name)
-            self._take(partial, name)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        with fetch_folder(self._objects, f"{name}/", self._folder / name, MANIFEST) as copy:
+            if copy is None:
+                raise IndexUnavailable(f"lexical segment {name} is not at {self._objects.url}", part=name)
+            self._take(copy, name)
 
-    def _take(self, partial: Path, name: str) -> None:
+    def _take(self, copy: Path, name: str) -> None:
         try:
-            os.rename(partial, self._folder / name)  # noqa: PTH104 - refused where another process was first
+            os.rename(copy, self._folder / name)  # noqa: PTH104 - refused where another process was first
         except OSError:
             if not (self._folder / name / MANIFEST).exists():
                 raise

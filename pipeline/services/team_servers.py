@@ -7,15 +7,15 @@ from pipeline.errors import RemoteUnreachable, ReverieError
 from pipeline.team.servers import (
     TeamServer,
     check_server,
-    check_url,
     delete_server,
     list_servers,
     name_of,
     read_server,
     write_server,
 )
+from pipeline.text.addresses import check_server_url
 
-__all__ = ["TeamServer", "check_url", "name_of"]
+__all__ = ["TeamServer", "check_server_url", "name_of"]
 
 # What a request names that is about no workspace.
 DEFAULT = "default"

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from config.paths import WORKSPACE_HEADER
 from pipeline.errors import (
     Conflict,
     FieldError,
@@ -18,7 +19,6 @@ from pipeline.errors import (
 )
 from pipeline.team.servers import TeamServer
 
-WORKSPACE_HEADER = "X-Reverie-Workspace"
 CONNECT_S = 2.0
 ANSWER_S = 60.0
 # What is handed on as the server says it, and no longer than a person reads.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config.settings import LOOPBACK_HOSTS
 from pipeline.errors import FieldError, InvalidField, NotFound, ReverieError
+from pipeline.text.addresses import check_server_url
 
 # What this machine's own memory is called beside a team's.
 LOCAL = "local"
@@ -36,27 +36,11 @@ def name_of(url: str) -> str:
     return (urlsplit(url).hostname or "").replace(":", "-")
 
 
-def check_url(url: str) -> str:
-    """Return an address as it is kept; raise InvalidField for one that no server of a team can have."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise InvalidField(FieldError("url", "is no address")) from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise InvalidField(FieldError("url", "must be https://HOST, with a port if it has one of its own"))
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise InvalidField(FieldError("url", "must hold no password and no query"))
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
-        raise InvalidField(FieldError("url", "beyond this machine only https:// keeps what travels to itself"))
-    return url.rstrip("/")
-
-
 def check_server(name: str, url: str, token: str) -> TeamServer:
     """Return a server as it is kept; raise InvalidField for what none can be."""
     if NAME.fullmatch(name) is None or name == LOCAL:
         raise InvalidField(FieldError("name", f"must match {NAME.pattern} and not be {LOCAL}"))
-    address = check_url(url)
+    address = check_server_url(url)
     if not token or len(token) > MAX_TOKEN_CHARS or not (token.isascii() and token.isprintable()) or " " in token:
         raise InvalidField(FieldError("token", "is no token: one line without spaces"))
     return TeamServer(name, address, token)

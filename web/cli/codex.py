@@ -88,7 +88,7 @@ def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
 
 def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]]:
     """Return the address of this machine's own server, and the headers that it is asked with."""
-    from web.contract import WORKSPACE_HEADER
+    from config.paths import WORKSPACE_HEADER
 
     headers = {"Authorization": f"Bearer {settings.paths.token_file.read_text(encoding='ascii').strip()}"}
     # Otherwise the folder decides about the workspace, as it does for every host.

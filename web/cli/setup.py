@@ -146,10 +146,10 @@ def _find_server(
         raise click.UsageError("--token-file goes with --server")
     if url is None:
         return None
-    from pipeline.services.team_servers import check_url, list_teams, name_of
+    from pipeline.services.team_servers import check_server_url, list_teams, name_of
     from web.hosts.environment import RemoteServer
 
-    url = check_url(url)
+    url = check_server_url(url)
     known = list_teams(state.settings.paths.servers, state.tell_left_out)
     name = next((one.name for one in known if one.url == url), name_of(url))
     workspace = None if host_env.project is None else state.choice(host_env.project, to_write=True).workspace

@@ -30,8 +30,13 @@ SETTINGS = {
 }
 # By this option a plugin starts the client: where the setup has written the same, the event comes twice.
 PLUGIN = "--plugin"
-# By this one it asks a team's server, which the home knows by this name.
-SERVER = "--server"
+# By this one it, as other programs, asks a team's server, which the home knows by this name.
+SERVER_OPTION = "--server"
+# The options that say what the variables of the same names do.
+VARIABLE_OPTIONS = ("home", "host", "port")
+# The word instead of a host's name by which Claude Code is told the headers of its MCP requests.
+HEADERS = "headers"
+HOOK_CLIENT = "reverie-hook"
 
 
 def main() -> int:
@@ -47,7 +52,7 @@ def main() -> int:
 
 
 def _answer(words: list[str]) -> bytes:
-    if SERVER in words[1:-1]:
+    if SERVER_OPTION in words[1:-1]:
         return _ask_team(words)
     event = sys.stdin.buffer.read(LONGEST_EVENT)
     name = words[0] if words and words[0] in SETTINGS else "claude-code"
@@ -76,11 +81,11 @@ def _answer(words: list[str]) -> bytes:
 
 def _ask_team(words: list[str]) -> bytes:
     # Apart from this: it takes many times as long to import.
-    from web.hooks.team_client import HEADERS, answer
+    from web.hooks.team_client import answer
 
     # Who asks for headers sends no event.
     event = b"" if words[0] == HEADERS else sys.stdin.buffer.read(LONGEST_EVENT)
-    return answer(words[0], words[words.index(SERVER) + 1], read_variables(words), event)
+    return answer(words[0], words[words.index(SERVER_OPTION) + 1], read_variables(words), event)
 
 
 def _is_set_up(name: str) -> bool:
@@ -88,7 +93,7 @@ def _is_set_up(name: str) -> bool:
     places = [os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)]
     if "CLAUDE_PROJECT_DIR" in os.environ:
         places.append(os.path.join(os.environ["CLAUDE_PROJECT_DIR"], folder))
-    return any("reverie-hook" in _read_text(place, file) for place in places)
+    return any(HOOK_CLIENT in _read_text(place, file) for place in places)
 
 
 def _is_prompt(event: bytes) -> bool:
@@ -97,7 +102,7 @@ def _is_prompt(event: bytes) -> bool:
 
 def read_variables(words: list[str]) -> dict[str, str]:
     """Return what the options `--home`, `--host` and `--port` say, as the variables that they go before."""
-    options = {f"--{name}": f"REVERIE_{name.upper()}" for name in ("home", "host", "port")}
+    options = {f"--{name}": f"REVERIE_{name.upper()}" for name in VARIABLE_OPTIONS}
     return {options[word]: value for word, value in pairwise(words) if word in options}
 
 

@@ -11,14 +11,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from config.paths import WORKSPACE_HEADER
 from config.settings import Settings, environment_with, environment_workspace, load_settings
 from pipeline.services.team_servers import TeamServer, find_team
 from pipeline.services.workspaces import choose_workspace
-from web.contract import WORKSPACE_HEADER
+from web.hooks.client import HEADERS
 from web.kept_connections import KeptConnections
 
-# The word instead of a host's name by which Claude Code is told the headers of its MCP requests.
-HEADERS = "headers"
 # Less than the three seconds that hosts give, with what Python takes to start.
 WITHIN_S = 2.0
 STOP = "Stop"

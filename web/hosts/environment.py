@@ -5,15 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# The one-file clients that hosts start, beside `reverie` itself.
-HOOK_CLIENT = "reverie-hook"
+from config.settings import ENVIRONMENT_PREFIX
+from web.hooks.client import SERVER_OPTION
+
+# What hosts start beside `reverie` itself and the client of hooks.
 CODEX_NOTIFY_CLIENT = "reverie-codex-notify"
 MAIN = "reverie"
-VARIABLE_PREFIX = "REVERIE_"
-# The options by which the clients are told what the variables of the same names say.
-CLIENT_OPTIONS = ("home", "host", "port")
-# The option by which programs are told of a team's server, to be asked in the place of this machine's.
-SERVER_OPTION = "--server"
 # Variables that move a host's own folder.
 HOST_VARIABLES = ("APPDATA", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME")
 
@@ -87,7 +84,7 @@ class Installation:
 
     def options(self, host_env: HostEnvironment) -> list[str]:
         """Return the same as options of the clients, for hosts that start a program without variables of its own."""
-        named = {name.removeprefix(VARIABLE_PREFIX).lower(): v for name, v in self.variables_for(host_env).items()}
+        named = {name.removeprefix(ENVIRONMENT_PREFIX).lower(): v for name, v in self.variables_for(host_env).items()}
         return [*self.server_words, *(word for name, value in named.items() for word in (f"--{name}", value))]
 
     @property

@@ -5,8 +5,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from web.hooks.client import HOOK_CLIENT, SERVER_OPTION, VARIABLE_OPTIONS
 from web.hosts.entries import HookEntry
-from web.hosts.environment import CLIENT_OPTIONS, HOOK_CLIENT, HostEnvironment, Installation
+from web.hosts.environment import HostEnvironment, Installation
 
 # More than the client ever takes. All hooks of Claude Code's SessionEnd share 1.5 s.
 TIMEOUT_S = 3
@@ -35,12 +36,12 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
 FORMER_PATH = "/hooks/claude-code"
 FORMER_CLIENT = "reverie-session-start"
 
-_OPTIONS = "|".join(("server", *CLIENT_OPTIONS))
+_OPTIONS = "|".join((SERVER_OPTION, *(f"--{name}" for name in VARIABLE_OPTIONS)))
 # The client with its host and options, each of a word as a shell reads it, quoted in part or as a whole.
 _CLIENT_AT_END = re.compile(
     rf"(?:^|[\\/\s'\"])(?:{re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+(?:{'|'.join(EVENTS)})"
     rf"|{re.escape(FORMER_CLIENT)}(?:\.exe)?['\"]?)"
-    rf"(?:\s+--(?:{_OPTIONS})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
+    rf"(?:\s+(?:{_OPTIONS})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
 )
 _FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_PATH}")
 

@@ -10,12 +10,11 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from web.contract import WORKSPACE_HEADER
-from web.hosts.environment import HOOK_CLIENT, HostEnvironment, Installation, RemoteServer
+from config.paths import WORKSPACE_HEADER
+from web.hooks.client import HEADERS, HOOK_CLIENT
+from web.hosts.environment import HostEnvironment, Installation, RemoteServer
 
 PATH = "/mcp"
-# The word by which the client of hooks prints headers instead of handing over an event.
-HEADERS = "headers"
 # Whoever shares a project's files has a token of their own.
 TOKEN_VARIABLE = "TEAM_MEMORY_TOKEN"  # noqa: S105 - a variable's name
 _HELPER = re.compile(rf"(?:^|[\\/\s'\"]){re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+{HEADERS}\s")

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from config.paths import WORKSPACE_HEADER
 from pipeline.errors import PeerRefused, RemoteUnreachable
 from pipeline.store.peers import Numbered, Peers, Remote, Stream
 from pipeline.sync.circle import Circle
@@ -20,7 +21,6 @@ TIMEOUT_S = 30.0
 PAGE = 500
 # A server takes no larger body than 8 MiB.
 PAGE_BYTES = 4 * 1024 * 1024
-WORKSPACE_HEADER = "X-Reverie-Workspace"
 
 _Page = list[tuple[Numbered, Item]]
 

@@ -1,16 +1,17 @@
 """What a remote does, and how its address is read."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
-from config.settings import LOOPBACK_HOSTS
 from pipeline.errors import FieldError, InvalidField
 from pipeline.store.objects import FOLDER
 from pipeline.store.peers import Numbered
+from pipeline.text.addresses import check_server_url
 
 Item = Mapping[str, Any]
+_BUCKET = re.compile(r"s3://[a-z0-9]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,6 @@ def check_url(url: str) -> str:
         if not url.removeprefix(FOLDER).startswith("/"):
             raise InvalidField(FieldError("url", "name the folder by its whole path: dir:/…"))
         return url
-    parts = urlsplit(url)
-    if parts.scheme == "s3" and parts.netloc:
+    if _BUCKET.match(url):
         return url
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidField(FieldError("url", "must be dir:PATH, s3://BUCKET/PREFIX, or https://HOST"))
-    if parts.username or parts.password or parts.query:
-        raise InvalidField(FieldError("url", "must hold no password and no query"))
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
-        raise InvalidField(FieldError("url", "beyond this machine only https:// keeps what travels to itself"))
-    return url.rstrip("/")
+    return check_server_url(url, "dir:PATH, s3://BUCKET/PREFIX, or https://HOST")

@@ -1,0 +1,37 @@
+"""Folders on object storage: sent file by file with the manifest last, so that one with a manifest is whole."""
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.store.objects import ObjectStorage
+
+FETCHING = ".fetching-"
+
+
+def send_folder(objects: ObjectStorage, prefix: str, folder: Path, manifest: str) -> None:
+    """Send the files of a folder."""
+    for file in sorted(folder.iterdir(), key=lambda file: file.name == manifest):
+        objects.put(prefix + file.name, file)
+
+
+@contextmanager
+def fetch_folder(objects: ObjectStorage, prefix: str, place: Path, manifest: str) -> Iterator[Path | None]:
+    """Yield a copy, by its name in a folder beside its place, to be moved there; None where no whole one is to be had.
+
+    A copy that was not moved is deleted.
+    """
+    keys = list(objects.list(prefix))
+    if prefix + manifest not in keys:
+        yield None
+        return
+    copy = place.parent / f"{FETCHING}{secrets.token_hex(4)}" / place.name
+    copy.mkdir(mode=0o700, parents=True)
+    try:
+        # Somebody may delete them meanwhile.
+        is_whole = all(objects.fetch(key, copy / key.removeprefix(prefix)) for key in keys)
+        yield copy if is_whole else None
+    finally:
+        shutil.rmtree(copy.parent, ignore_errors=True)
