@@ -19,11 +19,10 @@ from web.hosts.remote import (
 
 NAME = "reverie"
 
-# What an agent is told of Reverie in its host's file of rules.
-RULES = """\
+_RULES = """\
 ## Memory: Reverie
 
-This project has a memory on this machine, reached through the MCP server `reverie`.
+This project has a memory on {place}, reached through the MCP server `reverie`.
 
 - Call `prepare` with the task's text first, before any other tool: it gives the lessons, decisions and facts that bear
   on the task. Where a block "From this project's memory" came with the task, that is its answer already.
@@ -91,8 +90,13 @@ def _is_program(word: Any, program: str) -> bool:
     return isinstance(word, str) and PureWindowsPath(word).name.removesuffix(".exe") == program
 
 
-def _rules(path: Path, head: str = "") -> Target:
-    return Target(path, "block", (RulesBlock(RULES, head),))
+def compose_rules(server: RemoteServer | None) -> str:
+    """Return what an agent is told of Reverie in its host's file of rules."""
+    return _RULES.format(place="this machine" if server is None else "the team's server")
+
+
+def _rules(reverie: Installation, path: Path, head: str = "") -> Target:
+    return Target(path, "block", (RulesBlock(compose_rules(reverie.server), head),))
 
 
 def _server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> dict[str, Any]:
@@ -140,7 +144,11 @@ def _claude_code(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
         server = host_env.folder("CLAUDE_CONFIG_DIR", host_env.home) / ".claude.json"
         settings, rules = folder / "settings.json", folder / "CLAUDE.md"
     hooks = _claude_hooks(host_env, reverie, settings)
-    return [hooks, _claude_server(host_env, reverie, server, (settings, folder / "settings.json")), _rules(rules)]
+    return [
+        hooks,
+        _claude_server(host_env, reverie, server, (settings, folder / "settings.json")),
+        _rules(reverie, rules),
+    ]
 
 
 def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path, settings: Sequence[Path]) -> Target:
@@ -189,7 +197,7 @@ def _codex(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]
     if team is not None:
         server, other = TomlTable(place, describe_for_codex(team), is_remote), TomlTable(place, {}, is_our_server)
     root = _codex_folder(host_env) if host_env.project is None else host_env.project / ".codex"
-    rules = _rules((root if host_env.project is None else host_env.project) / "AGENTS.md")
+    rules = _rules(reverie, (root if host_env.project is None else host_env.project) / "AGENTS.md")
     hooks = Target(root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_ASKS,))
     # Codex adds its notification behind these words.
     program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
@@ -208,7 +216,7 @@ def _cursor(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target
     head = "---\ndescription: Memory of this project\nalwaysApply: true\n---\n"
     return [
         _mcp(host_env.project / ".cursor" / "mcp.json", "mcpServers", server),
-        _rules(host_env.project / ".cursor" / "rules" / "reverie.mdc", head),
+        _rules(reverie, host_env.project / ".cursor" / "rules" / "reverie.mdc", head),
     ]
 
 
@@ -222,11 +230,11 @@ def _vscode(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target
         folder = _vscode_folder(host_env)
         return [
             _mcp(folder / "mcp.json", "servers", server),
-            _rules(folder / "prompts" / "reverie.instructions.md", head),
+            _rules(reverie, folder / "prompts" / "reverie.instructions.md", head),
         ]
     return [
         _mcp(host_env.project / ".vscode" / "mcp.json", "servers", server),
-        _rules(host_env.project / ".github" / "instructions" / "reverie.instructions.md", head),
+        _rules(reverie, host_env.project / ".github" / "instructions" / "reverie.instructions.md", head),
     ]
 
 
@@ -242,12 +250,12 @@ def _windsurf(host_env: HostEnvironment, reverie: Installation) -> Sequence[Targ
     if host_env.project is not None:
         # It knows no MCP servers of a project.
         return [
-            _rules(host_env.project / ".windsurf" / "rules" / "reverie.md", "---\ntrigger: always_on\n---\n"),
+            _rules(reverie, host_env.project / ".windsurf" / "rules" / "reverie.md", "---\ntrigger: always_on\n---\n"),
         ]
     folder = _windsurf_folder(host_env)
     return [
         _mcp(folder / "mcp_config.json", "mcpServers", _server(host_env, reverie)),
-        _rules(folder / "memories" / "global_rules.md"),
+        _rules(reverie, folder / "memories" / "global_rules.md"),
     ]
 
 
@@ -262,7 +270,7 @@ def _gemini(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target
         described = {"httpUrl": described.pop("url")} | described
     server, other = _server_entries("mcpServers", described)
     entries: tuple[HostEntry, ...] = (*list_hooks(GEMINI, host_env, reverie), server)
-    return [Target(root / ".gemini" / "settings.json", "json", entries, obsolete=(other,)), _rules(rules)]
+    return [Target(root / ".gemini" / "settings.json", "json", entries, obsolete=(other,)), _rules(reverie, rules)]
 
 
 def _zed_folder(host_env: HostEnvironment) -> Path:
@@ -288,10 +296,10 @@ def _zed(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     server = _server(host_env, reverie, source="custom")
     if host_env.project is None:
         folder = _zed_folder(host_env)
-        return [_mcp(folder / "settings.json", "context_servers", server), _rules(folder / "AGENTS.md")]
+        return [_mcp(folder / "settings.json", "context_servers", server), _rules(reverie, folder / "AGENTS.md")]
     return [
         _mcp(host_env.project / ".zed" / "settings.json", "context_servers", server),
-        _rules(_first_that_exists(host_env.project, ZED_RULES, "AGENTS.md")),
+        _rules(reverie, _first_that_exists(host_env.project, ZED_RULES, "AGENTS.md")),
     ]
 
 
@@ -316,7 +324,7 @@ def _opencode(host_env: HostEnvironment, reverie: Installation) -> Sequence[Targ
         # It reads Claude Code's rules as long as it has none of its own.
         rules = claude
     settings = _first_that_exists(folder, ("opencode.jsonc", "opencode.json"), "opencode.json")
-    return [_mcp(settings, "mcp", server), _rules(rules)]
+    return [_mcp(settings, "mcp", server), _rules(reverie, rules)]
 
 
 HOSTS: tuple[Host, ...] = (

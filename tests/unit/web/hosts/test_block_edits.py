@@ -4,8 +4,9 @@ from hypothesis import given, strategies as st
 
 from web.hosts import block
 from web.hosts.entries import EntryUndo, RulesBlock
-from web.hosts.hosts import RULES
+from web.hosts.hosts import compose_rules
 
+RULES = compose_rules(None)
 ENTRY = RulesBlock(RULES)
 texts = st.builds(
     lambda parts, newline: "".join(parts).replace("\n", newline),

@@ -157,6 +157,21 @@ def test_codex_is_told_the_name_of_the_variable_in_a_project(shared):
 
 
 @pytest.mark.parametrize("in_project", [False, True])
+def test_rules_say_where_the_memory_is(shared, in_project):
+    host_env = shared.in_project() if in_project else shared.host_env
+    shared.setup(*ALL, host_env=host_env)
+    rules = {name: content for name, content in shared.files().items() if content and b"## Memory: Reverie" in content}
+    # Of a user's own rules Cursor has no file; in a project, those who read AGENTS.md share it.
+    assert len(rules) >= 6
+    at_team, here = b"a memory on the team's server, reached", b"a memory on this machine, reached"
+    assert [name for name, content in rules.items() if at_team not in content or here in content] == []
+    shared.reverie = replace(shared.reverie, server=None)
+    shared.setup(*ALL, host_env=host_env)
+    files = shared.files()
+    assert [name for name in rules if here not in files[name] or at_team in files[name]] == []
+
+
+@pytest.mark.parametrize("in_project", [False, True])
 def test_it_comes_once_and_goes_to_the_byte(shared, in_project):
     host_env = shared.in_project() if in_project else shared.host_env
     (shared.home / ".claude.json").write_text('{"mcpServers": {"other": {"command": "x"}}, "n": 1}')
