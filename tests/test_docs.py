@@ -85,6 +85,11 @@ def test_every_route_is_documented_with_its_problems_and_nothing_else_is(documen
     assert documented == served
 
 
+def test_the_problems_of_any_request_are_documented_once_for_all():
+    *first, last = map(str, COMMON_PROBLEMS)
+    assert f"Any request may be answered with {', '.join(first)} or {last}" in read("docs/api.md")
+
+
 def classes(*folders):
     files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     return {name for file in files for name in re.findall(r"^class ([A-Z]\w*)", file.read_text("utf-8"), re.MULTILINE)}

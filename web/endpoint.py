@@ -32,7 +32,6 @@ MEMORY_ID = "memory_id"
 GOAL_ID, SESSION_ID = "goal_id", "session_id"
 # The longest part of a path: a name is hardly longer, and what has none so long is not looked for.
 MAX_PATH_PART_CHARS = 2000
-OF_TEAMS = {HTTPStatus.BAD_GATEWAY.value, HTTPStatus.SERVICE_UNAVAILABLE.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +134,9 @@ class Api:
 def _describe(endpoint: Endpoint, handler: Handler) -> Endpoint:
     """Return an endpoint with what its handler says of it."""
     taken = handler.__annotations__
-    # A workspace may be read only; a team's server may be away, or take nothing now.
+    # A workspace may be read only; a team's server may be away.
     more = {HTTPStatus.CONFLICT.value} if endpoint.writes else set()
-    more |= OF_TEAMS if endpoint.of_team else set()
+    more |= {HTTPStatus.BAD_GATEWAY.value} if endpoint.of_team else set()
     return replace(
         endpoint,
         summary=endpoint.summary or (handler.__doc__ or "").partition("\n")[0].removesuffix("."),

@@ -11,10 +11,14 @@ from config.paths import WORKSPACE_HEADER
 from pipeline.records.people import Role
 from web.api.answers import Problem
 from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
+from web.security import OPEN_PATHS
 from web.version import VERSION
 
 REF = "#/components/schemas/{model}"
-COMMON_PROBLEMS = (400, 401, 403, 429)
+# Of a request that needs no token, and of every other: whose token it is, and what it is about, the store says, which
+# may be busy or out of reach.
+OPEN_PROBLEMS = (400, 403)
+COMMON_PROBLEMS = (400, 401, 403, 429, 503)
 MEANING = {
     400: "Malformed request",
     401: "Missing or wrong token",
@@ -26,7 +30,7 @@ MEANING = {
     422: "Invalid field",
     429: "Too many requests",
     502: "Another machine does not answer",
-    503: "Try again later",
+    503: "The store is busy, full or out of reach; try again later",
 }
 
 
@@ -83,7 +87,7 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         "parameters": [{"$ref": "#/components/parameters/workspace"}, *_path_parameters(endpoint)],
         "responses": _responses(endpoint),
     }
-    if endpoint.path == "/healthz":
+    if endpoint.path in OPEN_PATHS:
         operation["security"] = []
     if endpoint.query is not None:
         operation["parameters"] += _query_parameters(schemas[endpoint.query.__name__])
@@ -110,7 +114,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.answer is not None:
         schema = {"$ref": REF.format(model=endpoint.answer.__name__)}
         success["content"] = {endpoint.media_type: {"schema": schema}}
-    codes = {*COMMON_PROBLEMS, *endpoint.problems}
+    codes = {*(OPEN_PROBLEMS if endpoint.path in OPEN_PATHS else COMMON_PROBLEMS), *endpoint.problems}
     if endpoint.body is not None:
         codes |= {413, 422}
     if endpoint.query is not None:

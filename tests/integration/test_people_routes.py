@@ -3,6 +3,7 @@
 import pytest
 from werkzeug.exceptions import HTTPException
 
+from pipeline.errors import StoreUnavailable
 from pipeline.services import people
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
@@ -181,3 +182,16 @@ def test_every_route_is_open_to_whom_it_should_be_and_to_nobody_else(server, tok
         if not fine or status >= 500:
             wrong.append((route, least, status, detail))
     assert wrong == []
+
+
+def test_where_the_store_cannot_say_whose_a_token_is_every_route_answers_503(server, tokens, monkeypatch):
+    def fail(*_args):
+        raise StoreUnavailable("the server of the store cannot be used")
+
+    _, app = server
+    monkeypatch.setattr(people.People, "find_caller", fail)
+    answered = {}
+    for route, method, rule in list_routes(app):
+        with call(app, tokens["owner"], method, rule) as response:
+            answered[route] = response.status_code
+    assert {route: status for route, status in answered.items() if status != 503} == {"GET /healthz": 200}

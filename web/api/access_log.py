@@ -45,7 +45,7 @@ class AccessLogPage(PageAnswer[AccessEntryAnswer]):
     """A page of the access log."""
 
 
-@api.route(Endpoint("GET", "/v1/access-log", answer=AccessLogPage, needs=Access.ADMIN, problems=(503,)))
+@api.route(Endpoint("GET", "/v1/access-log", answer=AccessLogPage, needs=Access.ADMIN))
 def list_accesses(call: Call, query: AccessLogQuery) -> Page[AccessEntry]:
     """List what people asked, the latest first; without a word of any memory."""
     return call.container.access_log.page(query.record(), query.limit, query.before)

@@ -106,7 +106,7 @@ class FactsAnswer(PageAnswer[FactAnswer]):
     """A page of facts."""
 
 
-@api.route(Endpoint("PUT", ONE, answer=SetAnswer, problems=(422, 503), of_team=True))
+@api.route(Endpoint("PUT", ONE, answer=SetAnswer, problems=(422,), of_team=True))
 def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSetting:
     """Give a fact a value; the value before is ended, never overwritten."""
     draft = Draft(
@@ -140,7 +140,7 @@ def list_facts(call: Call, query: FactsQuery) -> Page[Memory]:
     return facts.list_facts(call.workspace, query.record(call.caller), query.subject, as_of, query.limit, query.before)
 
 
-@api.route(Endpoint("DELETE", ONE, answer=FactAnswer, problems=(404, 503)))
+@api.route(Endpoint("DELETE", ONE, answer=FactAnswer, problems=(404,)))
 def delete_fact(call: Call, query: EndQuery, subject: str, attribute: str) -> Memory:
     """End a fact's value without giving it another."""
     scope, moment = scope_of_query(query.scope, call.caller), bodies.as_text(query.valid_to)

@@ -73,7 +73,7 @@ class GoalsAnswer(PageAnswer[GoalAnswer]):
     """A page of goals."""
 
 
-@api.route(Endpoint("POST", "/v1/goals", answer=GoalAnswer, status=201, problems=(409, 503), of_team=True))
+@api.route(Endpoint("POST", "/v1/goals", answer=GoalAnswer, status=201, problems=(409,), of_team=True))
 def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
     """Set a goal."""
     details: dict[str, Any] = {"status": body.status, "progress": body.progress}
@@ -93,7 +93,7 @@ def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
     return GoalAnswer.model_validate(setting.goal).model_copy(update={"outcome": setting.outcome})
 
 
-@api.route(Endpoint("PATCH", "/v1/goals/{goal_id}", answer=GoalAnswer, problems=(404, 409, 503)))
+@api.route(Endpoint("PATCH", "/v1/goals/{goal_id}", answer=GoalAnswer, problems=(404, 409)))
 def change_goal(call: Call, body: GoalPatch, goal_id: str) -> Memory:
     """Change a goal's title, status, progress or due date."""
     given = {"status": body.status, "progress": body.progress, "due_at": bodies.as_text(body.due_at)}

@@ -111,7 +111,7 @@ def measure_effect(call: Call) -> lessons.LessonEffect:
     return lessons.measure_effect(call.workspace)
 
 
-@api.route(Endpoint("POST", "/v1/lessons/surfaces/{surface_id}", answer=OutcomeAnswer, problems=(404, 503)))
+@api.route(Endpoint("POST", "/v1/lessons/surfaces/{surface_id}", answer=OutcomeAnswer, problems=(404,)))
 def answer_surface(call: Call, body: OutcomeBody, surface_id: str) -> OutcomeAnswer:
     """Say whether a lesson that was shown was followed."""
     lesson_id = answer_impression(

@@ -121,13 +121,13 @@ class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
     """A memory's edges."""
 
 
-@api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, problems=(503,), of_team=True))
+@api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, of_team=True))
 def remember(call: Call, body: bodies.RememberBody) -> Receipt:
     """Store a memory; once answered it is durable and findable."""
     return memories.write_memory(call.workspace, body.record(call.caller))
 
 
-@api.route(Endpoint("POST", "/v1/memories/batch", answer=BatchAnswer, problems=(503,), of_team=True))
+@api.route(Endpoint("POST", "/v1/memories/batch", answer=BatchAnswer, of_team=True))
 def remember_batch(call: Call, body: BatchBody) -> BatchAnswer:
     """Store up to 1000 memories in one transaction, all or none."""
     receipts = memories.write_memories(call.workspace, [item.record(call.caller) for item in body.items])
@@ -154,13 +154,13 @@ def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  
     return RecordAnswer.model_validate({**dict(MemoryAnswer.model_validate(record.memory)), **known})
 
 
-@api.route(Endpoint("PATCH", "/v1/memories/{memory_id}", answer=MemoryAnswer, problems=(404, 409, 503)))
+@api.route(Endpoint("PATCH", "/v1/memories/{memory_id}", answer=MemoryAnswer, problems=(404, 409)))
 def edit_memory(call: Call, body: bodies.PatchBody, memory_id: str) -> Memory:
     """Change a memory; an edited text keeps the old one in the history."""
     return memories.edit(call.workspace, memory_id, body.record())
 
 
-@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}", answer=ForgottenAnswer, problems=(404, 503)))
+@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}", answer=ForgottenAnswer, problems=(404,)))
 def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAnswer:
     """Archive a memory, or with hard=true purge every trace of it."""
     if query.hard:
@@ -171,13 +171,13 @@ def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAn
     return ForgottenAnswer(id=memory.id, purged=False, archived_at=memory.archived_at)
 
 
-@api.route(Endpoint("POST", "/v1/memories/{memory_id}/restore", answer=MemoryAnswer, problems=(404, 409, 503)))
+@api.route(Endpoint("POST", "/v1/memories/{memory_id}/restore", answer=MemoryAnswer, problems=(404, 409)))
 def restore_memory(call: Call, memory_id: str) -> Memory:
     """Undo an archive."""
     return memories.restore(call.workspace, memory_id)
 
 
-@api.route(Endpoint("POST", "/v1/memories/{memory_id}/move", answer=ReceiptAnswer, problems=(404, 409, 503)))
+@api.route(Endpoint("POST", "/v1/memories/{memory_id}/move", answer=ReceiptAnswer, problems=(404, 409)))
 def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
     """Move a memory to another workspace; in this one it goes to the archive."""
     return memories.move(call.workspace, call.enter(body.workspace, Role.WRITER), memory_id)
@@ -189,7 +189,7 @@ def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
         "/v1/memories/{memory_id}/share",
         answer=MemoryAnswer,
         body_required=False,
-        problems=(404, 409, 503),
+        problems=(404, 409),
     )
 )
 def share_memory(call: Call, body: ShareBody, memory_id: str) -> Memory:
@@ -198,20 +198,20 @@ def share_memory(call: Call, body: ShareBody, memory_id: str) -> Memory:
     return sharing.share_memory(call.workspace, target, memory_id)
 
 
-@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/share", answer=MemoryAnswer, problems=(404, 409, 503)))
+@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/share", answer=MemoryAnswer, problems=(404, 409)))
 def withdraw_memory(call: Call, memory_id: str) -> Memory:
     """Let what was shared be its person's own again."""
     is_owner = call.caller.may(call.workspace_id, Role.OWNER)
     return sharing.withdraw_memory(call.workspace, memory_id, is_owner=is_owner)
 
 
-@api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404, 503)))
+@api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404,)))
 def add_edge(call: Call, body: bodies.EdgeBody, memory_id: str) -> Page[memories.Edge]:
     """Say how a memory bears on another."""
     return Page(memories.add_edge(call.workspace, memory_id, body.record()))
 
 
-@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, problems=(404, 409, 503)))
+@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, problems=(404, 409)))
 def remove_edge(call: Call, query: EraseQuery, memory_id: str) -> Page[memories.Edge]:
     """Take an edge back."""
     return Page(memories.remove_edge(call.workspace, memory_id, query.kind, query.to))

@@ -96,7 +96,7 @@ class CallerAnswer(Answer):
     grants: dict[str, Role]
 
 
-@api.route(Endpoint("GET", "/v1/people", answer=PeopleAnswer, needs=Access.ADMIN, problems=(503,)))
+@api.route(Endpoint("GET", "/v1/people", answer=PeopleAnswer, needs=Access.ADMIN))
 def list_people(call: Call) -> Page[PersonRecord]:
     """List everybody with what they may, and their tokens."""
     return Page(people.list_people(call.container.people))
@@ -118,7 +118,7 @@ def tell_caller(call: Call) -> CallerAnswer:
         status=201,
         needs=Access.ADMIN,
         reads=True,
-        problems=(409, 422, 503),
+        problems=(409, 422),
     )
 )
 def add_person(call: Call, body: PersonBody) -> NewToken:
@@ -145,7 +145,7 @@ def add_person(call: Call, body: PersonBody) -> NewToken:
         status=201,
         needs=Access.ADMIN,
         reads=True,
-        problems=(404, 409, 422, 503),
+        problems=(404, 409, 422),
     )
 )
 def add_token(call: Call, body: TokenBody, person_id: str) -> NewToken:
@@ -166,7 +166,7 @@ def _make_token(call: Call, person: Person, body: TokenBody) -> NewToken:
         answer=RevokedAnswer,
         needs=Access.ADMIN,
         reads=True,
-        problems=(404, 503),
+        problems=(404,),
     )
 )
 def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
@@ -177,9 +177,7 @@ def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
 
 
 @api.route(
-    Endpoint(
-        "DELETE", "/v1/people/{person_id}", answer=CallerAnswer, needs=Access.ADMIN, reads=True, problems=(404, 503)
-    )
+    Endpoint("DELETE", "/v1/people/{person_id}", answer=CallerAnswer, needs=Access.ADMIN, reads=True, problems=(404,))
 )
 def remove_person(call: Call, person_id: str) -> CallerAnswer:
     """Remove somebody with every token and role; what they wrote stays, and what is theirs alone stays closed."""
@@ -196,7 +194,7 @@ def remove_person(call: Call, person_id: str) -> CallerAnswer:
         answer=PersonAnswer,
         needs=Access.ADMIN,
         reads=True,
-        problems=(404, 422, 503),
+        problems=(404, 422),
     )
 )
 def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> PersonRecord:
@@ -214,7 +212,7 @@ def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> Pe
         answer=PersonAnswer,
         needs=Access.ADMIN,
         reads=True,
-        problems=(404, 503),
+        problems=(404,),
     )
 )
 def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:

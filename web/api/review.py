@@ -82,9 +82,7 @@ def list_pairs(call: Call, query: bodies.ViewerQuery) -> Page[DuplicatePair]:
     return review.list_pairs(call.workspace, query.viewer(call.caller), query.limit, query.before)
 
 
-@api.route(
-    Endpoint("POST", "/v1/duplicates/{pair_id}", answer=MemoryAnswer, problems=(404, 409, 503), needs=Role.OWNER)
-)
+@api.route(Endpoint("POST", "/v1/duplicates/{pair_id}", answer=MemoryAnswer, problems=(404, 409), needs=Role.OWNER))
 def settle_pair(call: Call, body: PairBody, pair_id: str) -> Memory:
     """Merge a pair into its older memory, or keep both."""
     return review.settle_pair(call.workspace, pair_id, body.action)
@@ -97,9 +95,7 @@ def list_candidates(call: Call, query: bodies.ViewerQuery) -> Page[Memory]:
     return Page([candidate.memory for candidate in page.items], page.next_cursor)
 
 
-@api.route(
-    Endpoint("POST", "/v1/candidates/{memory_id}", answer=MemoryAnswer, problems=(404, 409, 503), needs=Role.OWNER)
-)
+@api.route(Endpoint("POST", "/v1/candidates/{memory_id}", answer=MemoryAnswer, problems=(404, 409), needs=Role.OWNER))
 def settle_candidate(call: Call, body: CandidateBody, memory_id: str) -> Memory:
     """Let a candidate in, or archive it."""
     return review.settle_candidate(call.workspace, memory_id, body.action)
@@ -112,9 +108,7 @@ def list_acts(call: Call, query: bodies.PageQuery) -> Page[AuditEntry]:
     return Page([act.entry for act in page.items], page.next_cursor)
 
 
-@api.route(
-    Endpoint("POST", "/v1/audit/{entry_id}/undo", answer=MemoryAnswer, problems=(404, 409, 503), needs=Role.OWNER)
-)
+@api.route(Endpoint("POST", "/v1/audit/{entry_id}/undo", answer=MemoryAnswer, problems=(404, 409), needs=Role.OWNER))
 def undo_act(call: Call, entry_id: str) -> Memory:
     """Take back an automatic merge or archive."""
     return review.undo_act(call.workspace, entry_id)
@@ -158,9 +152,7 @@ def list_refused(call: Call, query: RefusedQuery) -> RefusedAnswers:
 
 
 @api.route(
-    Endpoint(
-        "POST", "/v1/refused/{refused_id}/accept", answer=AcceptedAnswer, problems=(404, 409, 503), needs=Role.OWNER
-    )
+    Endpoint("POST", "/v1/refused/{refused_id}/accept", answer=AcceptedAnswer, problems=(404, 409), needs=Role.OWNER)
 )
 def accept_refused(call: Call, refused_id: str) -> AcceptedAnswer:
     """Change one's mind: what was refused is active again, or may be offered again where it was purged."""

@@ -113,7 +113,6 @@ class DistilledAnswer(Answer):
         "/v1/turns",
         answer=QueuedAnswer,
         status=202,
-        problems=(503,),
         of_folder=True,
         reads=True,
         needs=Role.WRITER,
@@ -145,13 +144,13 @@ def read_session(call: Call, session_id: str) -> SessionRecord:
     return agent_history.read_session(call.workspace, call.container.hook_runs, session_id, SHOWN)
 
 
-@api.route(Endpoint("PATCH", "/v1/sessions/{session_id}", answer=SessionAnswer, problems=(404, 503)))
+@api.route(Endpoint("PATCH", "/v1/sessions/{session_id}", answer=SessionAnswer, problems=(404,)))
 def rename_session(call: Call, body: NameBody, session_id: str) -> SessionSummary:
     """Give a session another name."""
     return agent_history.rename_session(call.workspace, session_id, body.name)
 
 
-@api.route(Endpoint("POST", "/v1/sessions/{session_id}/distill", answer=DistilledAnswer, problems=(404, 503)))
+@api.route(Endpoint("POST", "/v1/sessions/{session_id}/distill", answer=DistilledAnswer, problems=(404,)))
 def distill_session(call: Call, session_id: str) -> DistilledAnswer:
     """Propose the lessons of a session; they wait for a person."""
     found: list[Receipt] = distill.distill_session(call.workspace, session_id)

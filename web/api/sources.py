@@ -132,13 +132,13 @@ def list_items(call: Call, query: ItemsQuery, source: str) -> Page[KnownItem]:
     return sources.list_items(call.workspace, _source(source), query.limit, query.before)
 
 
-@api.route(Endpoint("PUT", "/v1/sources/{source}/items", answer=TakenAnswer, problems=(422, 503)))
+@api.route(Endpoint("PUT", "/v1/sources/{source}/items", answer=TakenAnswer, problems=(422,)))
 def take_items(call: Call, body: ItemsBody, source: str) -> SourceUpdate:
     """Bring the memories of a source in step with up to 200 of its items, in one transaction, all or none."""
     return sources.take_items(call.workspace, _source(source), _read_offered(body, call.caller))
 
 
-@api.route(Endpoint("POST", "/v1/sources/{source}/forget", answer=ForgottenItemsAnswer, problems=(404, 422, 503)))
+@api.route(Endpoint("POST", "/v1/sources/{source}/forget", answer=ForgottenItemsAnswer, problems=(404, 422)))
 def forget_items(call: Call, body: KeysBody, source: str) -> ForgottenItems:
     """Forget items that a source holds no more, and archive what only they brought."""
     return sources.forget_items(call.workspace, _source(source), body.keys)

@@ -1,8 +1,10 @@
 from openapi_spec_validator import validate
 from pydantic import BaseModel
 
+from web.access import Access
+from web.app import APIS
 from web.endpoint import Endpoint
-from web.openapi import document
+from web.openapi import COMMON_PROBLEMS, document
 
 
 class Body(BaseModel):
@@ -18,10 +20,11 @@ class Asked(BaseModel):
 
 
 ENDPOINTS = [
-    Endpoint("POST", "/v1/things", "Make", body=Body, answer=Answer, status=201, problems=(503,)),
+    Endpoint("POST", "/v1/things", "Make", body=Body, answer=Answer, status=201, problems=(409,)),
     Endpoint("GET", "/v1/things/{thing_id}/parts/{part}", "Read", query=Asked, answer=Answer, problems=(404,)),
-    Endpoint("DELETE", "/v1/things/{thing_id}/parts/{part}", "Drop", status=503, problems=(503,)),
+    Endpoint("DELETE", "/v1/things/{thing_id}/parts/{part}", "Drop", status=501),
     Endpoint("POST", "/v1/optional", "Perhaps", body=Body, body_required=False),
+    Endpoint("GET", "/healthz", "Live", needs=Access.ANYBODY),
 ]
 
 
@@ -29,14 +32,25 @@ def test_endpoints_become_a_valid_document():
     described = document(ENDPOINTS)
     validate(described)
     made = described["paths"]["/v1/things"]["post"]
-    assert set(made["responses"]) == {"201", "400", "401", "403", "404", "413", "422", "429", "503"}
+    assert set(made["responses"]) == {"201", "400", "401", "403", "404", "409", "413", "422", "429", "503"}
     assert made["requestBody"]["required"] is True
     both = described["paths"]["/v1/things/{thing_id}/parts/{part}"]
     assert set(both) == {"get", "delete"}
-    assert set(both["get"]["responses"]) == {"200", "400", "401", "403", "404", "422", "429"}
+    assert set(both["get"]["responses"]) == {"200", "400", "401", "403", "404", "422", "429", "503"}
     assert [p["name"] for p in both["get"]["parameters"][1:]] == ["thing_id", "part", "limit"]
     assert not any(code.startswith("2") for code in both["delete"]["responses"])
     assert described["paths"]["/v1/optional"]["post"]["requestBody"]["required"] is False
+
+
+def test_what_needs_no_token_meets_no_problem_of_a_token_or_a_store():
+    alive = document(ENDPOINTS)["paths"]["/healthz"]["get"]
+    assert alive["security"] == []
+    assert set(alive["responses"]) == {"200", "400", "403"}
+
+
+def test_no_route_declares_by_itself_what_any_request_may_meet():
+    declared = {endpoint.path: set(endpoint.problems) for api in APIS for endpoint in api.endpoints}
+    assert {path: both for path, problems in declared.items() if (both := problems & set(COMMON_PROBLEMS))} == {}
 
 
 def test_every_problem_is_the_same_document():
