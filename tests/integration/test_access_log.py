@@ -15,7 +15,6 @@ from pipeline.times import utc_now
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import PersonClient, add_person
-from web.app import create_app
 
 TEAM = "team"
 
@@ -25,11 +24,6 @@ def container(tmp_path):
     container = open_web(fast_settings(tmp_path / "home"))
     yield container
     container.close()
-
-
-@pytest.fixture
-def app(container):
-    return create_app(container)
 
 
 @pytest.fixture

@@ -35,11 +35,6 @@ def container(tmp_path):
 
 
 @pytest.fixture
-def app(container):
-    return create_app(container)
-
-
-@pytest.fixture
 def token(container):
     return {**HERE, "Authorization": f"Bearer {container.token}"}
 

@@ -28,11 +28,6 @@ def container(tmp_path, served_at):
 
 
 @pytest.fixture
-def app(container):
-    return create_app(container)
-
-
-@pytest.fixture
 def home(app, container):
     return CheckedClient(app, container.token)
 

@@ -1,48 +1,23 @@
 """A team's server behind TLS, as the clients of hooks, tools and recall reach it."""
 
-import ipaddress
 import ssl
 import threading
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from flask import Flask, request
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from pipeline.errors import RemoteUnreachable
 from pipeline.team.link import TeamLink
 from pipeline.team.servers import TeamServer
+from tests.support.proxies import make_certificate
 from web.kept_connections import KeptConnections, NotConnected
 
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A certificate of its own authority, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "team")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path / "team.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
-    return file
+    return make_certificate(tmp_path)
 
 
 class KeepingAlive(WSGIRequestHandler):
@@ -54,7 +29,7 @@ def url(certificate):
     app = Flask("team")
     app.add_url_rule("/memory/v1/workspaces", "list", lambda: {"items": [{"id": request.headers["Authorization"]}]})
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
+    context.load_cert_chain(certificate.file, certificate.key)
     server = make_server("127.0.0.1", 0, app, threaded=True, ssl_context=context, request_handler=KeepingAlive)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
@@ -66,7 +41,7 @@ def url(certificate):
 
 
 def test_a_server_whose_certificate_is_known_is_asked_over_kept_connections(url, certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
     with closing(KeptConnections(url, 10)) as connections:
         for _ in range(3):
             answer = connections.send("GET", "/v1/workspaces", None, {"Authorization": "Bearer t"})

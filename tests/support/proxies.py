@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPSConnection
+from ipaddress import ip_address
 from pathlib import Path
 from socket import create_connection
 
@@ -50,7 +51,7 @@ class Certificate:
 
 
 def make_certificate(folder: Path) -> Certificate:
-    """Write a certificate of the name that the examples have."""
+    """Write a certificate of the name that the examples have, and of the address that tests ask."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
     now = datetime.now(UTC)
@@ -62,7 +63,9 @@ def make_certificate(folder: Path) -> Certificate:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(NAME), x509.IPAddress(ip_address(HOST))]), critical=False
+        )
         .sign(key, hashes.SHA256())
     )
     found = Certificate(folder / "fullchain.pem", folder / "privkey.pem")
