@@ -41,7 +41,7 @@ from pipeline.services.briefing import (
     version_of,
 )
 from pipeline.services.distill import distill_session
-from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
+from pipeline.services.feedback import FeedbackWriter, make_impressions
 from pipeline.services.hook_answers import (
     HOOKS_OFF,
     INCOGNITO,
@@ -163,30 +163,25 @@ class AgentSessionService:
         return HookAnswer(text, told, None if text else reason, trace=trace)
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
-        if workspace.settings.read_only:
-            return
         self._feedback.record_question(workspace, message)
-        if session.id is not None:
-            self._note(
-                workspace, partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=utc_now())
-            )
+        if session.id is not None and workspace.notes_sessions:
+            # A person's folder is on their machine: under its path here stands none of theirs.
+            cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
+            self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
 
     def _note_briefing(self, workspace: Workspace, session: AgentSession, found: "Briefing | SessionBrief") -> None:
         """Note what an agent was told, and which lessons it was not, to learn whether they help."""
         made = make_impressions(found.withheld, session.id, session.agent_id)
-        self._record_impressions(workspace, [*found.impressions, *(replace(one, withheld=True) for one in made)])
+        withheld = [replace(one, withheld=True) for one in made]
+        self._feedback.record_impressions(workspace, [*found.impressions, *withheld])
         # A lesson of a session's start comes once more with the prompt that it is about.
         is_start = isinstance(found, SessionBrief)
         seen = [one for one in found.shown if not (is_start and one.kind is Kind.LESSON)]
         for home, shown in ((workspace, found.shown), (workspace.person, found.person_shown)):
-            if shown and not home.settings.read_only and not is_start:
+            if shown and not is_start:
                 self._feedback.record_accesses(home, shown)
         self._note_seen(workspace, session, [*seen, *found.withheld])
         self._note_seen(workspace.person, session, found.person_shown)
-
-    def _record_impressions(self, workspace: Workspace, shown: Sequence[Impression]) -> None:
-        if shown and not workspace.settings.read_only:
-            self._feedback.record_impressions(workspace, shown)
 
     def _with_budget(self, settings: Settings) -> Settings:
         if not self._contexts.is_warming:
@@ -203,7 +198,7 @@ class AgentSessionService:
         readable = [workspace.exists, workspace.tells_of_person and workspace.person.exists]
         if not any(readable):
             return HookAnswer(reason=NOTHING_WRITTEN)
-        if source in FORGETFUL and session.id is not None and workspace.exists:
+        if source in FORGETFUL and session.id is not None and workspace.exists and workspace.notes_sessions:
             self._note(workspace, partial(agent_sessions.forget_seen, session_id=session.id))
         # What was done a moment ago is written by then.
         self._feedback.flush()
@@ -244,7 +239,7 @@ class AgentSessionService:
         if guard is not None and guard.decision == "ask" and not can_ask:
             guard = self._refuse_once(workspace, session, target, guard)
         if guard is not None:
-            self._record_impressions(workspace, guard.impressions)
+            self._feedback.record_impressions(workspace, guard.impressions)
         return guard
 
     def _refuse_once(
@@ -260,8 +255,7 @@ class AgentSessionService:
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool
     ) -> None:
         """Note what was done; the first action in a project makes its workspace."""
-        settings = workspace.settings
-        if session.id is not None and settings.hooks and settings.journal and not settings.read_only:
+        if session.id is not None and workspace.settings.hooks and workspace.keeps_journal:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, given, ok=ok))
 
     def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidReader | None = None) -> None:
@@ -323,7 +317,7 @@ class AgentSessionService:
             _close_turn(workspace, session.id, at)
 
     def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
-        if session.id is not None and shown and not workspace.settings.read_only:
+        if session.id is not None and shown and workspace.notes_sessions:
             versions = [(memory.seq, version_of(memory)) for memory in shown]
             agent_id = session.agent_id or ""
             self._note(

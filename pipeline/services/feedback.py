@@ -2,7 +2,8 @@
 
 Which memories were put before an agent and whether lessons were followed, how often memories were recalled, what was
 asked, which index cannot be read. One thread writes it all in order: an impression of a moment ago is stored before
-the answer to it. Whoever notes something has decided that it may be: of what is incognito nothing comes here.
+the answer to it. Of what is incognito nothing comes here; of a workspace that is read only, to all or to who asks,
+nothing is noted.
 """
 
 import math
@@ -176,18 +177,20 @@ class FeedbackWriter:
 
     def record_impressions(self, workspace: Workspace, shown: Sequence[Impression]) -> None:
         """Note that memories were put before an agent."""
-        if shown:
+        if shown and not workspace.settings.read_only:
             self.submit_logged("impressions", workspace.id, lambda: _add_impressions(workspace.database, shown))
 
     def record_accesses(self, workspace: Workspace, recalled: Iterable[Memory]) -> None:
         """Note that memories were recalled."""
+        if workspace.settings.read_only:
+            return
         with self._usage_lock:
             self._buffer(workspace).add_accesses(memory.seq for memory in recalled)
         self._noted.set()
 
     def record_question(self, workspace: Workspace, text: str) -> None:
         """Note that a question was asked; what a person of several asks is told to no other."""
-        if workspace.person_id is not None:
+        if workspace.person_id is not None or workspace.settings.read_only:
             return
         with self._usage_lock:
             self._buffer(workspace).add_question(text)

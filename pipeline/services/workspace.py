@@ -101,6 +101,11 @@ class Workspace:
         return replace(found, read_only=True) if self.is_reader else found
 
     @property
+    def notes_sessions(self) -> bool:
+        """Tell whether it is noted what a session was told; a reader's session is their own, not the workspace's."""
+        return not self._settings.get(self.id).read_only
+
+    @property
     def person(self) -> "Workspace":
         """Return the store of what is about the person, whether anything was written there or not."""
         return replace(self.sibling(personal_workspace_of(self.person_id)), is_reader=False)
@@ -140,6 +145,11 @@ class Workspace:
     def captures(self) -> bool:
         """Tell whether what is said here is kept and read for what lasts."""
         return self._settings.captures(self.id)
+
+    @property
+    def keeps_journal(self) -> bool:
+        """Tell whether it is noted what agents do here."""
+        return self.settings.journal and not self.settings.read_only
 
     @property
     def operations(self) -> Operations:

@@ -9,11 +9,11 @@ from config.declared import Secret
 from pipeline.records import EdgeKind
 from pipeline.services import people
 from pipeline.services.sync import USUAL_SCOPES
-from pipeline.store import edges, memories, oplog
+from pipeline.store import edges, memories, meta, oplog
 from pipeline.sync.merge import merge
 from pipeline.times import utc_now
 from tests.fakes.client import CheckedClient
-from tests.fakes.in_process import fast_settings, open_web
+from tests.fakes.in_process import fast_settings, flush_notes, open_web
 from tests.fakes.people import PersonClient, add_person
 from web.app import create_app
 
@@ -208,7 +208,7 @@ def test_who_is_removed_leaves_no_name_to_be_taken(container, app, ada):
     assert again.find_ids("tea") == []
 
 
-def test_no_folder_of_the_server_is_looked_at_for_a_person(ada, tmp_path, monkeypatch):
+def test_no_folder_of_the_server_is_looked_at_for_a_person(container, ada, tmp_path, monkeypatch):
     monkeypatch.setattr("web.endpoint.choose_workspace", None)
     transcript = tmp_path / "s1.jsonl"
     transcript.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": "We use port 8123."}}))
@@ -217,6 +217,12 @@ def test_no_folder_of_the_server_is_looked_at_for_a_person(ada, tmp_path, monkey
     assert all(session["turns"] == 0 for session in ada.get("/v1/sessions").get_json()["items"])
     prepared = ada.post("/v1/prepare", {"message": "Which port?", "cwd": str(tmp_path)}).get_json()
     assert prepared["project"] == {"workspace": TEAM, "branch": None}
+    (tmp_path / ".git").mkdir()
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(tmp_path), "prompt": "Which port?"}
+    assert ada.post("/hooks/claude-code", prompt).status_code == 200
+    flush_notes(container)
+    with container.databases.get(TEAM).read() as db:
+        assert meta.get(db, meta.CHECKOUT) is None
 
 
 def test_what_hooks_tell_a_person_is_theirs(ada, bob, tmp_path):
