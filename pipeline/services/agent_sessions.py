@@ -53,7 +53,7 @@ from pipeline.services.hook_answers import (
     trace_of,
 )
 from pipeline.services.incognito import is_any_incognito
-from pipeline.services.lesson_guard import ToolCall, ToolGuard, decide, list_critical, refuse_once
+from pipeline.services.lesson_guard import AllowedCalls, ToolCall, ToolGuard, decide, list_critical, refuse_once
 from pipeline.services.lessons import BY_JOURNAL
 from pipeline.services.recall import SearchContexts
 from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
@@ -123,6 +123,7 @@ class AgentSessionService:
         self._contexts = contexts
         self._feedback = feedback
         self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
+        self._allowed = AllowedCalls()
 
     def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
         """Return what is known about a message and new in this session; nothing when that takes too long.
@@ -234,10 +235,13 @@ class AgentSessionService:
             return None
         # What was shown and done a moment ago is noted by then.
         self._feedback.flush()
+        call = ToolCall(target, tool, given, self._allowed.find(workspace.id, session, tool, given))
         with workspace.database.read() as db:
-            guard = decide(db, session, lessons, ToolCall(target, tool, given), decision, datetime.now(UTC))
+            guard = decide(db, session, lessons, call, decision, datetime.now(UTC))
         if guard is not None and guard.decision == "ask" and not can_ask:
             guard = self._refuse_once(workspace, session, target, guard)
+        elif guard is not None and guard.decision == "ask" and not workspace.keeps_journal:
+            self._allowed.note_asked(workspace.id, session, call, guard)
         if guard is not None:
             self._feedback.record_impressions(workspace, guard.impressions)
         return guard
@@ -257,6 +261,8 @@ class AgentSessionService:
         """Note what was done; the first action in a project makes its workspace."""
         if session.id is not None and workspace.settings.hooks and workspace.keeps_journal:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, given, ok=ok))
+        elif ok:
+            self._allowed.note_made(workspace.id, session, tool, given)
 
     def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidReader | None = None) -> None:
         """Say which lessons the turn followed, and keep its result where the agent kept nothing itself.

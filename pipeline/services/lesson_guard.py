@@ -1,6 +1,6 @@
 """The guard: critical lessons that name what an agent is about to do, told while it can still be left undone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from sqlite3 import Connection
@@ -9,15 +9,19 @@ from typing import Any, Literal
 from pipeline.context.advice import LOOKED_AT, lessons_about, read_touched
 from pipeline.context.render import Entry, render_line
 from pipeline.context.turn import forbids
+from pipeline.lru import LruCache
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import HEADER, Memory
 from pipeline.services.briefing import AgentSession, drop_dead
 from pipeline.services.feedback import Impression, make_impressions
 from pipeline.services.lessons import is_critical
 from pipeline.store import agent_sessions, impressions
+from pipeline.store.agent_sessions import Action
 from pipeline.write.tool_actions import ToolTarget, recognize_action
 
 MOST_LESSONS = 3
+# Of more calls than these that were asked about the oldest is forgotten, and asked about once more.
+MOST_ASKED = 256
 REFUSED_ONCE = "Refused once because of this. Ask your user; if it is right all the same, do it again."
 
 Decision = Literal["ask", "deny"]
@@ -25,11 +29,12 @@ Decision = Literal["ask", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that an agent is about to make, and what it touches."""
+    """A call that an agent is about to make, what it touches, and after which lessons it was made before."""
 
     target: ToolTarget
     tool: str
     given: Mapping[str, Any]
+    allowed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,41 @@ class ToolGuard:
     reason: str
     shown: tuple[Memory, ...]
     impressions: tuple[Impression, ...]
+
+
+class AllowedCalls:
+    """Know in this process which calls were asked about and then made, in sessions of which no journal is kept."""
+
+    def __init__(self) -> None:
+        # By lesson, whether the call was made after it was told.
+        self._asked: LruCache[Hashable, dict[int, bool]] = LruCache(MOST_ASKED)
+
+    def find(self, workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> frozenset[int]:
+        """Return the row numbers of the lessons that a call was made after."""
+        asked = self._get(_name_call(workspace_id, session, tool, given))
+        return frozenset(seq for seq, was_made in asked.items() if was_made)
+
+    def note_asked(self, workspace_id: str, session: AgentSession, call: ToolCall, guard: ToolGuard) -> None:
+        """Note which lessons were told before a call."""
+        key = _name_call(workspace_id, session, call.tool, call.given)
+        if key is not None:
+            self._asked.get(key, lambda _known: True, dict).update(
+                dict.fromkeys((one.seq for one in guard.shown), False)
+            )
+
+    def note_made(self, workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> None:
+        """Note that a call was made and worked."""
+        asked = self._get(_name_call(workspace_id, session, tool, given))
+        asked.update(dict.fromkeys(asked, True))
+
+    def _get(self, key: Hashable) -> dict[int, bool]:
+        return self._asked.get(key, lambda _known: True, dict) if self._asked.holds(key) else {}
+
+
+def _name_call(workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> Hashable:
+    """Return by what a call is known again in its session, None where it is not."""
+    action = _recognize(session, tool, given)
+    return None if action is None else (workspace_id, session.id, action.type, action.target)
 
 
 def refuse_once(guard: ToolGuard) -> ToolGuard:
@@ -59,7 +99,7 @@ def decide(
     """Return what critical lessons have against a call; refused is at most what one of them plainly forbids."""
     forbidding = [lesson for lesson in lessons if most == "deny" and forbids(lesson, call.target)]
     # A person who allowed it knows the lesson.
-    left = forbidding or _drop_allowed(db, session, lessons, call)
+    left = forbidding or [one for one in _drop_allowed(db, session, lessons, call) if one.seq not in call.allowed]
     if not left:
         return None
     return _make_guard(db, session, left[:MOST_LESSONS], "deny" if forbidding else "ask", now)
@@ -67,10 +107,8 @@ def decide(
 
 def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memory], call: ToolCall) -> list[Memory]:
     """Leave out the lessons against which the very same was done in the session after they were shown."""
-    if session.id is None:
-        return list(lessons)
-    action = recognize_action(session.id, session.agent_id, "", call.tool, call.given, ok=True, cwd=session.cwd)
-    if action is None:
+    action = _recognize(session, call.tool, call.given)
+    if session.id is None or action is None:
         return list(lessons)
     shown = {lesson.seq: impressions.find_first_shown(db, session.id, lesson.seq) for lesson in lessons}
     return [
@@ -78,6 +116,12 @@ def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memor
         for lesson in lessons
         if (since := shown[lesson.seq]) is None or not agent_sessions.has_done(db, action, since)
     ]
+
+
+def _recognize(session: AgentSession, tool: str, given: Mapping[str, Any]) -> Action | None:
+    if session.id is None:
+        return None
+    return recognize_action(session.id, session.agent_id, "", tool, given, ok=True, cwd=session.cwd)
 
 
 def _make_guard(

@@ -124,6 +124,30 @@ def test_what_a_session_begins_with_comes_to_a_reader_with_no_prompt(home, tell,
     assert "We decided" in tell(rita, "UserPromptSubmit", "s2", prompt=prompt)
 
 
+def test_what_a_reader_let_pass_is_not_asked_again_in_their_session(home, tell, rita, walt):
+    home.write("Run make migrate before make test", **CRITICAL)
+    for event in ("PreToolUse", "PostToolUseFailure", "PreToolUse"):
+        asked = use(tell, rita, event)
+    # Refused, and then it did not work: nothing was let pass.
+    assert "before make test" in asked
+    use(tell, rita, "PostToolUse")
+    assert use(tell, rita, "PreToolUse") == ""
+    assert use(tell, rita, "PreToolUse", session="s2")
+    assert use(tell, walt, "PreToolUse")
+    assert tell(rita, "PreToolUse", tool_name="Bash", tool_input={"command": "make test"})
+    # A lesson that was learned since is news.
+    home.write("make migrate locks the table of orders", **CRITICAL)
+    asked = use(tell, rita, "PreToolUse")
+    assert "locks the table" in asked
+    assert "before make test" not in asked
+
+
+def test_what_was_done_before_a_lesson_was_told_lets_nothing_pass(home, tell, rita):
+    use(tell, rita, "PostToolUse")
+    home.write("Run make migrate before make test", **CRITICAL)
+    assert use(tell, rita, "PreToolUse")
+
+
 def test_of_a_reader_only_what_their_session_was_told_is_noted(container, home, tell, rita, walt, tmp_path):
     home.write("Run make migrate before make test", **CRITICAL)
     before, of_sessions = read_rows(container)
