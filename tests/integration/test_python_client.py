@@ -25,6 +25,7 @@ from reverie_client.calls import GoalChanges, GoalFields, MemoryChanges, MemoryF
 from reverie_client.client import Call, Contract, ListCall
 
 from config.paths import HomePaths
+from pipeline.team.servers import TeamServer, delete_server, write_server
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support.served import serve_home
 from web.app import create_app
@@ -105,6 +106,8 @@ class Awaited:
 
     def __getattr__(self, name):
         method = getattr(self._client, name)
+        if not callable(method):
+            return method
 
         async def collect(items):
             return [item async for item in items]
@@ -116,16 +119,32 @@ class Awaited:
         return call
 
 
+class Served(typing.NamedTuple):
+    url: str
+    paths: HomePaths
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     settings = fast_settings(tmp_path_factory.mktemp("client") / "home")
     with serve_home(settings) as port:
-        yield f"http://127.0.0.1:{port}", HomePaths(settings.home).token()
+        yield Served(f"http://127.0.0.1:{port}", settings.paths)
+
+
+@pytest.fixture
+def team(served, tmp_path):
+    """A team's server that the home knows as `acme` during a test; its address and the token of its home."""
+    theirs = fast_settings(tmp_path / "acme")
+    with serve_home(theirs) as port:
+        server = TeamServer("acme", f"http://127.0.0.1:{port}", theirs.paths.token())
+        write_server(served.paths.servers, server)
+        yield server.url, server.token
+    delete_server(served.paths.servers, "acme")
 
 
 @pytest.fixture(params=["sync", "async"])
 def client(request, served):
-    url, token = served
+    url, token = served.url, served.paths.token()
     workspace = f"{request.node.originalname.replace('_', '-')}-{request.param}"[-60:].strip("-")
     if request.param == "sync":
         with Reverie(url, token, workspace) as reverie:
@@ -218,6 +237,28 @@ def test_a_message_is_prepared_and_the_workspace_described(client):
     assert briefing.project.workspace in {workspace.id for workspace in client.workspaces()}
 
 
+def test_what_is_for_a_team_is_written_to_it_and_read_from_it(client, team):
+    url, token = team
+    written = client.remember("Parcels leave from the depot in Graz", to="acme").id
+    client.remember_all([{"content": "Staging listens on port 5433"}, {"content": "We deploy on Mondays"}], to="acme")
+    client.set_fact("depot", "gates", 4, to="acme")
+    client.add_goal("Move the depot", to="acme")
+    with Reverie(url, token, client.server.workspace) as theirs:
+        assert len(list(theirs.memories())) == 5
+        assert theirs.fact("depot", "gates").value == 4
+        assert [goal.title for goal in theirs.goals()] == ["Move the depot"]
+    assert {hit.from_ for hit in client.recall("parcels depot").results} == {"acme"}
+    assert client.memory(written, from_="acme").content == "Parcels leave from the depot in Graz"
+    # Nothing of it was written here.
+    with pytest.raises(NotFound):
+        client.memory(written)
+    client.remember("My own", to="local")
+    assert [memory.content for memory in client.memories()] == ["My own"]
+    with pytest.raises(InvalidField) as refused:
+        client.remember("Nobody's", to="nobody")
+    assert [error.loc for error in refused.value.errors] == ["to"]
+
+
 def test_a_refusal_is_typed_and_names_the_field(client, served):
     client.remember("A memory")
     other = client.remember("Another memory")
@@ -226,7 +267,7 @@ def test_a_refusal_is_typed_and_names_the_field(client, served):
     assert [error.loc for error in caught.value.errors] == ["importance"]
     with pytest.raises(Conflict):
         client.edit(other.id, content="A memory")
-    with Reverie(served[0], "wrong") as stranger, pytest.raises(Unauthorized) as refused:
+    with Reverie(served.url, "wrong") as stranger, pytest.raises(Unauthorized) as refused:
         stranger.stats()
     assert refused.value.title == "Unauthorized"
 
@@ -374,7 +415,7 @@ def test_each_route_is_covered_or_deliberately_left_out(document):
         (MemoryFields, "MemoryBody", {"content"}),
         (MemoryChanges, "PatchBody", set()),
         (RecallFields, "RecallBody", {"query", "group"}),
-        (GoalFields, "GoalBody", {"title", "to"}),
+        (GoalFields, "GoalBody", {"title"}),
         (GoalChanges, "GoalPatch", set()),
         (Viewer, "ViewerBody", set()),
     ],

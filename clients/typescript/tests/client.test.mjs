@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import { connect } from "../dist/index.js";
 
@@ -39,6 +40,36 @@ test("a wrong token is refused", async () => {
 test("the home's token goes to no other machine", () => {
   assert.throws(() => connect({ url: "http://memory.example:7077" }), /name a token/);
   connect({ url: "http://memory.example:7077", token: "its own" });
+});
+
+test("what is for a team is sent to its server, and reaches it as it was said", async () => {
+  const asked = [];
+  const team = createServer(async (request, answer) => {
+    asked.push([request.url, request.headers.authorization, await json(request)]);
+    answer.setHeader("Content-Type", "application/json");
+    answer.writeHead(201).end(JSON.stringify({ id: "theirs", outcome: "created" }));
+  });
+  await new Promise((ready) => team.listen(0, "127.0.0.1", ready));
+  const servers = join(process.env.REVERIE_HOME, "servers");
+  mkdirSync(servers, { recursive: true, mode: 0o700 });
+  const url = `http://127.0.0.1:${team.address().port}`;
+  writeFileSync(join(servers, "acme"), `url = "${url}"\ntoken = "mine"\n`, { mode: 0o600 });
+  const memory = connect({ workspace: "team" });
+  const item = { content: "Parcels leave from Graz" };
+  try {
+    const { data } = await memory.POST("/v1/memories", { body: { ...item, to: "acme" } });
+    assert.equal(data.id, "theirs");
+    await memory.POST("/v1/memories/batch", { body: { items: [item], to: "acme" } });
+  } finally {
+    rmSync(join(servers, "acme"));
+    team.close();
+  }
+  assert.deepEqual(asked, [
+    ["/v1/memories", "Bearer mine", item],
+    ["/v1/memories/batch", "Bearer mine", { items: [item] }],
+  ]);
+  const { error } = await memory.POST("/v1/memories", { body: { ...item, to: "acme" } });
+  assert.equal(error.errors[0].loc, "to");
 });
 
 test("the home tells where its server listens", async () => {

@@ -98,6 +98,7 @@ class GoalFields(TypedDict, total=False):
     tags: Sequence[str]
     session_id: str
     source: Source
+    to: str
 
 
 class GoalChanges(TypedDict, total=False):
@@ -114,14 +115,14 @@ def health() -> Request[answers.Health]:
     return build_request("GET", "/healthz", answers.Health)
 
 
-def remember(content: str, **fields: Unpack[MemoryFields]) -> Request[answers.Receipt]:
-    """Store a memory; what is answered is durable, and the next recall finds it."""
-    return build_request("POST", "/v1/memories", answers.Receipt, {"content": content} | fields)
+def remember(content: str, *, to: str | None = None, **fields: Unpack[MemoryFields]) -> Request[answers.Receipt]:
+    """Store a memory, `to` a team's or the home's own; what is answered is durable, and the next recall finds it."""
+    return build_request("POST", "/v1/memories", answers.Receipt, {"content": content, "to": to} | fields)
 
 
-def remember_all(memories: Sequence[NewMemory]) -> Request[answers.BatchAnswer]:
-    """Store up to 1000 memories in one transaction, all or none."""
-    return build_request("POST", "/v1/memories/batch", answers.BatchAnswer, {"items": memories})
+def remember_all(memories: Sequence[NewMemory], *, to: str | None = None) -> Request[answers.BatchAnswer]:
+    """Store up to 1000 memories in one transaction, all or none, `to` a team's or the home's own."""
+    return build_request("POST", "/v1/memories/batch", answers.BatchAnswer, {"items": memories, "to": to})
 
 
 def memories(
@@ -138,9 +139,9 @@ def memories(
     return build_listing("/v1/memories", answers.Memory, limit, query | {"branch": branch})
 
 
-def memory(memory_id: str) -> Request[answers.MemoryRecord]:
-    """Fetch a memory with provenance, edges, entities and history."""
-    return build_request("GET", build_path("memories", memory_id), answers.MemoryRecord)
+def memory(memory_id: str, *, from_: str | None = None) -> Request[answers.MemoryRecord]:
+    """Fetch a memory with provenance, edges, entities and history, a team's where a hit's `from_` names one."""
+    return build_request("GET", build_path("memories", memory_id), answers.MemoryRecord, query={"from": from_})
 
 
 def edit(memory_id: str, **changes: Unpack[MemoryChanges]) -> Request[answers.Memory]:
@@ -191,10 +192,11 @@ def set_fact(
     source: Source | None = None,
     scope: answers.Scope | None = None,
     session_id: str | None = None,
+    to: str | None = None,
 ) -> Request[answers.FactReceipt]:
-    """Give a fact a value; the value before is ended, never overwritten."""
+    """Give a fact a value, `to` a team's or the home's own; the value before is ended, never overwritten."""
     body = {"value": value, "valid_from": valid_from, "source": source, "scope": scope, "session_id": session_id}
-    return build_request("PUT", build_path("facts", subject, attribute), answers.FactReceipt, body)
+    return build_request("PUT", build_path("facts", subject, attribute), answers.FactReceipt, body | {"to": to})
 
 
 def fact(
@@ -232,7 +234,7 @@ def facts(
 
 
 def add_goal(title: str, **fields: Unpack[GoalFields]) -> Request[answers.Goal]:
-    """Set a goal."""
+    """Set a goal, `to` a team's or the home's own."""
     return build_request("POST", "/v1/goals", answers.Goal, {"title": title} | fields)
 
 
