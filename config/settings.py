@@ -1,6 +1,6 @@
 """Settings: the only reader of the environment.
 
-Strength, upwards: default, `$REVERIE_HOME/config.toml`, the workspace's `config.toml`, environment.
+Strength, upwards: default, `$REVERIE_HOME/config.toml`, the workspace's own `config.toml`, environment.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from config.declared import Secret, declare, list_declared
-from config.paths import WORKSPACE_ID, HomePaths, is_workspace_id
+from config.paths import WORKSPACE_ID, HomePaths
 
 ENVIRONMENT_PREFIX = "REVERIE_"
 HOME = Path("~/.reverie")
@@ -209,9 +209,17 @@ class SettingOrigin:
     help: str
 
 
-def load_settings(environment: Mapping[str, str] | None = None, workspace_id: str | None = None) -> Settings:
-    """Read the effective settings; raise SettingsError for an unknown or unusable one."""
-    return validate(*_layers(environment, workspace_id))
+@dataclass(frozen=True, slots=True)
+class WorkspaceConfig:
+    """What a workspace's own `config.toml` says, and where it stands, as a person looks for it."""
+
+    text: str
+    place: str
+
+
+def load_settings(environment: Mapping[str, str] | None = None, own: WorkspaceConfig | None = None) -> Settings:
+    """Read the effective settings, of a workspace by its own; raise SettingsError for an unknown or unusable one."""
+    return validate(*_layers(environment, own))
 
 
 def environment_workspace(environment: Mapping[str, str] | None = None) -> str | None:
@@ -255,10 +263,10 @@ def list_moving_variables(settings: Settings) -> dict[str, str]:
 
 
 def explain_settings(
-    environment: Mapping[str, str] | None = None, workspace_id: str | None = None
+    environment: Mapping[str, str] | None = None, own: WorkspaceConfig | None = None
 ) -> list[SettingOrigin]:
     """List every setting with its effective value and the place that decided it."""
-    values, origins = _layers(environment, workspace_id)
+    values, origins = _layers(environment, own)
     settings = validate(values, origins)
     return [
         SettingOrigin(name, getattr(settings, name), origins.get(name, "default"), setting.help)
@@ -266,21 +274,16 @@ def explain_settings(
     ]
 
 
-def read_switches(workspace_id: str) -> dict[str, Any]:
-    """Return the switches in force in a workspace."""
-    settings = load_settings(workspace_id=workspace_id)
-    return {name: getattr(settings, name) for name in SWITCHES}
-
-
-def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+def _layers(
+    environment: Mapping[str, str] | None, own: WorkspaceConfig | None
+) -> tuple[dict[str, Any], dict[str, str]]:
     env = _from_environment(os.environ if environment is None else environment)
     home = Path(env.get("home", SETTINGS["home"].default))
     paths = HomePaths(home.expanduser().absolute())
     layers: list[tuple[str, dict[str, Any]]] = [(str(paths.config), _read_toml(paths.config))]
     refuse_environment_only(layers[0][1], paths.config)
-    if workspace_id is not None and is_workspace_id(workspace_id):
-        file = paths.workspace(workspace_id).config
-        layers.append((str(file), check_workspace_layer(_read_toml(file), file)))
+    if own is not None:
+        layers.append((own.place, _parse_workspace_config(own)))
     layers.append(("environment", env))
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -291,13 +294,19 @@ def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> 
     return values, origins
 
 
-def check_workspace_layer(values: dict[str, Any], file: Path) -> dict[str, Any]:
-    """Return what a workspace's own file says; raise SettingsError for what may not differ between workspaces."""
-    _refuse_unknown(values, str(file))
+def check_workspace_config(own: WorkspaceConfig) -> None:
+    """Raise SettingsError, UnreadableSettings for what is no TOML, where a workspace's own settings cannot be taken."""
+    values = _parse_workspace_config(own)
+    validate(values, dict.fromkeys(values, own.place))
+
+
+def _parse_workspace_config(own: WorkspaceConfig) -> dict[str, Any]:
+    values = parse_toml(own.text, own.place)
+    _refuse_unknown(values, own.place)
     for name in values:
         if name not in WORKSPACE_SETTINGS:
             allowed = ", ".join(sorted(WORKSPACE_SETTINGS))
-            raise SettingsError(f"{file}: {name} cannot differ between workspaces; only {allowed} can")
+            raise SettingsError(f"{own.place}: {name} cannot differ between workspaces; only {allowed} can")
     return values
 
 
@@ -310,7 +319,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
-    return parse_toml(read_text(file), file)
+    return parse_toml(read_text(file), str(file))
 
 
 def read_text(file: Path) -> str:
@@ -324,8 +333,8 @@ def read_text(file: Path) -> str:
         raise UnreadableSettings(f"{file}: {error}") from error
 
 
-def parse_toml(text: str, file: Path) -> dict[str, Any]:
-    """Return what a file of settings says; raise UnreadableSettings for what is no TOML."""
+def parse_toml(text: str, place: str) -> dict[str, Any]:
+    """Return what settings say that stand in a place; raise UnreadableSettings for what is no TOML."""
     if not text:
         return {}
     # Most homes have no such file.
@@ -334,7 +343,7 @@ def parse_toml(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UnreadableSettings(f"{file}: {error}") from error
+        raise UnreadableSettings(f"{place}: {error}") from error
 
 
 def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:

@@ -18,7 +18,7 @@ class CommandContainer:
         self.stores = open_stores(settings, WriterProfile("FULL", 0, settings.busy_timeout_ms), mask, on_commit)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
-        self._settings = WorkspaceSettings(settings, self.operations)
+        self._settings = WorkspaceSettings(settings, self.stores)
         self.sync = SyncService(self.stores, self._settings)
 
     def workspace(self, workspace_id: str) -> Workspace:

@@ -58,7 +58,7 @@ class WebContainer:
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
         self.access_log = AccessLog(self.stores.accesses, self.operations)
-        self._settings = WorkspaceSettings(settings, self.operations)
+        self._settings = WorkspaceSettings(settings, self.stores)
         objects = open_storage(settings)
         self.encoders = QueryEncoders(
             settings,

@@ -51,7 +51,7 @@ class WorkerContainer:
         profile = WriterProfile("NORMAL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
         self.stores = open_stores(settings, profile, mask, on_commit)
         self.databases, self.operations = self.stores.databases, self.stores.operations
-        self.workspace_settings = WorkspaceSettings(settings, self.operations)
+        self.workspace_settings = WorkspaceSettings(settings, self.stores)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
         self.objects = open_storage(settings)
         self.encoders = DocumentEncoders(settings, shared_models(settings, self.objects))

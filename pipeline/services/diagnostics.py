@@ -22,6 +22,7 @@ from pipeline.services.encryption import describe_encryption
 from pipeline.services.existing import list_workspaces
 from pipeline.services.snapshots import find_snapshots, take_snapshot, takes_snapshots
 from pipeline.services.storage import open_storage, shared_segments
+from pipeline.services.workspace_config import opened_configs
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
@@ -211,16 +212,17 @@ def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
 
 
 def _check_settings(context: CheckContext, name: str) -> Iterator[CheckResult]:
-    file = context.paths.workspace(name).config
-    if not file.exists():
-        return
-    try:
-        load_settings(environment_of(context.paths), name)
-    except SettingsError as error:
-        hint = "correct it; until then nothing is stored in this workspace"
-        yield CheckResult(f"{name}: settings", "fail", str(error), hint)
-    else:
-        yield CheckResult(f"{name}: settings", "ok", str(file))
+    with opened_configs(context.settings) as configs:
+        state = configs.state(name)
+        if state is None:
+            return
+        try:
+            load_settings(environment_of(context.paths), configs.load(name, state))
+        except SettingsError as error:
+            hint = f"`reverie -w {name} config --edit` corrects it; until then nothing is stored in this workspace"
+            yield CheckResult(f"{name}: settings", "fail", str(error), hint)
+        else:
+            yield CheckResult(f"{name}: settings", "ok", configs.place(name))
 
 
 def _check_queue(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:

@@ -239,7 +239,7 @@ class FeedbackWriter:
         try:
             with workspace.database.write() as db:
                 counted = write_usage(db, noted, now)
-                note_languages(db, noted, embed_again=follows_languages(workspace.settings))
+                note_languages(db, noted, embed_again=follows_languages(workspace.home_settings))
                 run_id = runs.begin(db, USAGE_JOB, now, changes.generation(db))
                 runs.end(db, run_id, utc_now(), {"memories": counted}, None)
         except NotFound:

@@ -177,16 +177,16 @@ def summarize_workspace(workspace: Workspace) -> WorkspaceSummary:
     """Count the active memories of a workspace and name its encoder, or say why it cannot be read."""
     try:
         with workspace.database.read() as db:
-            progress = measure_encoder(workspace.settings, db)
+            progress = measure_encoder(workspace.home_settings, db)
             return WorkspaceSummary(workspace.id, journal.count_memories(db).active, progress)
     except StoreUnavailable as error:
-        return WorkspaceSummary(workspace.id, None, EncoderProgress(usual_model(workspace.settings)), str(error))
+        return WorkspaceSummary(workspace.id, None, EncoderProgress(usual_model(workspace.home_settings)), str(error))
 
 
 def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics:
     """Count what a workspace holds; `encoder` is the state of the one that asks its indexes."""
     with workspace.database.read() as db:
-        progress = measure_encoder(workspace.settings, db)
+        progress = measure_encoder(workspace.home_settings, db)
         passages = index_state.count_expected_passages(db, progress.model)
         return WorkspaceStatistics(
             workspace.id,

@@ -148,7 +148,7 @@ class SearchContexts:
             return DenseSearch(encoder, DenseIndex(table, self._exact_rows, encoder.background, report))
 
         def dense_search(model: str | None) -> DenseSearch:
-            encoder = self._encoder(model or usual_model(workspace.settings))
+            encoder = self._encoder(model or usual_model(workspace.home_settings))
             return searches.get(encoder.name, lambda known: known.encoder is encoder, partial(make, encoder))
 
         sessions = SessionMap()

@@ -1,44 +1,45 @@
 """One workspace, as its use cases reach it: its settings, its files, its database, how it takes memories in."""
 
-import os
 from dataclasses import dataclass, replace
 from functools import partial
 
 from config.paths import WorkspacePaths, is_personal, personal_workspace_of
 from config.settings import Settings, SettingsError, environment_of, load_settings
+from config.workspace_configs import ConfigState
 from pipeline.errors import ReadOnly, StoreClosed
 from pipeline.lru import LruCache
 from pipeline.records import Scope, Viewer
 from pipeline.records.people import personal_scope
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
+from pipeline.store.stores import Stores
 from pipeline.write.accept import WritePolicy
 
-# Settings of workspaces that have a file of their own.
+# Settings of workspaces that have some of their own.
 MOST_SETTINGS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A workspace's settings, when its file was changed last (ns), and why that cannot be taken, if so."""
+    """A workspace's settings, of which state of its own, and why those cannot be taken, if so."""
 
-    changed: int
+    state: ConfigState | None
     settings: Settings
     problem: str | None = None
 
 
 class WorkspaceSettings:
-    """Read each workspace's settings on top of the home's, and again when its file changed.
+    """Read each workspace's settings on top of the home's, and again when its own have changed.
 
-    A workspace whose own file cannot be taken is incognito: that file may have said to store nothing.
+    A workspace whose own cannot be taken is incognito: they may have said to store nothing.
     """
 
-    def __init__(self, settings: Settings, operations: Operations) -> None:
-        self._home = settings
-        self.operations = operations
+    def __init__(self, settings: Settings, stores: Stores) -> None:
+        self.home = settings
+        self.operations = stores.operations
+        self._configs = stores.configs
         self._known: LruCache[str, _Own] = LruCache(MOST_SETTINGS)
-        self._plain = _Own(0, settings)
-        self._paths = settings.paths
+        self._plain = _Own(None, settings)
 
     def get(self, workspace_id: str) -> Settings:
         """Return the settings in force in a workspace."""
@@ -55,21 +56,20 @@ class WorkspaceSettings:
         return own.settings.capture != "off" and not silent
 
     def _own(self, workspace_id: str) -> _Own:
-        file = self._paths.workspace(workspace_id).config
-        try:
-            changed = os.stat(file).st_mtime_ns  # noqa: PTH116 - before every request; Path.stat costs twice as much
-        except FileNotFoundError:
+        state = self._configs.state(workspace_id)
+        if state is None:
             return self._plain
         return self._known.get(
-            workspace_id, lambda known: known.changed == changed, partial(self._read, workspace_id, changed)
+            workspace_id, lambda known: known.state == state, partial(self._read, workspace_id, state)
         )
 
-    def _read(self, workspace_id: str, changed: int) -> _Own:
+    def _read(self, workspace_id: str, state: ConfigState) -> _Own:
         try:
-            return _Own(changed, load_settings(environment_of(self._paths), workspace_id))
+            own = self._configs.load(workspace_id, state)
+            return _Own(state, load_settings(environment_of(self.home.paths), own))
         except SettingsError as error:
             self.operations.record_error("settings", str(error), workspace=workspace_id)
-            return _Own(changed, replace(self._home, incognito=True), str(error))
+            return _Own(state, replace(self.home, incognito=True), str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,11 @@ class Workspace:
     def notes_sessions(self) -> bool:
         """Tell whether it is noted what a session was told; a reader's session is their own, not the workspace's."""
         return not self._settings.get(self.id).read_only
+
+    @property
+    def home_settings(self) -> Settings:
+        """Return the settings of the home: enough for who asks for what no workspace has of its own."""
+        return self._settings.home
 
     @property
     def person(self) -> "Workspace":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from config.settings import Settings
+from config.workspace_configs import ConfigFiles, WorkspaceConfigs
 from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
@@ -32,6 +33,7 @@ class Stores:
     peers: Peers
     people: People
     accesses: People
+    configs: WorkspaceConfigs
     values: "HomeValues | None" = None
 
     def close(self) -> None:
@@ -50,6 +52,17 @@ def open_home_values(settings: Settings) -> "HomeValues | None":
     from pipeline.store.postgres.server import Server
 
     return HomeValues(Server(settings.store.reveal()))
+
+
+@contextmanager
+def opened_config_values(settings: Settings) -> Iterator[WorkspaceConfigs]:
+    """Open the own settings of a server's workspaces alone."""
+    from pipeline.store.config_values import ConfigValues
+    from pipeline.store.home_values import HomeValues
+    from pipeline.store.postgres.server import Server
+
+    with closing(Server(settings.store.reveal())) as server:
+        yield ConfigValues(HomeValues(server), settings.store_place)
 
 
 @contextmanager
@@ -78,14 +91,23 @@ def open_stores(
         operations = Operations(OperationsFile(settings.paths.operations), redact)
         peers = Peers(PeersFile(settings.paths.peers))
         people, accesses = (People(PeopleFile(settings.paths.people)) for _ in range(2))
-        return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations, peers, people, accesses)
+        databases, configs = SqliteDatabases(settings.paths, profile, on_commit), ConfigFiles(settings.paths)
+        return Stores(databases, operations, peers, people, accesses, configs)
     # Loaded where there is a server alone.
+    from pipeline.store.config_values import ConfigValues
     from pipeline.store.home_values import HomeValues
     from pipeline.store.postgres.database import PostgresDatabases
     from pipeline.store.postgres.people import PeopleOnServer
     from pipeline.store.postgres.server import Server
 
     server = Server(settings.store.reveal())
-    databases, operations = PostgresDatabases(server, profile, on_commit), Operations(server, redact)
-    people = People(PeopleOnServer(server))
-    return Stores(databases, operations, Peers(server), people, people, HomeValues(server))
+    people, values = People(PeopleOnServer(server)), HomeValues(server)
+    return Stores(
+        PostgresDatabases(server, profile, on_commit),
+        Operations(server, redact),
+        Peers(server),
+        people,
+        people,
+        ConfigValues(values, settings.store_place),
+        values,
+    )

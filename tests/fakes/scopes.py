@@ -113,7 +113,7 @@ class ScopesServer:
     def make(self) -> "Workspace":
         """Return a new workspace; what is about the person stays in it, so that all that an example holds is here."""
         workspace = Workspace(self, f"w{next(self.numbers)}")
-        save_workspace_setting(self.container.settings.paths, workspace.name, "personal", False)
+        save_workspace_setting(self.container.stores.configs, workspace.name, "personal", False)
         return workspace
 
     def close(self):

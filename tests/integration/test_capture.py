@@ -6,6 +6,7 @@ import pytest
 
 from config.saving import save_setting, save_workspace_setting
 from config.settings import load_settings
+from config.workspace_configs import ConfigFiles
 from pipeline.services.workspace import WorkspaceSettings
 from tests.fakes.in_process import digest_all
 from tests.fakes.model_server import model_server, says
@@ -49,7 +50,7 @@ def say(client, capture):
 def switch(home):
     def run(**values):
         for name, value in values.items():
-            save_workspace_setting(home.paths, "default", name, value)
+            save_workspace_setting(ConfigFiles(home.paths), "default", name, value)
 
     return run
 
@@ -182,7 +183,7 @@ def test_the_model_reads_and_says_no_word_of_its_own(client, worker, capture, ho
     with model_server() as server:
         save_setting(home.paths, "llm_url", server.endpoint().url)
         worker.settings = load_settings()
-        worker.workspace_settings = WorkspaceSettings(worker.settings, worker.operations)
+        worker.workspace_settings = WorkspaceSettings(worker.settings, worker.stores)
         for number, reply in enumerate((made_up, found)):
             server.behave = says(json.dumps(reply))
             client.post("/v1/turns", {"session_id": f"s{number}", "messages": [{"role": "user", "content": said}]})

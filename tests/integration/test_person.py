@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from config.saving import save_workspace_setting
+from config.workspace_configs import ConfigFiles
 from pipeline.services.maintenance import take_snapshot
 from pipeline.services.person import gather_personal
 
@@ -55,7 +56,7 @@ def test_a_workspace_of_that_name_keeps_its_own_to_itself(client, tabs):
 
 def test_one_switch_a_workspace(client, home, tabs):
     client.write(PORT, workspace="beta")
-    save_workspace_setting(home.paths, "beta", "personal", False)
+    save_workspace_setting(ConfigFiles(home.paths), "beta", "personal", False)
     assert client.find_ids("tabs or spaces", workspace="beta") == []
     assert client.get(f"/v1/memories/{tabs}", workspace="beta").status_code == 404
     assert hook(client, "SessionStart").find(TABS) == -1
@@ -167,11 +168,11 @@ def ask_somehow(client, how, workspace, session):
 
 
 def test_what_a_workspace_kept_before_is_moved_by_its_sweep(client, home, container, worker, digested):
-    save_workspace_setting(home.paths, "alpha", "personal", False)
+    save_workspace_setting(ConfigFiles(home.paths), "alpha", "personal", False)
     known = client.write(TABS, scope=USER, workspace="alpha")
     goal = client.write("Learn Rust", scope=USER, kind="goal", workspace="alpha")
     assert gather_personal(container.workspace("alpha")) == 0
-    save_workspace_setting(home.paths, "alpha", "personal", True)
+    save_workspace_setting(ConfigFiles(home.paths), "alpha", "personal", True)
     assert gather_personal(container.workspace("alpha")) == 1
     assert gather_personal(container.workspace("alpha")) == 0
     assert client.get(f"/v1/memories/{known}", workspace="me").get_json()["history"][-1]["detail"] == {"from": "alpha"}

@@ -200,7 +200,7 @@ def test_in_a_workspace_that_is_read_only_nothing_is_noted_of_anybody(container,
     # What was noted before stays as well.
     tell(client, "UserPromptSubmit", prompt=PROMPT)
     tell(client, "PreCompact")
-    save_workspace_setting(container.settings.paths, TEAM, "read_only", True)
+    save_workspace_setting(container.stores.configs, TEAM, "read_only", True)
     before = read_rows(container), read_store(container)
     do_everything(tell, client, tmp_path)
     # What was asked beside it is written now, if anything was noted.

@@ -3,6 +3,7 @@
 import pytest
 
 from config.saving import save_workspace_setting
+from config.workspace_configs import ConfigFiles
 
 TEXT = "We decided to keep the monolith because nobody can run five services"
 
@@ -19,7 +20,7 @@ def refused(client):
 def gone(request, client, home):
     """A memory that a person said no to: its id, and how."""
     if request.param == "rejected":
-        save_workspace_setting(home.paths, "default", "review", True)
+        save_workspace_setting(ConfigFiles(home.paths), "default", "review", True)
         text = "Deploys of the shop wait for the tests"
         memory_id = offer(client, text, source="ambient", kind="fact")["id"]
         client.post(f"/v1/candidates/{memory_id}", {"action": "reject"})

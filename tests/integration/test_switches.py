@@ -3,6 +3,7 @@
 import pytest
 
 from config.saving import save_workspace_setting
+from config.workspace_configs import ConfigFiles
 
 PROMPT = "which port does billing use?"
 FACT = "The billing service uses port 8123"
@@ -14,7 +15,7 @@ def switch(home, client):
 
     def run(**values):
         for name, value in values.items():
-            save_workspace_setting(home.paths, "default", name, value)
+            save_workspace_setting(ConfigFiles(home.paths), "default", name, value)
 
     return run
 

@@ -12,12 +12,17 @@ from web.cli.render import plain, print_pairs, show_waiting, table
 
 
 @click.command(cls=Command)
+@click.option("--edit", is_flag=True, help="Write what this workspace has of its own, in $EDITOR.")
 @pass_state
-def config(state: State) -> None:
+def config(state: State, *, edit: bool) -> None:
     """Show every setting, its value and where it comes from."""
-    from config.settings import explain_settings
+    from pipeline.services.workspace_config import edit_config, explain_workspace
 
-    found = explain_settings(workspace_id=state.workspace)
+    if edit:
+        place, changed = edit_config(state.settings, state.workspace, lambda text: click.edit(text, extension=".toml"))
+        state.show({"place": place, "changed": changed}, f"{place}: {'saved' if changed else 'as it was'}")
+        return
+    found = explain_workspace(state.settings, state.workspace)
     state.show(
         {"settings": [{"name": s.name, "value": s.value, "origin": s.origin, "help": s.help} for s in found]},
         lambda: table(["setting", "value", "origin", "help"], [[s.name, s.value, s.origin, s.help] for s in found]),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from config.access import list_problems
-from config.settings import read_switches
 from pipeline.errors import NotFound, ReverieError, ServerUnreachable
+from pipeline.services.workspace_config import read_switches
 from pipeline.times import format_duration
 from web.cli.command import BROKEN_HOME, Command, State, choose_for_folder, pass_state
 from web.cli.render import plain, print_memory, print_pairs, table
@@ -52,7 +52,7 @@ def _describe_here(state: State) -> dict[str, Any]:
     """Tell which workspace answers in this folder, and why."""
     choice = choose_for_folder(Path(), state.settings, state.named_workspace)
     rule = None if choice.identity is None else choice.identity.rule
-    switches = read_switches(choice.workspace)
+    switches = read_switches(state.settings, choice.workspace)
     return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": switches}
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from config.saving import save_workspace_setting
+from config.workspace_configs import ConfigFiles
 from pipeline.services.maintenance import run_job
 from pipeline.times import utc_text
 
@@ -63,7 +64,7 @@ def test_a_goal_knows_what_was_done_for_it(client, worker, digested):
 
 
 def test_where_nothing_is_written_nothing_is_drawn(client, chain, worker, home):
-    save_workspace_setting(home.paths, "default", "read_only", True)
+    save_workspace_setting(ConfigFiles(home.paths), "default", "read_only", True)
     assert run(worker).report.counts == {}
 
 

@@ -438,6 +438,32 @@ def test_a_project_uses_anothers_workspace_once_a_person_agrees(project, empty_h
     assert run_json("workspace", "trust", code=1)["error"]["type"] == "InvalidField"
 
 
+@pytest.fixture
+def editor(tmp_path, monkeypatch):
+    """Have what is edited replaced by a text."""
+    monkeypatch.setenv("VISUAL", f"cp '{tmp_path / 'written'}'")
+
+    def write(text):
+        (tmp_path / "written").write_text(text)
+
+    return write
+
+
+def test_what_a_workspace_has_of_its_own_is_edited(home, editor):
+    editor("# ours\ncapture = 'off'\n")
+    file = home.paths.workspace("mine").config
+    assert run_json("-w", "mine", "config", "--edit") == {"place": str(file), "changed": True}
+    assert file.read_text() == "# ours\ncapture = 'off'\n"
+    assert f"{file}: as it was" in run("-w", "mine", "config", "--edit").stdout
+    editor("capture = 'sometimes'\n")
+    assert "capture: must be" in run("-w", "mine", "config", "--edit", code=1).stderr
+    assert file.read_text() == "# ours\ncapture = 'off'\n"
+    editor("\n")
+    file.write_text("capture =")
+    run("-w", "mine", "config", "--edit")
+    assert file.read_text() == "\n"
+
+
 def test_config_tells_value_origin_and_help(empty_home, monkeypatch):
     monkeypatch.setenv("REVERIE_LOG_LEVEL", "ERROR")
     settings = {setting["name"]: setting for setting in run_json("config")["settings"]}

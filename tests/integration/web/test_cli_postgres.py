@@ -3,7 +3,9 @@
 import psycopg
 import pytest
 
+from pipeline.errors import Conflict
 from pipeline.records import Draft
+from pipeline.services.workspace_config import edit_config, explain_workspace
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from tests.fakes.in_process import accept_batch, digest_all, open_web, open_worker
 from web.cli import processes
@@ -58,6 +60,35 @@ def test_a_workspace_is_exported_from_the_server_and_imported_again(home, tmp_pa
     with psycopg.connect(store_url) as db:
         db.execute("SELECT set_config('reverie.workspace', 'alpha', true)")
         assert db.execute("SELECT content FROM memory").fetchall() == [("Staging listens on port 6543",)]
+
+
+def test_what_a_workspace_has_of_its_own_is_told_edited_and_looked_at_where_it_is(home, tmp_path, monkeypatch):
+    container = open_web(home)
+    accept_batch(container.workspace("alpha").create(), [Draft("Staging listens on port 6543")])
+    container.stores.configs.edit("alpha", lambda _text: "incognito = yes\n")
+    place = f"config.toml of alpha at {home.store_place}"
+    checks = {one["check"]: one for one in run_json("doctor", code=1)["checks"]}
+    assert (checks["alpha: settings"]["state"], place in checks["alpha: settings"]["says"]) == ("fail", True)
+    (tmp_path / "written").write_text("capture = 'off'\n")
+    monkeypatch.setenv("VISUAL", f"cp '{tmp_path / 'written'}'")
+    assert run_json("-w", "alpha", "config", "--edit") == {"place": place, "changed": True}
+    found = {one["name"]: one for one in run_json("-w", "alpha", "config")["settings"]}
+    assert (found["capture"]["value"], found["capture"]["origin"]) == ("off", place)
+    assert run_json("-w", "alpha", "status")["here"]["switches"]["capture"] == "off"
+    checks = {one["check"]: one for one in run_json("doctor")["checks"]}
+    assert (checks["alpha: settings"]["state"], checks["alpha: settings"]["says"]) == ("ok", place)
+    assert not home.paths.workspace("alpha").config.exists()
+    container.close()
+
+
+def test_two_who_edit_at_once_do_not_overwrite_each_other(home):
+    def write(text):
+        edit_config(home, "alpha", lambda _text: "review = true\n")
+        return f"{text}incognito = true\n"
+
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        edit_config(home, "alpha", write)
+    assert {one.name: one.value for one in explain_workspace(home, "alpha")}["review"] is True
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from config.settings import (
     explain_settings,
     load_settings,
 )
+from config.workspace_configs import ConfigFiles
 
 
 @pytest.fixture
@@ -24,11 +25,15 @@ def folder(tmp_path):
     return tmp_path
 
 
-def load(folder, *, home=None, own=None, workspace_id="mine", **environment):
+def read_own(folder, workspace_id="mine"):
+    return ConfigFiles(HomePaths(folder)).read(workspace_id)
+
+
+def load(folder, *, home=None, own=None, **environment):
     for file, text in ((folder / "config.toml", home), (folder / "workspaces" / "mine" / "config.toml", own)):
         if text is not None:
             file.write_text(text)
-    return load_settings({"REVERIE_HOME": str(folder), **environment}, workspace_id)
+    return load_settings({"REVERIE_HOME": str(folder), **environment}, read_own(folder))
 
 
 def test_each_place_is_stronger_than_the_one_before(folder):
@@ -46,7 +51,8 @@ def test_each_place_is_stronger_than_the_one_before(folder):
 
 def test_every_value_tells_where_it_comes_from(folder):
     load(folder, home="port = 1234", own="hook_max_chars = 2000")
-    origins = {o.name: o for o in explain_settings({"REVERIE_HOME": str(folder), "REVERIE_LOG_LEVEL": "DEBUG"}, "mine")}
+    environment = {"REVERIE_HOME": str(folder), "REVERIE_LOG_LEVEL": "DEBUG"}
+    origins = {o.name: o for o in explain_settings(environment, read_own(folder))}
     assert (origins["port"].value, origins["port"].origin) == (1234, str(folder / "config.toml"))
     assert origins["hook_max_chars"].origin.endswith("workspaces/mine/config.toml")
     assert origins["log_level"].origin == "environment"
@@ -84,9 +90,16 @@ def test_a_workspace_may_set_its_own_few_settings_only(folder):
             load(folder, own=f'{name} = "x"')
 
 
-@pytest.mark.parametrize("workspace_id", [None, "other", "../mine", "", "mine/../mine"])
-def test_another_workspaces_file_is_not_read(folder, workspace_id):
-    assert load(folder, own="hook_max_chars = 2000", workspace_id=workspace_id).hook_max_chars != 2000
+def test_another_workspaces_file_is_not_read(folder):
+    load(folder, own="hook_max_chars = 2000")
+    for own in (None, read_own(folder, "other")):
+        assert load_settings({"REVERIE_HOME": str(folder)}, own).hook_max_chars != 2000
+
+
+@pytest.mark.parametrize("workspace_id", ["../mine", "", "mine/../mine"])
+def test_what_names_no_workspace_is_no_place_of_settings(folder, workspace_id):
+    with pytest.raises(ValueError, match="workspace id"):
+        read_own(folder, workspace_id)
 
 
 @pytest.mark.parametrize(
@@ -197,20 +210,20 @@ def test_saving_keeps_comments_and_layout(folder):
 
 
 def test_a_workspaces_file_is_rewritten_as_a_whole_or_not_at_all(folder):
-    paths = HomePaths(folder)
+    paths, configs = HomePaths(folder), ConfigFiles(HomePaths(folder))
     file = paths.workspace("mine").config
-    save_workspace_setting(paths, "mine", "review", value=True)
+    save_workspace_setting(configs, "mine", "review", value=True)
     file.write_text(f"# ours\n{file.read_text()}")
     for name, value in (("review", "maybe"), ("review", 7), ("port", 7099), ("prot", 1), ("hook_max_chars", 1)):
         with pytest.raises(SettingsError, match=r"workspaces/mine/config\.toml"):
-            save_workspace_setting(paths, "mine", name, value)
+            save_workspace_setting(configs, "mine", name, value)
     assert file.read_text() == "# ours\nreview = true\n"
     assert sorted(file.parent.glob("config*")) == [file]
-    save_workspace_setting(paths, "new", "incognito", value=True)
-    assert load_settings(environment_of(paths), "new").incognito
-    assert not load_settings(environment_of(paths), "mine").incognito
+    save_workspace_setting(configs, "new", "incognito", value=True)
+    assert load_settings(environment_of(paths), read_own(folder, "new")).incognito
+    assert not load_settings(environment_of(paths), read_own(folder)).incognito
     for _ in range(2):
-        save_workspace_setting(paths, "mine", "review", None)
+        save_workspace_setting(configs, "mine", "review", None)
     assert file.read_text() == "# ours\n"
 
 
@@ -219,7 +232,7 @@ def test_a_file_that_cannot_be_read_is_not_written(folder):
     file = paths.workspace("mine").config
     file.write_text("review =")
     with pytest.raises(UnreadableSettings, match=r"workspaces/mine/config\.toml"):
-        save_workspace_setting(paths, "mine", "review", value=True)
+        save_workspace_setting(ConfigFiles(paths), "mine", "review", value=True)
     assert file.read_text() == "review ="
 
 

@@ -93,7 +93,7 @@ def once(claim):
 
 def test_after_enough_writes_a_segment_is_asked_for(client, sent, worker):
     settings = replace(worker.settings, segment_tail_rows=2)
-    worker.workspace_settings = WorkspaceSettings(settings, worker.operations)
+    worker.workspace_settings = WorkspaceSettings(settings, worker.stores)
     for number in range(2):
         client.write(f"Memory {number}")
     digest("default", "embed")

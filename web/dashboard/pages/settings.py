@@ -109,7 +109,7 @@ class HomeSetting:
 class WorkspaceSetting:
     """A setting that a workspace may have of its own: the value in force, its own, and the one that the home gives it.
 
-    What the environment has `fixed` no file changes; `least` and `most` are the limits of a number.
+    What the environment has `fixed` nothing else changes; `least` and `most` are the limits of a number.
     """
 
     name: str
@@ -147,7 +147,7 @@ def list_all(view: View) -> str:
         title="Settings",
         settings=explain_for_page(view.container, view.workspace_id),
         home_config=view.container.settings.paths.config,
-        own_config=view.container.settings.paths.workspace(view.workspace_id).config,
+        own_config=view.container.stores.configs.place(view.workspace_id),
         sessions=listed,
         sessions_url=_next_sessions(listed[-1]) if len(sessions) > PAGE_SIZE else None,
         token=_token(view),
@@ -240,7 +240,7 @@ def _parse_value(name: str, given: str) -> int | bool:
 
 def _save(view: View, name: str, value: int | bool | None) -> None:
     try:
-        save_workspace_setting(view.container.settings.paths, view.workspace_id, name, value)
+        save_workspace_setting(view.container.stores.configs, view.workspace_id, name, value)
     except UnreadableSettings as error:
         raise Conflict(str(error)) from error
     except SettingsError as error:
@@ -256,11 +256,11 @@ def explain_for_page(container: WebContainer, workspace_id: str) -> SettingsOver
     home, problem = _explain(container, None)
     mine, own_problem = _explain(container, workspace_id)
     in_force = container.workspace(workspace_id).settings
-    file = str(container.settings.paths.workspace(workspace_id).config)
+    place = container.stores.configs.place(workspace_id)
     return SettingsOverview(
         tuple(_home_setting(container.settings, one) for name, one in home.items() if name not in WORKSPACE_SETTINGS),
         {
-            name: _workspace_setting(in_force, home[name], mine[name], file)
+            name: _workspace_setting(in_force, home[name], mine[name], place)
             for name in home
             if name in WORKSPACE_SETTINGS
         },
@@ -270,7 +270,8 @@ def explain_for_page(container: WebContainer, workspace_id: str) -> SettingsOver
 
 def _explain(container: WebContainer, workspace_id: str | None) -> tuple[dict[str, SettingOrigin], str | None]:
     try:
-        found = explain_settings(environment_of(container.settings.paths), workspace_id)
+        own = None if workspace_id is None else container.stores.configs.read(workspace_id)
+        found = explain_settings(environment_of(container.settings.paths), own)
     except SettingsError as error:
         running = {
             name: SettingOrigin(name, getattr(container.settings, name), UNKNOWN, setting.help)
@@ -300,13 +301,13 @@ def _home_setting(running: Settings, found: SettingOrigin) -> HomeSetting:
     )
 
 
-def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOrigin, file: str) -> WorkspaceSetting:
+def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOrigin, place: str) -> WorkspaceSetting:
     limits = SETTINGS[home.name]
     return WorkspaceSetting(
         home.name,
         home.help,
         getattr(in_force, home.name),
-        mine.value if mine.origin == file else None,
+        mine.value if mine.origin == place else None,
         home.value,
         mine.origin == ENVIRONMENT,
         limits.least,

@@ -1,0 +1,64 @@
+"""A workspace's own settings for who has no store open: the command line, and the diagnostics."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from config.settings import (
+    SWITCHES,
+    SettingOrigin,
+    Settings,
+    WorkspaceConfig,
+    check_workspace_config,
+    explain_settings,
+    load_settings,
+)
+from config.workspace_configs import ConfigFiles, WorkspaceConfigs
+from pipeline.errors import Conflict
+
+
+@contextmanager
+def opened_configs(settings: Settings) -> Iterator[WorkspaceConfigs]:
+    """Open every workspace's own settings alone; they raise StoreUnavailable where their server is out of reach."""
+    if not settings.store.reveal():
+        yield ConfigFiles(settings.paths)
+        return
+    # Most commands ask files, and only the server.
+    from pipeline.store.stores import opened_config_values
+
+    with opened_config_values(settings) as configs:
+        yield configs
+
+
+def explain_workspace(settings: Settings, workspace_id: str) -> list[SettingOrigin]:
+    """List every setting with the value in force in a workspace and the place that decided it."""
+    with opened_configs(settings) as configs:
+        return explain_settings(own=configs.read(workspace_id))
+
+
+def read_switches(settings: Settings, workspace_id: str) -> dict[str, Any]:
+    """Return the switches in force in a workspace."""
+    with opened_configs(settings) as configs:
+        found = load_settings(own=configs.read(workspace_id))
+    return {name: getattr(found, name) for name in SWITCHES}
+
+
+def edit_config(settings: Settings, workspace_id: str, write: Callable[[str], str | None]) -> tuple[str, bool]:
+    """Have somebody write a workspace's own settings anew; return where they stand, and whether they were changed.
+
+    Raises SettingsError for what cannot be taken, Conflict where they were changed meanwhile.
+    """
+    with opened_configs(settings) as configs:
+        before = configs.read(workspace_id)
+        text = write(before.text)
+        if text is None or text == before.text:
+            return before.place, False
+        check_workspace_config(WorkspaceConfig(text, before.place))
+
+        def put(now: str) -> str:
+            if now != before.text:
+                raise Conflict(f"{before.place} was changed meanwhile, and stays as it is now")
+            return text
+
+        configs.edit(workspace_id, put)
+        return before.place, True
