@@ -17,7 +17,7 @@ from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, StoreD
 from pipeline.jobs.snapshot import ProblemSink, scrub_snapshots
 from pipeline.store.copying import Fingerprint, Progress, StoreTables, copy, fingerprint, tell_nobody
 from pipeline.store.database import WriterProfile
-from pipeline.store.moves import OPERATIONS, HomeFiles, Part, StorePlace
+from pipeline.store.moves import OPERATIONS, HomeFiles, Part, PartKind, StorePlace
 from pipeline.store.sqlite import SqliteDatabases
 
 SQLITE = "sqlite"
@@ -100,8 +100,8 @@ def _choose_parts(source: StorePlace, only: Sequence[str]) -> list[Part]:
         raise NotFound(f"there is nothing to move at {source.name}")
     if not only:
         return there
-    chosen = [Part(name) for name in dict.fromkeys(only)]
-    missing = [part.name for part in chosen if part not in there]
+    chosen = [part for part in there if part.kind is not PartKind.HOME and part.name in only]
+    missing = [name for name in dict.fromkeys(only) if all(part.name != name for part in chosen)]
     if missing:
         raise NotFound(f"no such workspace: {', '.join(missing)}")
     return chosen
@@ -112,10 +112,16 @@ def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = tell_n
 
     A part that cannot be moved is refused, and the others go on; raises StoreUnavailable where a place is out of reach.
     """
+    refused = set()
     for part in move.parts:
+        if Part(part.name, PartKind.SETTINGS) in refused:
+            problem = "its settings were not moved, and may say that nothing is stored in it"
+            yield MovedPart(part, MoveOutcome.REFUSED, problem=problem)
+            continue
         try:
             yield _move(move, part, dry_run, progress)
         except (Conflict, NotFound, StoreDamaged) as error:
+            refused.add(part)
             yield MovedPart(part, MoveOutcome.REFUSED, problem=str(error))
 
 
@@ -164,7 +170,7 @@ def finish(move: Move, on_problem: ProblemSink) -> None:
     databases = SqliteDatabases(paths, WriterProfile("FULL", 0, 5000))
     try:
         for part in move.parts:
-            if not part.of_home and paths.workspace(part.name).events.is_file():
+            if part.kind is PartKind.WORKSPACE and paths.workspace(part.name).events.is_file():
                 scrub_snapshots(databases.get(part.name), paths.workspace(part.name).snapshots, on_problem)
     finally:
         databases.close()

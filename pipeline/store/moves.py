@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -18,25 +19,35 @@ from sqlite_utils import Migrations
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
 from pipeline.store import backup, driver, operations_file, peers_file, people_file
+from pipeline.store.config_tables import ConfigFile
 from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
+from pipeline.store.encryption import list_folders
 from pipeline.store.migrations import MIGRATIONS, make_ready
-from pipeline.store.whole_file import writing
+from pipeline.store.whole_file import publish, writing
 
 # How many fingerprints of a part are kept: while one is put in the place of another, both.
 _KEPT: Final = 2
 
 
+class PartKind(StrEnum):
+    """What is moved as a whole: what a home keeps beside its workspaces, a workspace's own settings, or its store."""
+
+    HOME = "home"
+    SETTINGS = "settings"
+    WORKSPACE = "workspace"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """What is moved as a whole: a workspace, or what a home keeps beside its workspaces."""
+    """One of these, by its name or its workspace's."""
 
     name: str
-    of_home: bool = False
+    kind: PartKind = PartKind.WORKSPACE
 
     @property
     def key(self) -> str:
         """Return the name that no other part has."""
-        return f"{'home' if self.of_home else 'workspace'}:{self.name}"
+        return f"{self.kind}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +59,24 @@ class _HomeFile:
     is_plain: bool = False
 
 
-OPERATIONS: Final = Part("operations", of_home=True)
+OPERATIONS: Final = Part("operations", PartKind.HOME)
 _HOME_FILES: Final[Mapping[Part, _HomeFile]] = {
-    Part("peers", of_home=True): _HomeFile(peers_file.MIGRATIONS, lambda paths: paths.peers),
-    Part("people", of_home=True): _HomeFile(people_file.MIGRATIONS, lambda paths: paths.people),
+    Part("peers", PartKind.HOME): _HomeFile(peers_file.MIGRATIONS, lambda paths: paths.peers),
+    Part("people", PartKind.HOME): _HomeFile(people_file.MIGRATIONS, lambda paths: paths.people),
     OPERATIONS: _HomeFile(operations_file.MIGRATIONS, lambda paths: paths.operations, is_plain=True),
 }
 HOME_PARTS: Final = tuple(_HOME_FILES)
 
 
 def list_tables(part: Part) -> Sequence[Table]:
-    """List the tables of a part as this version of Reverie makes them."""
+    """List the tables of a part, none of settings, as this version of Reverie makes them."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         _migrations_of(part).apply(sqlite_utils.Database(db))
         return SqliteTables(db).tables
 
 
 def _migrations_of(part: Part) -> Migrations:
-    return _HOME_FILES[part].migrations if part.of_home else MIGRATIONS
+    return _HOME_FILES[part].migrations if part.kind is PartKind.HOME else MIGRATIONS
 
 
 class StorePlace(ABC):
@@ -79,7 +90,7 @@ class StorePlace(ABC):
 
     @abstractmethod
     def list_parts(self) -> list[Part]:
-        """List the parts that are there."""
+        """List the parts that are there, a workspace's settings before its store."""
 
     @abstractmethod
     def reading(self, part: Part) -> AbstractContextManager[StoreTables | None]:
@@ -128,8 +139,8 @@ class HomeFiles(StorePlace):
 
     def list_parts(self) -> list[Part]:
         """List the parts that are there."""
-        workspaces = map(Part, self.paths.workspace_ids())
-        return [*(part for part in HOME_PARTS if self._file(part).is_file()), *workspaces]
+        beside = [*HOME_PARTS, *(Part(name, PartKind.SETTINGS) for name in list_folders(self.paths))]
+        return [*(part for part in beside if self._file(part).is_file()), *map(Part, self.paths.workspace_ids())]
 
     @contextmanager
     def reading(self, part: Part) -> Iterator[StoreTables | None]:
@@ -138,6 +149,9 @@ class HomeFiles(StorePlace):
         if not file.is_file():
             yield None
             return
+        if part.kind is PartKind.SETTINGS:
+            yield ConfigFile(part.name, file)
+            return
         with backup.typed_errors(file), closing(_connect(part, file)) as db:
             make_ready(db, file, _migrations_of(part), snapshots=self._snapshots(part))
             db.execute("BEGIN")
@@ -145,13 +159,17 @@ class HomeFiles(StorePlace):
 
     @contextmanager
     def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:  # noqa: ARG002 - nobody else writes
-        """Put what a block writes in a part's place; what was there is kept as a snapshot."""
+        """Put what a block writes in a part's place; what was there of a workspace's store is kept as a snapshot."""
         file = self._file(part)
         draft = file.with_name(f".{file.name}.partial")
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         backup.remove(draft)
         try:
             with backup.typed_errors(file):
+                if part.kind is PartKind.SETTINGS:
+                    yield ConfigFile(part.name, draft)
+                    publish(draft, file)
+                    return
                 draft.touch(0o600, exist_ok=False)
                 with closing(_connect(part, draft)) as db:
                     make_ready(db, draft, _migrations_of(part))
@@ -181,13 +199,16 @@ class HomeFiles(StorePlace):
         self._write_notes(notes)
 
     def _file(self, part: Part) -> Path:
-        return _HOME_FILES[part].find(self.paths) if part.of_home else self.paths.workspace(part.name).events
+        if part.kind is PartKind.HOME:
+            return _HOME_FILES[part].find(self.paths)
+        place = self.paths.workspace(part.name)
+        return place.config if part.kind is PartKind.SETTINGS else place.events
 
     def _snapshots(self, part: Part) -> Path | None:
-        return None if part.of_home else self.paths.workspace(part.name).snapshots
+        return None if part.kind is PartKind.HOME else self.paths.workspace(part.name).snapshots
 
     def _put_aside(self, part: Part) -> None:
-        if part.of_home:
+        if part.kind is PartKind.HOME:
             return
         place, file = self.paths.workspace(part.name), self._file(part)
         if file.exists():
@@ -217,6 +238,6 @@ class HomeFiles(StorePlace):
 
 
 def _connect(part: Part, file: Path) -> sqlite3.Connection:
-    if part.of_home and _HOME_FILES[part].is_plain:
+    if part.kind is PartKind.HOME and _HOME_FILES[part].is_plain:
         return sqlite3.connect(file, timeout=backup.BUSY_S, isolation_level=None)
     return driver.connect(file)

@@ -10,9 +10,13 @@ import pytest
 from config.declared import Secret
 from config.paths import HomePaths
 from config.process import Role
+from config.saving import save_workspace_setting
+from config.settings import SettingsError, load_settings
+from config.workspace_configs import ConfigFiles
 from pipeline.records import Draft
 from pipeline.services import maintenance, people
 from pipeline.services.encryption import choose_key, encrypt_home
+from pipeline.services.workspace_config import opened_configs
 from pipeline.store import backup, driver
 from pipeline.store.database import WriterProfile
 from pipeline.store.stores import open_stores
@@ -256,6 +260,97 @@ def test_a_server_that_others_use_is_not_moved_from_nor_to(filled, migrate, stor
     with on_server(store_url, filled, "other") as database, database.read():
         for move in (there, back):
             assert "connections of Reverie's" in move(code=1)["error"]["message"]
+
+
+@pytest.fixture
+def silent(filled):
+    """A workspace that is incognito, and one that will be once something is said in it."""
+    for name in ("other", "unheard-of"):
+        ConfigFiles(filled).edit(name, lambda _text: f"# ours, é\r\n{INCOGNITO}")
+    return ConfigFiles(filled)
+
+
+INCOGNITO = "incognito = true\r\n"
+
+
+def of_settings(told):
+    return {one["name"]: one["outcome"] for one in told["parts"] if one["of"] == "settings"}
+
+
+@contextlib.contextmanager
+def served_configs(url, paths):
+    with opened_configs(fast_settings(paths.root, store=Secret(url))) as configs:
+        yield configs
+
+
+def test_what_a_workspace_has_of_its_own_goes_there_and_back_to_the_byte(silent, filled, migrate, store_url, tmp_path):
+    there, back = migrate
+    text = f"# ours, é\r\n{INCOGNITO}"
+    assert of_settings(there("--dry-run")) == dict.fromkeys(("other", "unheard-of"), "would be moved")
+    assert of_settings(there()) == dict.fromkeys(("other", "unheard-of"), "moved")
+    with served_configs(store_url, filled) as configs:
+        assert [configs.read(name).text for name in ("other", "unheard-of", "default")] == [text, text, ""]
+    assert of_settings(there()) == dict.fromkeys(("other", "unheard-of"), "the same already")
+    returned = HomePaths(tmp_path / "returned")
+    assert of_settings(back("--home", str(returned.root))) == dict.fromkeys(("other", "unheard-of"), "moved")
+    for name in ("other", "unheard-of"):
+        assert returned.workspace(name).config.read_bytes() == text.encode()
+        assert returned.workspace(name).config.stat().st_mode & 0o777 == 0o600
+    assert not returned.workspace("default").config.exists()
+    assert not list(returned.root.rglob("*partial*"))
+
+
+def test_a_workspace_takes_its_own_settings_along_when_it_is_moved_alone(silent, filled, migrate, store_url):
+    told = migrate[0]("--only", "other")
+    assert [(one["of"], one["name"]) for one in told["parts"]] == [("settings", "other"), ("workspace", "other")]
+    with served_configs(store_url, filled) as configs:
+        assert "incognito = true" in configs.read("other").text
+
+
+def test_what_was_set_on_the_server_comes_back_and_what_was_set_in_both_is_refused(silent, filled, migrate, store_url):
+    there, back = migrate
+    there()
+    with served_configs(store_url, filled) as configs:
+        save_workspace_setting(configs, "other", "incognito", None)
+        save_workspace_setting(configs, "other", "read_only", value=True)
+    assert of_settings(there())["other"] == "moved before, and written to there since"
+    with served_configs(store_url, filled) as configs:
+        configs.edit("unheard-of", lambda _text: "")
+    assert of_settings(back()) == dict.fromkeys(("other", "unheard-of"), "moved")
+    assert silent.read("other").text == "# ours, é\r\nread_only = true\n"
+    assert silent.read("unheard-of").text == ""
+    save_workspace_setting(silent, "other", "trace", value=True)
+    with served_configs(store_url, filled) as configs:
+        save_workspace_setting(configs, "other", "review", value=True)
+    for move in (there, back):
+        assert of_settings(move(code=1))["other"] == "refused"
+    assert silent.read("other").text == "# ours, é\r\nread_only = true\ntrace = true\n"
+
+
+def test_settings_that_are_none_go_along_and_keep_the_workspace_closed(silent, filled, migrate, store_url):
+    filled.workspace("other").config.write_bytes(b"incognito = true\n[")
+    migrate[0]()
+    with served_configs(store_url, filled) as configs, pytest.raises(SettingsError):
+        load_settings(own=configs.read("other"))
+
+
+def test_a_workspace_whose_settings_cannot_be_moved_is_not_moved_without_them(silent, filled, migrate):
+    there, back = migrate
+    filled.workspace("other").config.write_bytes(b"incognito = true\n# \0")
+    told = there(code=1)
+    [settings, store] = [one for one in told["parts"] if one["problem"]]
+    assert [(one["of"], one["name"]) for one in (settings, store)] == [("settings", "other"), ("workspace", "other")]
+    assert settings["problem"] == "config other: holds a NUL character"
+    assert "its settings were not moved" in store["problem"]
+    assert ("workspace", "other") not in {(one["of"], one["name"]) for one in back("--dry-run")["parts"]}
+    filled.workspace("other").config.write_bytes(b"incognito = true\n")
+    assert {one["outcome"] for one in there()["parts"] if one["name"] == "other"} == {"moved"}
+
+
+def test_settings_that_are_no_text_are_named_and_nothing_is_moved(silent, filled, migrate):
+    filled.workspace("other").config.write_bytes(b"incognito = true\n# \xff")
+    assert "other/config.toml" in migrate[0](code=4)["error"]["message"]
+    assert "nothing to move" in migrate[1](code=1)["error"]["message"]
 
 
 def test_a_text_that_postgresql_cannot_hold_is_named_and_the_others_are_moved(filled, migrate):

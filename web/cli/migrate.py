@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 # What is moved is read to be known, to be copied, and to be compared.
 _READINGS = 3
+_OF = {"home": "the home", "settings": "settings", "workspace": "workspace"}
 _PLAIN = "this home is encrypted, the server's database is not: encrypt the disk under it"
 _STAYS = (
-    "settings, the token, models and indexes stay in the home's files; vectors that are not where REVERIE_VECTORS says "
-    "are computed anew while the stack runs"
+    "the home's settings, the token, models and indexes stay in the home's files; vectors that are not where "
+    "REVERIE_VECTORS says are computed anew while the stack runs"
 )
 
 
@@ -80,7 +81,7 @@ def _move(move: "Move", *, dry_run: bool, quiet: bool) -> list["MovedPart"]:
 def _describe(one: "MovedPart") -> dict[str, Any]:
     return {
         "name": one.part.name,
-        "of_home": one.part.of_home,
+        "of": one.part.kind,
         "outcome": one.outcome,
         "rows": one.rows,
         "problem": one.problem,
@@ -88,7 +89,7 @@ def _describe(one: "MovedPart") -> dict[str, Any]:
 
 
 def _print(done: Sequence["MovedPart"], moved_to: str | None, target: str, *, is_encrypted: bool) -> None:
-    rows = [["the home" if one.part.of_home else "workspace", one.part.name, one.rows, one.outcome] for one in done]
+    rows = [[_OF[one.part.kind], one.part.name, one.rows, one.outcome] for one in done]
     table(["of", "part", "rows", "outcome"], rows, right=["rows"])
     for one in done:
         if one.problem is not None:

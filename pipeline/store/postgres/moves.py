@@ -8,8 +8,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from pipeline.errors import Conflict, FieldError, InvalidField, ReverieError, StoreUnavailable
+from pipeline.store.config_tables import ConfigTables
+from pipeline.store.config_values import CONFIG
 from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, fingerprint
-from pipeline.store.moves import HOME_PARTS, Part, StorePlace, list_tables
+from pipeline.store.moves import HOME_PARTS, Part, PartKind, StorePlace, list_tables
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.copying import PostgresTables
@@ -22,6 +24,7 @@ _PATIENCE = "5s"
 _UNHURRIED = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1"
 _READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_UNHURRIED}"
 _WRITE = f"BEGIN; SET LOCAL lock_timeout = '{_PATIENCE}'; {_UNHURRIED}"
+_PUT_VALUE = "INSERT INTO home_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _OTHERS = """
 SELECT count(*), min(coalesce(host(client_addr), 'this machine')) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'reverie' AND pid <> pg_backend_pid()
@@ -50,7 +53,9 @@ class PostgresPlace(StorePlace):
         """List the parts that are there."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
             workspaces = [Part(name) for (name,) in db.execute("SELECT id FROM workspace ORDER BY id")]
-            return [*(part for part in HOME_PARTS if _find(db, part) is not None), *workspaces]
+            names = db.execute("SELECT name FROM home_value WHERE starts_with(name, ?) ORDER BY name", (CONFIG,))
+            configs = [Part(name.removeprefix(CONFIG), PartKind.SETTINGS) for (name,) in names]
+            return [*(part for part in HOME_PARTS if _find(db, part) is not None), *configs, *workspaces]
 
     @contextmanager
     def reading(self, part: Part) -> Iterator[StoreTables | None]:
@@ -72,7 +77,7 @@ class PostgresPlace(StorePlace):
                 yield _open(db, part)
             finally:
                 self._writer = None
-            if not part.of_home:
+            if part.kind is PartKind.WORKSPACE:
                 db.execute(
                     "INSERT INTO workspace (id, commits, written_ns) VALUES (?, 1, ?) ON CONFLICT (id) DO UPDATE "
                     "SET commits = workspace.commits + 1, written_ns = excluded.written_ns",
@@ -95,8 +100,7 @@ class PostgresPlace(StorePlace):
     def note(self, part: Part, home: str, digest: str) -> None:
         """Note the digest by which a part is left equal here and in a home, with the rows or not at all."""
         assert self._writer is not None
-        statement = "INSERT INTO home_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-        self._writer.execute(statement, (_name_note(part, home), digest))
+        self._writer.execute(_PUT_VALUE, (_name_note(part, home), digest))
 
     def close(self) -> None:
         """Close every connection."""
@@ -115,15 +119,38 @@ def describe_address(url: str) -> str:
     return f"postgresql://{user}{host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
 
 
-def _open(db: PostgresConnection, part: Part) -> PostgresTables:
-    return PostgresTables(db.raw, list_tables(part), None if part.of_home else part.name)
+class _ConfigValue(ConfigTables):
+    """A workspace's own settings as a value, in a transaction that is the caller's."""
+
+    def __init__(self, db: PostgresConnection, workspace_id: str) -> None:
+        super().__init__(workspace_id)
+        self._db = db
+        self._name = CONFIG + workspace_id
+
+    def get(self) -> str:
+        """Return the value."""
+        row = self._db.execute("SELECT value FROM home_value WHERE name = ?", (self._name,)).fetchone()
+        return "" if row is None else str(row[0])
+
+    def put(self, text: str) -> None:
+        """Set the value."""
+        self._db.execute(_PUT_VALUE, (self._name, text))
 
 
-def _find(db: PostgresConnection, part: Part) -> PostgresTables | None:
+def _open(db: PostgresConnection, part: Part) -> WritableTables:
+    if part.kind is PartKind.SETTINGS:
+        return _ConfigValue(db, part.name)
+    return PostgresTables(db.raw, list_tables(part), None if part.kind is PartKind.HOME else part.name)
+
+
+def _find(db: PostgresConnection, part: Part) -> WritableTables | None:
     tables = _open(db, part)
-    if part.of_home:
+    if part.kind is PartKind.HOME:
         return tables if tables.count(tables.tables) else None
-    row = db.execute("SELECT 1 FROM workspace WHERE id = ?", (part.name,)).fetchone()
+    if part.kind is PartKind.SETTINGS:
+        row = db.execute("SELECT 1 FROM home_value WHERE name = ?", (CONFIG + part.name,)).fetchone()
+    else:
+        row = db.execute("SELECT 1 FROM workspace WHERE id = ?", (part.name,)).fetchone()
     return None if row is None else tables
 
 
