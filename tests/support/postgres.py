@@ -21,6 +21,7 @@ DEBIAN = Path("/usr/lib/postgresql")
 ADMIN = "postgres"
 # Reverie's own role may make no other, and passes no policy by.
 ROLE = "reverie"
+FOLLOWER = "follower"
 _numbers = itertools.count(1)
 
 
@@ -54,12 +55,40 @@ class PostgresServer:
 
     def create(self) -> None:
         """Make an empty cluster that trusts everybody on this machine, and the role."""
-        options = ("--auth=trust", f"--username={ADMIN}", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-        command = [str(self._programs / "initdb"), *options, f"--pgdata={self._data}"]
-        subprocess.run(command, check=True, **_owner(), stdout=subprocess.DEVNULL)
+        kind = ("--encoding=UTF8", "--locale=C.UTF-8", "--data-checksums")
+        self._run("initdb", "--auth=trust", f"--username={ADMIN}", *kind, "--no-sync")
         self.start()
-        self._do(f"CREATE ROLE {ROLE} LOGIN")
+        self.do(f"CREATE ROLE {ROLE} LOGIN")
         self.url = self.make_database()
+
+    def follow(self, leader: "PostgresServer") -> None:
+        """Make it a copy of another that follows it, and have that one wait with each commit until it is here too."""
+        # What a server must still have to come back behind another.
+        leader.do("ALTER SYSTEM SET wal_keep_size = '256MB'")
+        source = f"{leader.admin_url}?application_name={FOLLOWER}"
+        self._run("pg_basebackup", f"--dbname={source}", "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+        self.start()
+        self.url = leader.url.replace(f":{leader._port}/", f":{self._port}/")
+        leader.wait_for_follower()
+
+    def wait_for_follower(self) -> None:
+        """Acknowledge no commit from now on that its follower has not written too."""
+        self.do(f"ALTER SYSTEM SET synchronous_standby_names = '{FOLLOWER}'")
+        self.do("SELECT pg_reload_conf()")
+        query = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+        wait_until("its follower is in step", lambda: self.ask(query) == 1)
+
+    def promote(self) -> None:
+        """Let it lead instead of following; it waits for no follower of its own."""
+        assert self.ask("SELECT pg_promote()") is True
+
+    def return_behind(self, leader: "PostgresServer") -> None:
+        """Follow the one that took over, after it was killed: what only it has is undone."""
+        # What took over says so in the file that is compared.
+        leader.do("CHECKPOINT")
+        source = f"{leader.admin_url}?application_name={FOLLOWER}"
+        self._run("pg_rewind", f"--source-server={source}", "--write-recovery-conf", "--no-sync")
+        self.start()
 
     def start(self) -> None:
         """Start it where it was, and wait until it answers."""
@@ -94,16 +123,30 @@ class PostgresServer:
         """Make another database of the role's, empty or like one that nobody is in, and return its address."""
         name = f"reverie_{next(_numbers)}"
         like = f"TEMPLATE {template.rpartition('/')[2]} ENCODING '{encoding}' LOCALE 'C'"
-        self._do(f"CREATE DATABASE {name} OWNER {ROLE} {like}")
+        self.do(f"CREATE DATABASE {name} OWNER {ROLE} {like}")
         return f"postgresql://{ROLE}@{HOST}:{self._port}/{name}"
 
     def drop_database(self, url: str) -> None:
         """Drop a database, whoever is in it."""
-        self._do(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+        self.do(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
 
-    def _do(self, statement: str) -> None:
+    def do(self, statement: str) -> None:
+        """Run a statement as the superuser."""
         with psycopg.connect(self.admin_url, autocommit=True) as db:
             db.execute(statement.encode())
+
+    def ask(self, query: str) -> Any:
+        """Return the one value that a query of the superuser's finds."""
+        with psycopg.connect(self.admin_url, autocommit=True) as db:
+            row = db.execute(query.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+    def _run(self, program: str, *options: str) -> None:
+        command = [str(self._programs / program), "-D", str(self._data), *options]
+        with self._log.open("ab") as log:
+            ended = subprocess.run(command, **_owner(), stdout=log, stderr=log, check=False)
+        assert ended.returncode == 0, self._log.read_text(encoding="utf-8")
 
     def _answers(self) -> bool:
         assert self._process is not None
@@ -119,6 +162,21 @@ class PostgresServer:
 @contextlib.contextmanager
 def serve_postgres(folder: Path, **settings: str) -> Iterator[PostgresServer]:
     """Serve PostgreSQL during a block, with some settings other than its own; its log is in the folder."""
+    with _prepare(folder, settings) as server:
+        server.create()
+        yield server
+
+
+@contextlib.contextmanager
+def serve_follower(folder: Path, leader: PostgresServer) -> Iterator[PostgresServer]:
+    """Serve during a block a copy of another server, which from now on waits for it with each commit."""
+    with _prepare(folder, {}) as server:
+        server.follow(leader)
+        yield server
+
+
+@contextlib.contextmanager
+def _prepare(folder: Path, settings: Mapping[str, str]) -> Iterator[PostgresServer]:
     programs = find_programs()
     assert programs is not None, "there is no PostgreSQL on this machine"
     folder.mkdir(parents=True, exist_ok=True)
@@ -128,7 +186,6 @@ def serve_postgres(folder: Path, **settings: str) -> Iterator[PostgresServer]:
             shutil.chown(place, owner["user"])
         server = PostgresServer(programs, Path(place, "data"), folder / "postgres.log", settings)
         try:
-            server.create()
             yield server
         finally:
             server.close()
