@@ -1,5 +1,7 @@
 """A connection to PostgreSQL that the store's modules use as they use one of `sqlite3`."""
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,6 +10,8 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 import psycopg
+from psycopg.abc import RV, PQGen
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from pipeline.enums import Stage
@@ -22,6 +26,10 @@ Answer = TypeVar("Answer")
 
 # So many statements travel together: the server answers none before it has read all.
 AT_ONCE = 200
+# After so long without an answer it is asked whether it answers anybody.
+SILENCE_S = 10.0
+# The server ends by its own clock what takes too long, but not a commit that waits for its follower.
+COMMIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +39,47 @@ class Changed:
     rowcount: int
 
 
+class WatchedConnection(psycopg.Connection[Row]):
+    """A connection that ends when its server stands still, whose kernel goes on to confirm what it is sent."""
+
+    patience_s = math.inf
+
+    def wait(self, gen: PQGen[RV], *arguments: Any, **options: Any) -> RV:
+        """Wait for the library's generator as the library does, but not on a server that answers nobody."""
+        return super().wait(self._watch(gen), *arguments, **options)
+
+    def _watch(self, gen: PQGen[RV]) -> PQGen[RV]:
+        began = heard = time.monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > SILENCE_S:
+                    if time.monotonic() - began > self.patience_s or not self._answers_others():
+                        self.close()
+                        raise psycopg.OperationalError("it stands still, or waits for its follower")
+                    heard = time.monotonic()
+                wanted = gen.send(ready)
+        except StopIteration as ended:
+            return cast("RV", ended.value)
+
+    def _answers_others(self) -> bool:
+        try:
+            psycopg.connect(make_conninfo(self.info.dsn, target_session_attrs="any")).close()
+        except psycopg.errors.ConnectionTimeout:
+            return False
+        except psycopg.Error:
+            # Whoever refuses does answer.
+            return True
+        return True
+
+
 class PostgresConnection:
     """One connection; errors are those that callers of `sqlite3` know, or say what is wrong with the store."""
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: WatchedConnection) -> None:
         self._connection = connection
         # Whether statements are about a workspace, whose name then leads every index.
         self.of_workspace = True
@@ -54,6 +99,12 @@ class PostgresConnection:
     def is_lost(self) -> bool:
         """Tell whether the server is gone, or has ended this connection."""
         return self._connection.closed
+
+    @property
+    def takes_writes(self) -> bool:
+        """Tell whether the server, by its last answer, lets this connection write: not if another one leads now."""
+        reported = map(self._connection.info.parameter_status, ("default_transaction_read_only", "in_hot_standby"))
+        return not self.is_lost and "on" not in reported
 
     def execute(self, statement: str, parameters: Parameters = ()) -> Cursor:
         """Run one statement."""
@@ -76,6 +127,14 @@ class PostgresConnection:
             if cursor.description is not None:
                 found = cursor.fetchone() or ()
         return found
+
+    def commit(self, script: str = "COMMIT") -> None:
+        """Commit by a script; raise StoreUnavailable, and leave the connection, where that is not heard of in time."""
+        self._connection.patience_s = COMMIT_S
+        try:
+            self.run_script(script)
+        finally:
+            self._connection.patience_s = math.inf
 
     def roll_back(self) -> None:
         """Undo the transaction, unless it went with the connection."""

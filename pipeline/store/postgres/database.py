@@ -69,7 +69,7 @@ class PostgresDatabase(Database):
                 db = cast("Connection", writer)
                 yield db
                 oplog.record(db)
-                writer.run_script(self._commit)
+                writer.commit(self._commit)
                 wake_ups = writer.wake_ups
         finally:
             self._lock.release()

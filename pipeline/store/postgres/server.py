@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
 from pipeline.store.database import PeersTables
 from pipeline.store.postgres import schema
-from pipeline.store.postgres.connection import PostgresConnection, Row
+from pipeline.store.postgres.connection import PostgresConnection, Row, WatchedConnection
 from pipeline.store.postgres.failures import failure_of
 from pipeline.store.postgres.values import VALUES
 
@@ -71,12 +71,13 @@ class Server(PeersTables):
         connection = self._take_idle()
         if connection is not None:
             try:
-                return connection, self._start(connection, script, of_workspace)
+                answer = self._start(connection, script, of_workspace)
+                if connection.takes_writes:
+                    return connection, answer
+                self._end(connection)
             except StoreUnavailable:
                 if not connection.is_lost:
                     raise
-                # What took this one took the others: the server was started anew, or another one leads now.
-                self._drop_idle()
         connection = self._connect()
         return connection, self._start(connection, script, of_workspace)
 
@@ -84,7 +85,10 @@ class Server(PeersTables):
         with suppress(ReverieError):
             # Of a connection that is lost, the server undoes it by itself.
             connection.roll_back()
-        if connection.in_transaction or self._is_closed:
+        if not connection.takes_writes:
+            # What took this one took the others: the server was started anew, stands still, or another one leads now.
+            self._drop_idle()
+        if connection.in_transaction or not connection.takes_writes or self._is_closed:
             # One that could not even end its transaction is of no use to anybody.
             connection.close()
             return
@@ -100,7 +104,7 @@ class Server(PeersTables):
         """Run one transaction on what a home keeps beside its workspaces; roll back on any error."""
         with self.begun("BEGIN", of_workspace=False) as (home, _):
             yield cast("Connection", home)
-            home.run_script("COMMIT")
+            home.commit()
 
     @property
     def tell_of_peers(self) -> bool:
@@ -153,7 +157,7 @@ class Server(PeersTables):
 
     def _connect(self) -> PostgresConnection:
         try:
-            made = psycopg.connect(
+            made = WatchedConnection.connect(
                 make_conninfo("", **_WAYS | conninfo_to_dict(self._url)),
                 autocommit=True,
                 cursor_factory=psycopg.ClientCursor,
