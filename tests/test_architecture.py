@@ -384,6 +384,15 @@ def test_the_web_front_loads_no_model_library(tmp_path):
     assert list_loaded(LOADED, tmp_path / "home") & heavy == set()
 
 
+def test_the_client_of_a_teams_hooks_loads_no_library(tmp_path):
+    """An agent waits for it at each of its steps."""
+    program = (
+        "import json, sys; before = set(sys.modules); import web.hooks.team_client, web.hooks.transcript;"
+        " print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    assert list_loaded(program, tmp_path / "home") - sys.stdlib_module_names == {"config", "pipeline", "web"}
+
+
 def test_a_worker_without_a_task_loads_no_library_of_its_tasks(tmp_path):
     program = "import json, sys; import workers.tasks, workers.crew; print(json.dumps(sorted(sys.modules)))"
     heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch", "igraph"}

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -182,15 +182,23 @@ def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 
 def _said(call: Call, event: HookEvent) -> Callable[[int | None], tuple[list[Message], int | None]] | None:
     """Return what reads what was said in a turn: the event itself tells it, or a transcript does."""
-    session_id = _session(call, event).id or ""
     if event.said:
-        now = utc_now()
-        messages = [Message(session_id, Role(one.role), one.content, one.at or now) for one in event.said]
+        messages = _messages(_session(call, event).id or "", [one.model_dump() for one in event.said])
         return lambda _offset: (messages, None)
     # A person's transcript is on their machine: what stands under its path here is none of theirs.
     if not event.transcript_path or call.caller.person is not None:
         return None
-    return partial(read_transcript, Path(event.transcript_path), event.session_id)
+    return partial(_read_said, Path(event.transcript_path), event.session_id)
+
+
+def _read_said(transcript: Path, session_id: str, offset: int | None) -> tuple[list[Message], int | None]:
+    said, behind = read_transcript(transcript, session_id, offset)
+    return _messages(session_id, said), behind
+
+
+def _messages(session_id: str, said: Sequence[Mapping[str, Any]]) -> list[Message]:
+    now = utc_now()
+    return [Message(session_id, Role(one["role"]), one["content"], one.get("at") or now) for one in said]
 
 
 def _flush(call: Call, workspace: Workspace, _event: HookEvent) -> Handled:

@@ -52,9 +52,6 @@ def _with_said(event: dict[str, Any]) -> dict[str, Any]:
         from web.hooks.transcript import read_transcript
 
         messages, _ = read_transcript(Path(transcript), str(event.get("session_id", "")), None)
-        begins = max((place for place, one in enumerate(messages) if one.role == "user"), default=0)
-        event["said"] = [
-            {"role": one.role, "content": one.content[:MAX_SAID_CHARS], "at": one.at}
-            for one in messages[begins:][-MOST_SAID:]
-        ]
+        begins = max((place for place, one in enumerate(messages) if one["role"] == "user"), default=0)
+        event["said"] = [one | {"content": one["content"][:MAX_SAID_CHARS]} for one in messages[begins:][-MOST_SAID:]]
     return event

@@ -5,17 +5,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.services.turns import Message, Role
-from pipeline.times import utc_now
 from web.hooks.codex_rollout import read_lines
 
 SUFFIX = ".jsonl"
 # Where Claude Code keeps transcripts, in whatever folder it has its own files.
 PROJECTS = "projects"
 MOST_MESSAGES = 400
+ROLES = ("user", "assistant")
+
+# As an event of a hook takes it: the role, the content, and when it was said where that is known. The client of hooks
+# reads transcripts too, while an agent waits: what a message is beyond that takes a second to load.
+Said = dict[str, str]
 
 
-def read_transcript(file: Path, session_id: str, offset: int | None) -> tuple[list[Message], int | None]:
+def read_transcript(file: Path, session_id: str, offset: int | None) -> tuple[list[Said], int | None]:
     """Return what was said from an offset of a session's transcript on, and the offset behind it.
 
     Nothing is read but a file of the session's name where transcripts are.
@@ -26,11 +29,11 @@ def read_transcript(file: Path, session_id: str, offset: int | None) -> tuple[li
     if not place.is_file():
         return [], None
     lines, behind = read_lines(place, offset or 0)
-    found = [message for line in lines if (message := _read_message(line, session_id)) is not None]
+    found = [message for line in lines if (message := _read_message(line)) is not None]
     return found[-MOST_MESSAGES:], behind
 
 
-def _read_message(line: str, session_id: str) -> Message | None:
+def _read_message(line: str) -> Said | None:
     try:
         entry = json.loads(line)
     except ValueError:
@@ -39,11 +42,13 @@ def _read_message(line: str, session_id: str) -> Message | None:
     # What a subagent says, a summary, and what the program says in the person's place is nobody's word.
     if not isinstance(said, dict) or any(entry.get(name) for name in ("isSidechain", "isMeta", "isCompactSummary")):
         return None
-    if entry.get("type") not in (Role.USER, Role.ASSISTANT) or entry.get("toolUseResult") is not None:
+    if entry.get("type") not in ROLES or entry.get("toolUseResult") is not None:
         return None
     text = _text(said)
+    if not text:
+        return None
     at = entry.get("timestamp")
-    return Message(session_id, Role(entry["type"]), text, at if isinstance(at, str) else utc_now()) if text else None
+    return {"role": entry["type"], "content": text} | ({"at": at} if isinstance(at, str) else {})
 
 
 def _text(said: Mapping[str, Any]) -> str:
