@@ -8,6 +8,8 @@ from pipeline.team.servers import (
     TeamServer,
     check_server,
     delete_server,
+    is_resting,
+    let_rest,
     list_servers,
     name_of,
     read_server,
@@ -15,7 +17,7 @@ from pipeline.team.servers import (
 )
 from pipeline.text.addresses import check_server_url
 
-__all__ = ["TeamServer", "check_server_url", "name_of"]
+__all__ = ["TeamServer", "check_server_url", "is_resting", "let_rest", "name_of"]
 
 # What a request names that is about no workspace.
 DEFAULT = "default"

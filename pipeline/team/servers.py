@@ -1,11 +1,9 @@
-"""The team servers that a home knows: a file each, with the address and this person's token, its owner's alone.
-
-The client of hooks reads them too, line by line: a name, an equals sign, a text in quotation marks.
-"""
+"""The team servers that a home knows: a file each, with the address and this person's token, its owner's alone."""
 
 import json
 import os
 import re
+import time
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +18,8 @@ LOCAL = "local"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 PRIVATE = 0o600
 MAX_TOKEN_CHARS = 4096
+# How long hooks leave a server alone that did not answer in time.
+REST_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,25 @@ def delete_server(folder: Path, name: str) -> None:
         (folder / name).unlink()
     except (FileNotFoundError, ValueError) as error:
         raise NotFound(f"no team is called {name}") from error
+    _rest_file(folder, name).unlink(missing_ok=True)
+
+
+def let_rest(folder: Path, name: str) -> None:
+    """Note that a server did not answer in time."""
+    _rest_file(folder, name).touch(mode=PRIVATE)
+
+
+def is_resting(folder: Path, name: str) -> bool:
+    """Tell whether a server did not answer in time a moment ago, and is the same since."""
+    try:
+        noted = _rest_file(folder, name).stat().st_mtime
+        return abs(time.time() - noted) < REST_S and noted > (folder / name).stat().st_mtime
+    except FileNotFoundError:
+        return False
+
+
+def _rest_file(folder: Path, name: str) -> Path:
+    return folder / f".{name}-rests"
 
 
 def _lines(*stored: tuple[str, str]) -> Sequence[str]:

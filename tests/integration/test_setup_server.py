@@ -1,10 +1,14 @@
 """Hosts of a machine without a memory of its own, set up for a team's server: as a user runs it, to real requests."""
 
+import contextlib
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import anyio
@@ -16,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from pipeline.identity import identify
+from pipeline.team.servers import REST_S
 from tests.fakes.in_process import fast_settings
 from tests.support.served import serve_home
 from tests.support.stack import free_port, wait_until
@@ -180,6 +185,83 @@ def test_a_server_that_is_away_or_a_token_that_is_gone_disturbs_nobody(ready):
     assert ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION) == ""
     # Nothing of this machine's own was started in its place.
     assert not (ready.home / ".reverie" / "token").exists()
+
+
+class Hanging:
+    """A server that takes connections and never answers, or never to the end; it counts who came."""
+
+    def __init__(self, drops):
+        self._drops = drops
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.asked = 0
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listening.close()
+
+    def _serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                taken, _ = self._listening.accept()
+                self.asked += 1
+                threading.Thread(target=self._hold, args=(taken,), daemon=True).start()
+
+    def _hold(self, taken):
+        taken.settimeout(0.2)
+        # Until who asked gives up.
+        with contextlib.closing(taken), contextlib.suppress(ConnectionError):
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    if taken.recv(1 << 16) == b"":
+                        return
+                taken.sendall(self._drops)
+
+
+@pytest.fixture(params=[b"", b"HTTP/1.1 200 OK\r\n"], ids=["silent", "without end"])
+def hanging(ready, request):
+    [kept] = ready.servers.iterdir()
+    with Hanging(request.param) as server:
+        kept.write_text(f'url = "http://127.0.0.1:{server.port}"\ntoken = "x"\n')
+        yield server
+
+
+def rest_file(team):
+    return team.servers / ".127.0.0.1-rests"
+
+
+def test_a_server_that_hangs_is_not_waited_for_at_every_step(ready, hanging):
+    for _ in range(3):
+        assert ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION) == ""
+    assert hanging.asked == 1
+    long_ago = time.time() - REST_S - 1
+    os.utime(next(ready.servers.glob("[!.]*")), (long_ago - 1, long_ago - 1))
+    os.utime(rest_file(ready), (long_ago, long_ago))
+    ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION)
+    assert hanging.asked == 2
+
+
+def test_the_end_of_a_session_waits_less_and_says_nothing_of_a_server(ready, hanging):
+    assert ready.hook(hook_event_name="SessionEnd") == ""
+    assert not rest_file(ready).exists()
+
+
+def test_a_server_that_is_another_since_is_asked_at_once(ready):
+    ready.call("POST", "/v1/memories", {"content": PARCELS})
+    [kept] = ready.servers.iterdir()
+    rest_file(ready).touch()
+    assert ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION) == ""
+    kept.write_text(kept.read_text())
+    assert PARCELS in ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION)
+    rest_file(ready).touch()
+    assert ready.setup("--remove", "--yes").returncode == 0
+    assert not rest_file(ready).exists()
 
 
 def test_claude_codes_helper_gives_the_headers_by_which_mcp_is_spoken(ready):

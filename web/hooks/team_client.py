@@ -5,21 +5,28 @@ person's token stand in the home; no word of a command holds them.
 """
 
 import json
+import threading
 from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from config.paths import WORKSPACE_HEADER
 from config.settings import Settings, environment_with, environment_workspace, load_settings
-from pipeline.services.team_servers import TeamServer, find_team
+from pipeline.services.team_servers import TeamServer, find_team, is_resting, let_rest
 from pipeline.services.workspaces import choose_workspace
 from web.hooks.client import HEADERS
-from web.kept_connections import KeptConnections
+from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 
-# Less than the three seconds that hosts give, with what Python takes to start.
-WITHIN_S = 2.0
+# Less than the three seconds that hosts give, with what Python takes to start, and less than a connection is waited
+# for: so a server that is late is told from one that is not there.
+WITHIN_S = 1.8
+# Claude Code gives it one second, and tells its user of one that was longer.
+SESSION_END = "SessionEnd"
+SESSION_END_WITHIN_S = 0.6
 STOP = "Stop"
 MOST_SAID = 200
 MAX_SAID_CHARS = 200_000
@@ -31,12 +38,33 @@ def answer(word: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     server = find_team(settings.paths.servers, name)
     if word == HEADERS:
         return json.dumps(headers_for(settings, server, Path.cwd())).encode()
+    if is_resting(settings.paths.servers, name):
+        return b""
     said = json.loads(event)
     folder = Path(str(said.get("cwd") or Path.cwd()))
     headers = headers_for(settings, server, folder) | {"Content-Type": "application/json"}
-    with closing(KeptConnections(server.url, WITHIN_S)) as connections:
-        sent = connections.send("POST", f"/hooks/{word}", json.dumps(_with_said(said)).encode(), headers)
-    return sent.body if sent.status == HTTPStatus.OK else b""
+    is_last = said.get("hook_event_name") == SESSION_END
+    answers: SimpleQueue[bytes] = SimpleQueue()
+    send = partial(_send, server.url, f"/hooks/{word}", json.dumps(_with_said(said)).encode(), headers, answers)
+    # A name that is looked up and an answer that comes byte by byte know no deadline: what is late is left behind.
+    threading.Thread(target=send, daemon=True).start()
+    try:
+        return answers.get(timeout=SESSION_END_WITHIN_S if is_last else WITHIN_S)
+    except Empty:
+        if not is_last:
+            let_rest(settings.paths.servers, name)
+        return b""
+
+
+def _send(url: str, path: str, event: bytes, headers: Mapping[str, str], answers: "SimpleQueue[bytes]") -> None:
+    """Put what a server answers, nothing where it cannot be asked."""
+    with closing(KeptConnections(url, WITHIN_S)) as connections:
+        try:
+            sent = connections.send("POST", path, event, headers)
+        except (NotConnected, BrokenOff):
+            answers.put(b"")
+        else:
+            answers.put(sent.body if sent.status == HTTPStatus.OK else b"")
 
 
 def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[str, str]:
