@@ -20,7 +20,8 @@ from pipeline.errors import (
 from pipeline.team.servers import TeamServer
 
 CONNECT_S = 2.0
-ANSWER_S = 60.0
+# Less than clients of this machine wait for its answer: who broke off is said, and it was not this machine.
+ANSWER_S = 30.0
 # What is handed on as the server says it, and no longer than a person reads.
 MAX_DETAIL_CHARS = 300
 MAX_RETRY_S = 3600

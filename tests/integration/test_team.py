@@ -14,6 +14,7 @@ from flask import Flask, Response, request
 
 from pipeline.errors import InvalidField
 from pipeline.identity import identify
+from pipeline.team import link
 from pipeline.team.servers import TeamServer, check_server, list_servers, write_server
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, flush_notes, open_web
@@ -21,6 +22,7 @@ from tests.support.served import serve_app, serve_home
 from tests.support.stack import free_port as closed_port
 from web.app import create_app
 from web.cli import cli
+from web.client import ANSWER_TIMEOUT_S
 
 PARCELS = "Parcels over thirty kilos leave from the depot in Graz"
 QUESTION = "Where do parcels over thirty kilos leave from?"
@@ -345,6 +347,17 @@ def test_nothing_is_acknowledged_that_the_team_has_not_acknowledged(mine):
     assert refused.status_code == 502
     assert "may have been done" in refused.get_json()["detail"]
     assert mine.settings.paths.workspace_ids() == []
+
+
+def test_of_a_team_that_hangs_is_said_that_it_was_the_team(mine, monkeypatch):
+    # Whoever gave this machine up first would take it for the one that broke off.
+    assert link.CONNECT_S + link.ANSWER_S < ANSWER_TIMEOUT_S
+    monkeypatch.setattr(link, "ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        mine.know("acme", f"http://127.0.0.1:{listening.getsockname()[1]}", "t" * 43)
+        refused = mine.client.post("/v1/memories", {"content": STAGING, "to": "acme"})
+    assert refused.status_code == 502
+    assert "team acme broke off" in refused.get_json()["detail"]
 
 
 @pytest.mark.parametrize(("status", "retry"), [(429, "7"), (503, "nonsense"), (429, None)])
