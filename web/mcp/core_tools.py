@@ -42,8 +42,9 @@ RECALLED = 8
 SHOWN_EACH = 8
 NOTHING = "nothing is known about this"
 # Never "nothing": what is there was not looked through.
-STARTING = "memory is starting and could not look through everything; ask again in a moment"
-THERE_MAY_BE_MORE = "(not everything could be looked through yet: there may be more in a moment)"
+WHY_NOT_ALL = "memory is starting (ask again in a moment) or a team does not answer"
+NOT_ALL_SEARCHED = f"nothing was found, but not everything could be looked through: {WHY_NOT_ALL}"
+THERE_MAY_BE_MORE = f"(not everything could be looked through, there may be more: {WHY_NOT_ALL})"
 # A goal and a keyed fact have tools of their own.
 TO = text("A team to store it for, if the user says so")
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
@@ -211,7 +212,7 @@ def render_brief(found: Mapping[str, Any], shown: ShownIds, now: datetime) -> st
 def _say_if_degraded(text: str, *, degraded: bool) -> str:
     """Return what was found, or that nothing was, without taking what was not looked through for nothing."""
     if not text:
-        return STARTING if degraded else NOTHING
+        return NOT_ALL_SEARCHED if degraded else NOTHING
     return f"{text}\n{THERE_MAY_BE_MORE}" if degraded else text
 
 

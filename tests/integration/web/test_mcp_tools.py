@@ -25,7 +25,7 @@ from tests.support.stack import free_port
 from web.client import _problem_to_error
 from web.mcp.bridge import Bridge
 from web.mcp.catalog import build_catalog
-from web.mcp.core_tools import CORE, STARTING
+from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, answer_list, greet
 from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
@@ -593,7 +593,7 @@ def test_nothing_found_while_memory_starts_is_not_told_as_nothing_known(name, ar
     server = Recorder()
     server.call = lambda *_args, **_more: NOTHING_FOUND | answer
     told = call_tool(find_tool(CORE, name), ToolCall(server, ShownIds(), None, "", arguments))
-    assert told.text == STARTING
+    assert told.text == NOT_ALL_SEARCHED
     assert "ask again" in told.text
 
 
