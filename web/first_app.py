@@ -62,7 +62,8 @@ def _note_refusal(container: WebContainer, route: str) -> None:
     # A host shows its user nothing of it, and the agent works without memory.
     if route.startswith("/hooks/"):
         says = (
-            f"{route} was refused: the request did not hold this home's token; `reverie setup` brings hooks up to date"
+            f"{route} was refused: its token is not this home's, nor a valid one of a person; `reverie setup` brings"
+            " hooks up to date"
         )
         container.operations.record_error("hooks", says)
 
