@@ -188,12 +188,12 @@ class Machine:
         return found
 
     def _one_supervisor(self) -> list[psutil.Process]:
-        # Of a process that has just ended psutil tells nothing.
+        # Of a process that has just ended psutil tells nothing, of one outside of the namespace no variables.
         found = [
             process
             for process in psutil.process_iter(["cmdline", "environ"])
             if (process.info["cmdline"] or [])[-3:] == ["-m", "web.cli", "up"]
-            and process.info["environ"]["HOME"] == str(self.home)
+            and (process.info["environ"] or {}).get("HOME") == str(self.home)
         ]
         return found if len(found) == 1 else []
 
