@@ -25,18 +25,23 @@ DEFAULT = "default"
 
 def add_team(folder: Path, name: str, url: str, token: str) -> frozenset[str]:
     """Keep a team's server once it took the token; return the workspaces that it opens to it."""
+    server = check_server(name, url, token)
+    workspaces = list_opened(server)
+    write_server(folder, server)
+    return workspaces
+
+
+def list_opened(server: TeamServer) -> frozenset[str]:
+    """Return the workspaces that a team's server opens to this person; raise ReverieError where it does not answer."""
     from pipeline.team.link import TeamLink
 
-    server = check_server(name, url, token)
     link = TeamLink(server)
     try:
-        workspaces = link.list_workspaces(DEFAULT)
+        return link.list_workspaces(DEFAULT)
     except (KeyError, TypeError) as error:
         raise RemoteUnreachable(f"something that is not Reverie answers at {server.url}") from error
     finally:
         link.close()
-    write_server(folder, server)
-    return workspaces
 
 
 def list_teams(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:

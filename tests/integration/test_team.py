@@ -482,6 +482,21 @@ def test_a_server_that_does_not_answer_is_not_kept(mine, command):
     assert mine.teams() == []
 
 
+def test_the_doctor_tells_whether_a_team_answers_and_takes_the_token(joined, acme, command):
+    def check_teams():
+        checks = json.loads(command("--json", "doctor").stdout)["checks"]
+        return [(one["state"], one["says"]) for one in checks if one["check"] == "teams"]
+
+    acme.remember(PARCELS)
+    assert check_teams() == [("ok", f"acme answers at {acme.url} and takes your token")]
+    acme.settings.paths.renew_token()
+    joined.know("gone", f"http://127.0.0.1:{closed_port()}", "t" * 43)
+    [refused, away] = check_teams()
+    assert refused[0] == away[0] == "warn"
+    assert "acme does not take your token" in refused[1]
+    assert "gone does not answer" in away[1]
+
+
 # ——— As agents and people see it.
 
 

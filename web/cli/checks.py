@@ -236,6 +236,21 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
         yield CheckResult("hosts", "ok", ", ".join(names) or "none was set up; `reverie setup` does")
 
 
+def check_teams(context: "CheckContext") -> Iterator[CheckResult]:
+    """Ask each team's server that the home knows whether it answers and takes the token: hooks say nothing of it."""
+    from pipeline.services.team_servers import list_opened, list_teams
+
+    problems: list[ReverieError] = []
+    for server in list_teams(context.paths.servers, problems.append):
+        try:
+            list_opened(server)
+            yield CheckResult("teams", "ok", f"{server.name} answers at {server.url} and takes your token")
+        except ReverieError as error:
+            problems.append(error)
+    hint = "`reverie team add` keeps another address or token, `reverie team remove` asks it no more"
+    yield from (CheckResult("teams", "warn", str(problem), hint) for problem in problems)
+
+
 def _read_lowered(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace").lower()

@@ -78,6 +78,7 @@ def _list_checks(state: State) -> Iterator[Check]:
     yield "processes", lambda: checks.check_processes(probe)
     yield "model", lambda: diagnostics.check_model(context)
     yield "hosts", lambda: checks.check_hosts(context)
+    yield "teams", lambda: checks.check_teams(context)
     yield "store", lambda: diagnostics.check_store(context)
     # One that is named is looked at alone.
     for name in diagnostics.list_checked_workspaces(context):
