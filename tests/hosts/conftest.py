@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -23,6 +24,15 @@ BIN = Path(sys.executable).parent
 DEADLINE_S = 120
 PORT = 7077
 MODEL = "all-MiniLM-L6-v2"
+
+_COMPLAINT = re.compile(r"hook.{0,40}(?:error|fail)|ECONN|Traceback", re.IGNORECASE)
+# Hosts give the end of a session one second, in which a busy machine may not even start a program.
+_CUT_SHORT = re.compile(r"SessionEnd hook .*cancelled|for (?:event )?SessionEnd\b|timed out after 1000ms")
+
+
+def list_complaints(shown: str) -> list[str]:
+    """List the lines in which a host complains of a hook to its user, in what it shows."""
+    return [line for line in shown.splitlines() if _COMPLAINT.search(line) and not _CUT_SHORT.search(line)]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,11 @@
 
 import json
 import os
-import re
 import signal
 
 import pytest
 
-from tests.hosts.conftest import HOSTS
+from tests.hosts.conftest import HOSTS, list_complaints
 from tests.hosts.model_server import Call, Say
 from tests.support.stack import wait_until
 
@@ -26,7 +25,6 @@ LESSON = {
     "kind": "lesson",
     "details": {"severity": "critical"},
 }
-COMPLAINTS = re.compile(r"hook.{0,40}(?:error|fail)|ECONN|Traceback", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -47,7 +45,7 @@ def test_a_prompt_brings_what_is_known(machine, name):
     machine.remember(PORT_FACT)
     machine.model.expect(Say())
     shown = machine.ask(QUESTION)
-    assert COMPLAINTS.search(shown) is None, shown
+    assert list_complaints(shown) == []
     assert "port 8443" in machine.model.requests[0].text
 
 
@@ -78,11 +76,16 @@ def test_a_stack_that_is_down_is_started_without_a_word(machine, name):
     machine.reverie("down")
     machine.model.expect(Say())
     shown = machine.ask("Say hello")
-    assert COMPLAINTS.search(shown) is None, shown
+    assert list_complaints(shown) == []
     wait_until("the stack is up", machine.answers, 30)
-    machine.model.expect(Say())
-    machine.ask(QUESTION)
-    assert "port 8443" in machine.model.requests[0].text
+
+    def is_told():
+        machine.model.expect(Say())
+        machine.ask(QUESTION)
+        return "port 8443" in machine.model.requests[0].text
+
+    # On a busy machine a stack that has just started may be late for the first.
+    wait_until("a prompt is answered", is_told, 120)
 
 
 @pytest.mark.parametrize("end", ["exit", "SIGTERM", "SIGKILL"])

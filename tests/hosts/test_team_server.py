@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from pipeline.identity import identify
-from tests.hosts.conftest import BIN, DEADLINE_S, HOSTS
+from tests.hosts.conftest import BIN, DEADLINE_S, HOSTS, list_complaints
 from tests.hosts.model_server import Call, Say
 from tests.support.stack import Client, free_port, wait_until
 
@@ -69,3 +69,20 @@ def test_tools_and_hooks_ask_the_server_and_nothing_runs_here(machine, server, n
     assert "mcp:recall" in [one["event"] for one in runs]
     assert not machine.answers()
     assert not (machine.reverie_home / "token").exists()
+
+
+@pytest.mark.parametrize("name", WITH_HOOKS)
+def test_a_token_taken_back_or_a_server_gone_between_prompts_disturbs_none_and_shows_no_token(machine, server, name):
+    server.remember(FACT)
+    token = server.token.read_text().strip()
+    machine.install(name, "--server", f"http://127.0.0.1:{server.port}", "--token-file", str(server.token))
+    for end in (("token", "--renew", "--yes"), ("down",)):
+        server.reverie(*end)
+        machine.model.expect(Say())
+        shown = machine.ask(QUESTION)
+        assert list_complaints(shown) == []
+        assert "port 8443" not in machine.model.requests[0].text
+        assert token not in shown + machine.model.requests[0].text
+    files = [file for file in machine.home.rglob("*") if file.is_file() and token.encode() in file.read_bytes()]
+    assert files == [machine.reverie_home / "servers" / "127.0.0.1"]
+    assert not machine.answers()
