@@ -22,7 +22,11 @@ from tests.support.postgres import find_programs, serve_follower, serve_postgres
 from tests.support.stack import wait_until
 from tests.support.witness import Witness
 
-pytestmark = pytest.mark.skipif(find_programs() is None, reason="there is no PostgreSQL on this machine")
+pytestmark = [
+    # Two servers are made for each.
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(find_programs() is None, reason="there is no PostgreSQL on this machine"),
+]
 
 PROFILE = WriterProfile("FULL", 0, 5000)
 WRITERS = 4
