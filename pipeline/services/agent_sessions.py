@@ -136,11 +136,12 @@ class AgentSessionService:
         if self._is_incognito(workspace, session):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
         obeyed = obey(workspace, self._contexts, session, message)
+        said = [one.says for one in obeyed]
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or (workspace.tells_of_person and workspace.person.exists) or asked.waiting):
-            return HookAnswer(reason=NOTHING_WRITTEN)
+            return HookAnswer("\n".join(said) or None, reason=NOTHING_WRITTEN)
         if session.id is not None:
             # What was told a moment ago is noted by then; nobody waits for the note of this turn.
             self._feedback.flush()
@@ -152,7 +153,7 @@ class AgentSessionService:
             briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC), only_new=True)
             theirs = self._teams.tell(asked, briefing, limits, session)
             self._contexts.count(degraded=briefing.degraded)
-        text = "\n".join(filter(None, [*(one.says for one in obeyed), join_texts(briefing, theirs)])) or None
+        text = "\n".join(filter(None, [*said, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
             # Nobody waits any more: nothing was told, and nothing is noted as told.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)

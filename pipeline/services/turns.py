@@ -79,12 +79,13 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
 
 
 def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[Obeyed]:
-    """Do what a message asks of the memory itself: remember this, forget that; where nothing is stored, nothing."""
-    if workspace.settings.read_only:
-        return []
+    """Do what a message asks of the memory itself: remember this, forget that; nothing where it may only be read."""
     done = []
     for command in read_commands(message):
-        if command.type is CommandType.REMEMBER:
+        if workspace.settings.read_only:
+            why = "who asks is a reader" if workspace.is_reader else "the workspace is read only"
+            done.append(Obeyed(command, None, f"Reverie changes nothing here: {why}."))
+        elif command.type is CommandType.REMEMBER:
             done.append(_remember(workspace, session, command))
         else:
             done.append(_forget(workspace, contexts, session, command))

@@ -116,6 +116,11 @@ def test_a_prompt_tells_a_reader_once(tell, rita, walt):
     assert FACT in tell(rita, "UserPromptSubmit", prompt=PROMPT)
 
 
+@pytest.mark.parametrize("prompt", ["Remember this: the moon is full.", "Forget that."])
+def test_a_reader_hears_that_nothing_was_kept_or_forgotten(tell, rita, prompt):
+    assert "Reverie changes nothing here: who asks is a reader." in tell(rita, "UserPromptSubmit", prompt=prompt)
+
+
 def test_what_a_session_begins_with_comes_to_a_reader_with_no_prompt(home, tell, rita):
     home.write("We decided that billing uses port 8123", kind="decision")
     assert "We decided" in tell(rita, "SessionStart", source="startup")

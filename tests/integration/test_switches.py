@@ -99,7 +99,9 @@ def test_a_workspace_that_is_read_only_is_asked_and_not_written_to(client, switc
     assert FACT in hook(client, "UserPromptSubmit", prompt=PROMPT)
     assert edit(client) == []
     turns = {"session_id": "s1", "messages": [{"role": "user", "content": "remember this: x"}]}
-    assert client.post("/v1/turns", turns).get_json() == {"queued": 0, "done": []}
+    says = "Reverie changes nothing here: the workspace is read only."
+    assert client.post("/v1/turns", turns).get_json() == {"queued": 0, "done": [says]}
+    assert says in hook(client, "UserPromptSubmit", prompt="Remember this: the moon is full.")
     assert len(client.get("/v1/memories").get_json()["items"]) == 1
 
 
