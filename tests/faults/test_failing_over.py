@@ -2,9 +2,10 @@
 
 import contextlib
 import http.client
+import socket
 import threading
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import psutil
 import pytest
@@ -15,6 +16,7 @@ from pipeline.records import Draft
 from pipeline.store import memories, meta
 from pipeline.store.database import WriterProfile
 from pipeline.store.postgres import connection as connection_module
+from pipeline.store.postgres.server import Server
 from pipeline.store.stores import open_stores
 from pipeline.write.accept import accept
 from tests.fakes.in_process import fast_settings
@@ -278,6 +280,21 @@ def test_a_write_whose_server_stands_still_in_the_middle_ends_too(database, lead
         follower.promote()
         put(database, "3")
     assert get(database) == "3"
+
+
+def test_a_host_that_does_not_even_refuse_is_asked_once(both):
+    with socket.create_server(("127.0.0.1", 0)) as silent, closing(Server(_put_before(both, silent))) as server:
+        with server.opened(), server.opened(), server.opened():
+            pass
+        silent.setblocking(False)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+
+
+def _put_before(address, silent):
+    scheme, _, rest = address.partition("@")
+    return f"{scheme}@127.0.0.1:{silent.getsockname()[1]},{rest}"
 
 
 def test_a_server_that_takes_long_is_waited_for(database, monkeypatch):

@@ -18,6 +18,7 @@ from pipeline.store.postgres.failures import failure_of
 from pipeline.store.postgres.values import VALUES
 
 OLDEST_VERSION = 150000
+DEFAULT_PORT = "5432"
 # Idle connections that are kept; in use are two a thread at most.
 MOST_IDLE = 8
 # A server that does not answer is told from one that is slow by the system's own clocks, not by a request's patience.
@@ -51,7 +52,8 @@ class Server(PeersTables):
         self._url = url
         self._lock = threading.Lock()
         self._idle: list[PostgresConnection] = []
-        self._is_ready = False
+        # The host that took the last connection, and its port.
+        self._leader: tuple[str, str] | None = None
         self._is_closed = False
 
     @contextmanager
@@ -158,13 +160,14 @@ class Server(PeersTables):
     def _connect(self) -> PostgresConnection:
         try:
             made = WatchedConnection.connect(
-                make_conninfo("", **_WAYS | conninfo_to_dict(self._url)),
+                make_conninfo("", **_WAYS | _put_first(self._leader, conninfo_to_dict(self._url))),
                 autocommit=True,
                 cursor_factory=psycopg.ClientCursor,
                 context=VALUES,
             )
         except psycopg.Error as error:
             raise failure_of(error) from error
+        self._leader = made.info.host, str(made.info.port)
         connection = PostgresConnection(made)
         try:
             self._check(connection)
@@ -188,3 +191,13 @@ class Server(PeersTables):
                 "the store's role is a superuser or passes row level security by, and would see every workspace in "
                 "each: make one with CREATE ROLE reverie LOGIN, and give it the database"
             )
+
+
+def _put_first(leader: tuple[str, str] | None, address: dict[str, Any]) -> dict[str, Any]:
+    """Return an address with a host of several before the others: each that does not even refuse costs CONNECT_S."""
+    hosts, ports = (str(address.get(name, "")).split(",") for name in ("host", "port"))
+    if len(hosts) == 1 or len(ports) not in (1, len(hosts)) or "hostaddr" in address:
+        return address
+    named = zip(hosts, ports if len(ports) > 1 else ports * len(hosts), strict=True)
+    host, port = zip(*sorted(named, key=lambda one: (one[0], one[1] or DEFAULT_PORT) != leader), strict=True)
+    return address | {"host": ",".join(host), "port": ",".join(port)}
