@@ -2,8 +2,6 @@
 
 import contextlib
 import signal
-import threading
-from collections import Counter
 from dataclasses import replace
 
 import psycopg
@@ -12,7 +10,7 @@ import pytest
 from config.declared import Secret
 from pipeline.errors import StoreUnavailable
 from pipeline.records import Draft
-from pipeline.store import memories, meta
+from pipeline.store import meta
 from pipeline.store.database import WriterProfile
 from pipeline.store.postgres import server as server_module
 from pipeline.store.postgres.server import Server
@@ -21,13 +19,14 @@ from pipeline.write.accept import accept
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support.postgres import find_programs, serve_postgres
-from tests.support.stack import free_port, wait_until
+from tests.support.stack import free_port
+from tests.support.writers import Writers, fetch_all
 from web.app import create_app
 
 pytestmark = pytest.mark.skipif(find_programs() is None, reason="there is no PostgreSQL on this machine")
 
 PROFILE = WriterProfile("FULL", 0, 5000)
-ROUNDS, WRITERS = 2, 4
+ROUNDS = 2
 
 
 @pytest.fixture(scope="module")
@@ -57,58 +56,21 @@ def databases(tmp_path, url):
     stores.close()
 
 
-class Writer(threading.Thread):
-    """Store one memory after the other, as a client does: what was not acknowledged is sent again."""
-
-    def __init__(self, databases, number):
-        super().__init__()
-        self.databases, self.name = databases, f"writer {number}"
-        self.acknowledged, self.refused, self.failure = {}, 0, None
-        self.ends = threading.Event()
-
-    def run(self):
-        try:
-            while not self.ends.is_set():
-                text = f"{self.name} notes number {len(self.acknowledged)}"
-                with contextlib.suppress(StoreUnavailable):
-                    self.acknowledged[text] = accept(self.databases.get("team", create=True), Draft(text)).id
-                    continue
-                self.refused += 1
-                self.ends.wait(0.05)
-        except BaseException as error:
-            self.failure = error
-            raise
-
-
 def test_what_was_acknowledged_is_there_after_the_server_was_killed_in_rounds(databases, mortal):
-    writers = [Writer(databases, number) for number in range(WRITERS)]
-    for writer in writers:
-        writer.start()
+    def store(text):
+        with contextlib.suppress(StoreUnavailable):
+            return accept(databases.get("team", create=True), Draft(text)).id
+        return None
 
-    def all_get_on():
-        before = [len(writer.acknowledged) for writer in writers]
-        wait_until(
-            "every writer is heard",
-            lambda: all(len(writer.acknowledged) > known + 3 for writer, known in zip(writers, before, strict=True)),
-        )
-
-    all_get_on()
-    for _ in range(ROUNDS):
-        mortal.stop(signal.SIGKILL)
-        wait_until("somebody is refused", lambda: any(writer.refused for writer in writers))
-        mortal.start()
-        all_get_on()
-    for writer in writers:
-        writer.ends.set()
-    for writer in writers:
-        writer.join()
-    assert [writer.failure for writer in writers] == [None] * WRITERS
-    with databases.get("team").read() as db:
-        stored = {memory.id: memory.content for memory in memories.by_seqs(db, memories.all_seqs(db)).values()}
-    acknowledged = {memory_id: text for writer in writers for text, memory_id in writer.acknowledged.items()}
-    assert {one: stored.get(one) for one in acknowledged} == acknowledged
+    with Writers.writing(store) as writers:
+        writers.get_on()
+        for _ in range(ROUNDS):
+            mortal.stop(signal.SIGKILL)
+            writers.are_refused()
+            mortal.start()
+            writers.get_on()
     # What was sent again because its answer was lost stands once.
-    assert [text for text, times in Counter(stored.values()).items() if times > 1] == []
+    writers.check(fetch_all(databases.get("team")))
 
 
 def test_a_server_that_is_gone_is_told_at_once_and_used_when_it_is_back(tmp_path, url, mortal):
