@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from config.settings import SETTINGS
+from config.settings import SETTINGS, load_settings
+from pipeline.services.encoder import compile_model
 from tests.benchmarks.homes import BENCH, bench_folder, share_models, stack_on
 from tests.support.cluster import Cluster
 from tests.support.stack import QUICK, Client, Stack, wait_until
@@ -57,7 +58,8 @@ def one_home(shape: Shape) -> Iterator[Deployment]:
 
 
 def run_home(stack: Stack) -> Deployment:
-    """Start a home's processes."""
+    """Start a home's processes, with an encoder that is compiled: where it never was, that takes minutes."""
+    compile_model(load_settings(stack.environment))
     stack.start(*PROCESSES)
     stack.wait_for_encoder()
     token = (stack.home / "token").read_text(encoding="ascii").strip()
@@ -80,9 +82,11 @@ def servers(place: Path, shape: Shape, schedulers: int = 1) -> Cluster:
 
 
 def run_cluster(cluster: Cluster) -> Deployment:
-    """Start a cluster's machines."""
+    """Start a cluster's machines, with an encoder that is compiled."""
+    fronts = cluster.list_fronts()
+    compile_model(load_settings(fronts[0].environment))
     cluster.start()
-    for front in cluster.list_fronts():
+    for front in fronts:
         front.wait_for_encoder()
     parts: dict[str, list[int]] = {}
     for name, part in cluster.parts.items():
