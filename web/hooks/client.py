@@ -81,11 +81,13 @@ def _answer(words: list[str]) -> bytes:
 
 def _ask_team(words: list[str]) -> bytes:
     # Apart from this: it takes many times as long to import.
-    from web.hooks.team_client import answer
+    from web.hooks.team_client import answer, describe_headers
 
+    name, variables = words[words.index(SERVER_OPTION) + 1], read_variables(words)
     # Who asks for headers sends no event.
-    event = b"" if words[0] == HEADERS else sys.stdin.buffer.read(LONGEST_EVENT)
-    return answer(words[0], words[words.index(SERVER_OPTION) + 1], read_variables(words), event)
+    if words[0] == HEADERS:
+        return describe_headers(name, variables)
+    return answer(words[0], name, variables, sys.stdin.buffer.read(LONGEST_EVENT))
 
 
 def _is_set_up(name: str) -> bool:

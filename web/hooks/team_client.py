@@ -18,7 +18,6 @@ from config.paths import WORKSPACE_HEADER
 from config.settings import Settings, environment_with, environment_workspace, load_settings
 from pipeline.services.team_servers import TeamServer, find_team, is_resting, let_rest
 from pipeline.services.workspaces import choose_workspace
-from web.hooks.client import HEADERS
 from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 
 # Less than the three seconds that hosts give, with what Python takes to start, and less than a connection is waited
@@ -32,12 +31,16 @@ MOST_SAID = 200
 MAX_SAID_CHARS = 200_000
 
 
-def answer(word: str, name: str, variables: Mapping[str, str], event: bytes) -> bytes:
-    """Return what a host is told: the answer to an event, or the headers of the server called `name`."""
+def describe_headers(name: str, variables: Mapping[str, str]) -> bytes:
+    """Return the headers of requests to the server called `name` about this folder."""
+    settings = load_settings(environment_with(variables))
+    return json.dumps(headers_for(settings, find_team(settings.paths.servers, name), Path.cwd())).encode()
+
+
+def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> bytes:
+    """Return what the server called `name` answers to a host's event, nothing where it does not in time."""
     settings = load_settings(environment_with(variables))
     server = find_team(settings.paths.servers, name)
-    if word == HEADERS:
-        return json.dumps(headers_for(settings, server, Path.cwd())).encode()
     if is_resting(settings.paths.servers, name):
         return b""
     said = json.loads(event)
@@ -45,7 +48,7 @@ def answer(word: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     headers = headers_for(settings, server, folder) | {"Content-Type": "application/json"}
     is_last = said.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
-    send = partial(_send, server.url, f"/hooks/{word}", json.dumps(_with_said(said)).encode(), headers, answers)
+    send = partial(_send, server.url, f"/hooks/{host}", json.dumps(_with_said(said)).encode(), headers, answers)
     # A name that is looked up and an answer that comes byte by byte know no deadline: what is late is left behind.
     threading.Thread(target=send, daemon=True).start()
     try:
