@@ -168,8 +168,11 @@ def test_what_was_said_is_read_here_and_no_path_of_this_machine_travels(ready):
     transcript.write_text("\n".join(lines) + "\n")
     ready.call("POST", "/v1/memories", {"content": "Something"})
     ready.hook(hook_event_name="Stop", transcript_path=str(transcript))
-    record = ready.call("GET", "/v1/sessions/s1")
-    assert sorted((one["role"], one["content"]) for one in record["said"]) == [
+
+    def list_said():
+        return ready.call("GET", "/v1/sessions")["items"] and ready.call("GET", "/v1/sessions/s1")["said"]
+
+    assert sorted((one["role"], one["content"]) for one in wait_until("the turn is noted", list_said)) == [
         ("assistant", PARCELS),
         ("user", QUESTION),
     ]
