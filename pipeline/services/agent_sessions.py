@@ -266,16 +266,17 @@ class AgentSessionService:
             self._allowed.note_made(workspace.id, session, tool, given)
 
     def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidReader | None = None) -> None:
-        """Say which lessons the turn followed, and keep its result where the agent kept nothing itself.
-
-        What was said in it is read by `said`, from where it was read to before, and kept to be read for what lasts.
-        """
+        """Say which lessons the turn followed, keep its result where the agent did not, and keep what was said."""
         settings = workspace.settings
         # A subagent's end is the end of no turn.
         if session.id is not None and session.agent_id is None and settings.hooks and not settings.read_only:
             self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
-            if said is not None and workspace.captures:
-                self._submit(workspace, partial(self._take_said, workspace, session, said))
+            self.take_said(workspace, session, said)
+
+    def take_said(self, workspace: Workspace, session: AgentSession, said: SaidReader | None) -> None:
+        """Keep what `said` reads from where it was read to before, to be read for what lasts."""
+        if said is not None and session.id is not None and workspace.settings.hooks and workspace.captures:
+            self._submit(workspace, partial(self._take_said, workspace, session, said))
 
     def _take_said(self, workspace: Workspace, session: AgentSession, said: SaidReader) -> None:
         assert session.id is not None

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.fakes.in_process import flush_notes
+
 RULE = "Never force-push to main"
 
 
@@ -107,6 +109,20 @@ def test_a_transcript_is_read_from_where_it_was_read_to(client, tmp_path, worker
         transcript.read_text().removesuffix('{"half') + json.dumps(lines[0]).replace("Shall I", "Now") + "\n"
     )
     assert said() == ["Now?", "Shall I?"]
+
+
+def test_what_a_host_writes_after_the_last_turn_is_read_at_the_end(client, container, tmp_path):
+    transcript = tmp_path / "projects" / "slug" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    client.write("anything")
+    for name in ("Stop", "SessionEnd"):
+        event = {"hook_event_name": name, "session_id": "s1", "cwd": "", "transcript_path": str(transcript)}
+        client.post("/hooks/claude-code", event)
+        flush_notes(container)
+        line = {"type": "user", "message": {"role": "user", "content": "Deploys go out on Tuesdays"}}
+        transcript.write_text(json.dumps(line) + "\n")
+    [said] = client.get("/v1/sessions/s1").get_json()["said"]
+    assert said["content"] == "Deploys go out on Tuesdays"
 
 
 @pytest.mark.parametrize("place", ["elsewhere/slug/s1.jsonl", "projects/slug/other.jsonl"])

@@ -201,6 +201,12 @@ def _messages(session_id: str, said: Sequence[Mapping[str, Any]]) -> list[Messag
     return [Message(session_id, Role(one["role"]), one["content"], one.get("at") or now) for one in said]
 
 
+def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    # A host may write the end of its transcript only after the last turn's event.
+    call.container.agent_sessions.take_said(workspace, _session(call, event), _said(call, event))
+    return _flush(call, workspace, event)
+
+
 def _flush(call: Call, workspace: Workspace, _event: HookEvent) -> Handled:
     call.container.agent_sessions.flush(workspace)
     return NOTED
@@ -220,7 +226,7 @@ HANDLERS: dict[str, Callable[[Call, Workspace, HookEvent], Handled]] = {
     "Stop": _stop,
     "SubagentStop": _nothing,
     "PreCompact": _flush,
-    "SessionEnd": _flush,
+    "SessionEnd": _end,
 }
 
 
