@@ -52,8 +52,7 @@ class KeptSnapshots:
         self._settings = settings
         self._objects = objects if settings.store.reveal() else None
         self._lock = threading.Lock()
-        # By workspace, or why they cannot be listed.
-        self._listing: Future[dict[str, list[Snapshot]] | str] | None = None
+        self._listing: Future[dict[str, list[Snapshot]]] | None = None
         self._began = 0.0
 
     def find(self, workspace_id: str) -> list[Snapshot]:
@@ -76,19 +75,14 @@ class KeptSnapshots:
                 threading.Thread(target=_list, args=(objects, self._listing), name="snapshots", daemon=True).start()
             listing, left_s = self._listing, self._began + WAITED_S - now
         try:
-            found = listing.result(max(0.0, left_s))
+            return listing.result(max(0.0, left_s))
         except TimeoutError as error:
             raise StorageUnreachable(f"{objects.url} does not answer in time") from error
-        if isinstance(found, str):
-            raise StorageUnreachable(found)
-        return found
 
 
-def _list(objects: ObjectStorage, listing: "Future[dict[str, list[Snapshot]] | str]") -> None:
+def _list(objects: ObjectStorage, listing: "Future[dict[str, list[Snapshot]]]") -> None:
     try:
         listing.set_result(find_shared_snapshots(objects))
-    except StorageUnreachable as error:
-        listing.set_result(str(error))
     except Exception as error:  # noqa: BLE001 - raised where the result is asked for
         listing.set_exception(error)
 

@@ -2,6 +2,9 @@
 
 from pipeline.store.database import HomeTables
 
+GET = "SELECT value FROM home_value WHERE name = ?"
+PUT = "INSERT INTO home_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
 
 class HomeValues:
     """Read and write the values; a home of files keeps each in a file of its own instead."""
@@ -12,7 +15,7 @@ class HomeValues:
     def get(self, name: str) -> str | None:
         """Return a value, None where it was never set."""
         with self._tables.opened() as db:
-            row = db.execute("SELECT value FROM home_value WHERE name = ?", (name,)).fetchone()
+            row = db.execute(GET, (name,)).fetchone()
             return None if row is None else str(row[0])
 
     def begin(self, name: str, value: str) -> str:
@@ -26,10 +29,7 @@ class HomeValues:
     def put(self, name: str, value: str) -> None:
         """Set a value."""
         with self._tables.opened() as db:
-            db.execute(
-                "INSERT INTO home_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (name, value),
-            )
+            db.execute(PUT, (name, value))
 
     def replace(self, name: str, before: str, value: str) -> bool:
         """Set a value in the place of another; return False where it is not that any more."""

@@ -4,7 +4,6 @@ import shutil
 import threading
 import uuid
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,10 +12,9 @@ from pipeline.index import lexical
 from pipeline.index.shared_segments import GRACE, SharedSegments
 from pipeline.records import Stage
 from pipeline.services.storage import open_storage
-from pipeline.store import meta, objects, work
+from pipeline.store import meta, work
 from tests.fakes.in_process import digest_all, digest_stage
 from tests.fakes.team import Machine
-from tests.support.gate import gate_before
 from tests.support.stack import wait_until
 
 BUCKET = "indexes"
@@ -27,17 +25,6 @@ TEXTS = ("The billing service listens on port 8123", "Deploys of the shop run on
 def bucket(s3):
     s3.make_bucket(BUCKET)
     return s3
-
-
-@pytest.fixture
-def gate(bucket, monkeypatch):
-    """A gate before the S3 server, by which alone the environment knows it."""
-    # Nobody here waits for a storage that is far away.
-    monkeypatch.setattr(objects, "READ_S", 1)
-    with gate_before(urlsplit(bucket.endpoint).port) as gate:
-        for name, value in {**bucket.environment, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"}.items():
-            monkeypatch.setenv(name, value)
-        yield gate
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import contextlib
 import sqlite3
 import uuid
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -18,7 +17,6 @@ from tests.fakes.command_line import run_json
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import digest_all, run_job
 from tests.fakes.team import Machine
-from tests.support.gate import gate_before
 
 BUCKET = "snapshots"
 SAID = ("The billing service listens on port 8123", "The okapi password hint is mangosteen")
@@ -31,15 +29,10 @@ def bucket(s3):
 
 
 @pytest.fixture
-def gate(bucket, monkeypatch):
-    """A gate before the S3 server, by which alone the environment knows it."""
-    # Nobody here waits for a storage that is far away.
-    monkeypatch.setattr(objects, "READ_S", 1)
+def gate(gate, monkeypatch):
+    """A gate before the S3 server, at which nobody knocks twice."""
     monkeypatch.setattr(objects, "MOST_RETRIES", 0)
-    with gate_before(urlsplit(bucket.endpoint).port) as gate:
-        for name, value in {**bucket.environment, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"}.items():
-            monkeypatch.setenv(name, value)
-        yield gate
+    return gate
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from pipeline.errors import Conflict, FieldError, InvalidField, ReverieError, StoreUnavailable
+from pipeline.store import home_values
 from pipeline.store.config_tables import ConfigTables
 from pipeline.store.config_values import CONFIG
 from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, fingerprint
@@ -24,7 +25,6 @@ _PATIENCE = "5s"
 _UNHURRIED = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1"
 _READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_UNHURRIED}"
 _WRITE = f"BEGIN; SET LOCAL lock_timeout = '{_PATIENCE}'; {_UNHURRIED}"
-_PUT_VALUE = "INSERT INTO home_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _OTHERS = """
 SELECT count(*), min(coalesce(host(client_addr), 'this machine')) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'reverie' AND pid <> pg_backend_pid()
@@ -94,13 +94,13 @@ class PostgresPlace(StorePlace):
     def known(self, part: Part, home: str) -> set[str]:
         """Return the digest by which a part was left equal here and in a home."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
-            rows = db.execute("SELECT value FROM home_value WHERE name = ?", (_name_note(part, home),))
+            rows = db.execute(home_values.GET, (_name_note(part, home),))
             return {value for (value,) in rows}
 
     def note(self, part: Part, home: str, digest: str) -> None:
         """Note the digest by which a part is left equal here and in a home, with the rows or not at all."""
         assert self._writer is not None
-        self._writer.execute(_PUT_VALUE, (_name_note(part, home), digest))
+        self._writer.execute(home_values.PUT, (_name_note(part, home), digest))
 
     def close(self) -> None:
         """Close every connection."""
@@ -129,12 +129,12 @@ class _ConfigValue(ConfigTables):
 
     def get(self) -> str:
         """Return the value."""
-        row = self._db.execute("SELECT value FROM home_value WHERE name = ?", (self._name,)).fetchone()
+        row = self._db.execute(home_values.GET, (self._name,)).fetchone()
         return "" if row is None else str(row[0])
 
     def put(self, text: str) -> None:
         """Set the value."""
-        self._db.execute(_PUT_VALUE, (self._name, text))
+        self._db.execute(home_values.PUT, (self._name, text))
 
 
 def _open(db: PostgresConnection, part: Part) -> WritableTables:
