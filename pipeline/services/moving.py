@@ -59,6 +59,19 @@ class Move:
     parts: Sequence[Part]
 
 
+def choose_server(settings: Settings, to: str, home: Path | None) -> str:
+    """Return the address of the server that a store is moved to or from; raise InvalidField where there is no way."""
+    here = settings.store.reveal()
+    url = here if to == SQLITE else to
+    if not url:
+        raise InvalidField(FieldError("to", "the store is in files already: REVERIE_STORE names no server"))
+    if here and to != SQLITE:
+        raise InvalidField(FieldError("to", "the store is on a server already; pg_dump moves it to another one"))
+    if home is not None and to != SQLITE:
+        raise InvalidField(FieldError("home", "is where files are put: only --to sqlite takes it"))
+    return url
+
+
 @contextmanager
 def open_move(settings: Settings, to: str, home: Path | None = None, only: Sequence[str] = ()) -> Iterator[Move]:
     """Open both places, to move all that there is or only some workspaces; `home` is where files are put, if another.
@@ -68,14 +81,7 @@ def open_move(settings: Settings, to: str, home: Path | None = None, only: Seque
     # Who moves nothing need not load the library.
     from pipeline.store.postgres.moves import PostgresPlace
 
-    here = settings.store.reveal()
-    url = here if to == SQLITE else to
-    if not url:
-        raise InvalidField(FieldError("to", "the store is in files already: REVERIE_STORE names no server"))
-    if here and to != SQLITE:
-        raise InvalidField(FieldError("to", "the store is on a server already; pg_dump moves it to another one"))
-    if home is not None and to != SQLITE:
-        raise InvalidField(FieldError("home", "is where files are put: only --to sqlite takes it"))
+    url = choose_server(settings, to, home)
     files = HomeFiles(settings.paths if home is None else HomePaths(home.absolute()))
     with ExitStack() as opened:
         server = PostgresPlace(url)

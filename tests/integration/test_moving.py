@@ -415,10 +415,12 @@ def test_a_server_that_cannot_be_used_is_told_without_the_password(filled, store
         (("--to", "postgresql://127.0.0.1:1/x", "--home", "elsewhere"), "only --to sqlite"),
     ],
 )
-def test_a_place_that_is_none_is_wrong_usage(filled, options, says):
+def test_a_place_that_is_none_is_wrong_usage(filled, tmp_path, monkeypatch, options, says):
+    monkeypatch.chdir(tmp_path)
     done = run("migrate", *options, code=2)
     assert says in " ".join(done.output.split())
     assert SECRET not in done.output
+    assert [place.name for place in tmp_path.iterdir()] == ["home"]
 
 
 def test_a_database_of_another_encoding_or_version_is_refused(filled, migrate, postgres, store_url):

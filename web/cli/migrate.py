@@ -1,7 +1,7 @@
 """Moving the store from the home's files to a server of PostgreSQL, and back."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,21 +44,30 @@ def migrate(state: State, to: str, home: Path | None, only: tuple[str, ...], *, 
     """
     from pipeline.services import moving
 
+    with _wrong_usage():
+        # Before a folder is made for a home that is none of this.
+        moving.choose_server(state.settings, to, home)
     chosen = only or ((state.named_workspace,) if state.named_workspace else ())
     homes = [state.settings] if home is None else [state.settings, replace(state.settings, home=home.absolute())]
     with ExitStack() as held:
         for settings in homes:
             held.enter_context(nothing_runs(settings, "a store is moved"))
-        try:
+        with _wrong_usage():
             move = held.enter_context(moving.open_move(state.settings, to, home, chosen))
-        except InvalidField as error:
-            raise click.BadParameter(error.errors[0].msg, param_hint=f"--{error.errors[0].loc}") from error
         done = _move(move, dry_run=dry_run, quiet=state.json)
     is_over = not dry_run and all(one.problem is None for one in done)
     told = {"to": move.target.name, "moved": is_over, "parts": [_describe(one) for one in done]}
     is_encrypted = state.settings.paths.store_key.is_file()
     state.show(told, lambda: _print(done, to if is_over else None, move.target.name, is_encrypted=is_encrypted))
     return 1 if any(one.problem is not None for one in done) else 0
+
+
+@contextmanager
+def _wrong_usage() -> Iterator[None]:
+    try:
+        yield
+    except InvalidField as error:
+        raise click.BadParameter(error.errors[0].msg, param_hint=f"--{error.errors[0].loc}") from error
 
 
 def _move(move: "Move", *, dry_run: bool, quiet: bool) -> list["MovedPart"]:
