@@ -11,6 +11,7 @@ import tzlocal.unix
 
 from config.modes import close_umask
 from config.settings import load_settings
+from pipeline.index.encoder import ENGLISH, MULTILINGUAL, encoder_directory
 from pipeline.services import feedback
 from pipeline.store import backup, driver
 from pipeline.store.key import StoreKey
@@ -19,6 +20,7 @@ from pipeline.store.postgres.server import Server
 from tests.fakes import in_process
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
+from tests.support.encoders import compile_for, models_folder
 from tests.support.postgres import find_programs, serve_postgres
 from tests.support.skips import note_skips
 from web.app import create_app
@@ -42,6 +44,11 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("files"):
                 item.add_marker(pytest.mark.skip("it is about files of SQLite"))
+
+
+def pytest_collection_finish(session):
+    if not session.config.option.collectonly:
+        compile_for({name for item in session.items for name in getattr(item, "fixturenames", ())})
 
 
 def pytest_sessionfinish(session):
@@ -72,6 +79,24 @@ def _no_settings_from_outside(monkeypatch):
 def _notes_are_waited_for(monkeypatch):
     """Let who asks wait for what was noted a moment ago, however busy the machine of the tests is."""
     monkeypatch.setattr(feedback, "PATIENCE_S", 20)
+
+
+@pytest.fixture(scope="session")
+def models():
+    """A folder with the default encoder."""
+    return models_folder()
+
+
+@pytest.fixture(scope="session")
+def compiled_model(models):
+    """The folder of the default encoder itself."""
+    return encoder_directory(ENGLISH, models)
+
+
+@pytest.fixture(scope="session")
+def multilingual_model(models):
+    """The folder of the multilingual encoder; only its weights' package has it."""
+    return encoder_directory(MULTILINGUAL, models)
 
 
 @pytest.fixture(scope="session")

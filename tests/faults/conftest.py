@@ -1,25 +1,13 @@
-import hashlib
-import inspect
 from urllib.parse import urlsplit
 
 import pytest
 
-from pipeline.index import compile as compilation, encoder
-from pipeline.index.compile import compile_encoder
+from pipeline.index.encoder import ENGLISH
 from pipeline.store import objects
 from tests.support.gate import gate_before
 from tests.support.stack import Stack
 
-MODEL = "all-MiniLM-L6-v2"
-
-
-@pytest.fixture(scope="session")
-def models(request):
-    """A folder with the default encoder, compiled once and kept between runs until its code changes."""
-    source = "".join(inspect.getsource(module) for module in (compilation, encoder))
-    folder = request.config.cache.mkdir("models") / hashlib.sha256(source.encode()).hexdigest()[:16]
-    compile_encoder(MODEL, folder)
-    return folder
+MODEL = ENGLISH
 
 
 @pytest.fixture

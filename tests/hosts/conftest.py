@@ -23,7 +23,6 @@ PROGRAMS = os.environ.get("HOST_PROGRAMS", "")
 BIN = Path(sys.executable).parent
 DEADLINE_S = 120
 PORT = 7077
-MODEL = "all-MiniLM-L6-v2"
 
 _COMPLAINT = re.compile(r"hook.{0,40}(?:error|fail)|ECONN|Traceback", re.IGNORECASE)
 # Hosts give the end of a session one second, in which a busy machine may not even start a program.
@@ -222,16 +221,6 @@ class Machine:
                 return True
         except OSError:
             return False
-
-
-@pytest.fixture(scope="session")
-def models(request):
-    from pipeline.index.compile import compile_encoder
-
-    folder = request.config.cache.mkdir("models") / "hosts"
-    if not any(folder.glob("*/")):
-        compile_encoder(MODEL, folder)
-    return folder
 
 
 @pytest.fixture

@@ -88,16 +88,6 @@ class FakeHost:
             print(f"{name:24} n {len(took):3}  p50 {statistics.median(took):7.2f}  max {max(took):7.2f} ms")
 
 
-@pytest.fixture(scope="module")
-def models(request):
-    from pipeline.index.compile import compile_encoder
-
-    folder = request.config.cache.mkdir("models") / "fake-host"
-    if not any(folder.glob("*/")):
-        compile_encoder("all-MiniLM-L6-v2", folder)
-    return folder
-
-
 @pytest.fixture
 def stack(tmp_path, models):
     # What is told is looked at here, not how soon: a busy machine may take its time.
