@@ -98,6 +98,7 @@ class Stage(StrEnum):
     EMBED = "embed"
     ENTITIES = "entities"
     DEDUP = "dedup"
+    SCREEN = "screen"
     CAPTURE = "capture"
     PURGE = "purge"
 

@@ -20,7 +20,7 @@ from pipeline.store.postgres.server import Server
 from tests.fakes import in_process
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
-from tests.support.encoders import compile_for, models_folder
+from tests.support.encoders import models_folder, prepare_for
 from tests.support.postgres import find_programs, serve_postgres
 from tests.support.skips import note_skips
 from web.app import create_app
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish(session):
     if not session.config.option.collectonly:
-        compile_for({name for item in session.items for name in getattr(item, "fixturenames", ())})
+        prepare_for({name for item in session.items for name in getattr(item, "fixturenames", ())})
 
 
 def pytest_sessionfinish(session):
@@ -83,20 +83,20 @@ def _notes_are_waited_for(monkeypatch):
 
 @pytest.fixture(scope="session")
 def models():
-    """A folder with the default encoder."""
+    """A folder with both default encoders."""
     return models_folder()
 
 
 @pytest.fixture(scope="session")
-def compiled_model(models):
+def compiled_model():
     """The folder of the default encoder itself."""
-    return encoder_directory(ENGLISH, models)
+    return encoder_directory(ENGLISH, models_folder())
 
 
 @pytest.fixture(scope="session")
-def multilingual_model(models):
+def multilingual_model():
     """The folder of the multilingual encoder; only its weights' package has it."""
-    return encoder_directory(MULTILINGUAL, models)
+    return encoder_directory(MULTILINGUAL, models_folder())
 
 
 @pytest.fixture(scope="session")

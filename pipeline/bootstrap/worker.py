@@ -15,8 +15,9 @@ from pipeline.digest.digest import DigestPolicy, StageRegistry
 from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
+from pipeline.digest.screen import InjectionClassifier, ScreenStage
 from pipeline.index.dense import DenseIndex
-from pipeline.index.encoder import MULTILINGUAL, Encoder
+from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
 from pipeline.lru import LruCache
@@ -57,6 +58,7 @@ class WorkerContainer:
         self.encoders = DocumentEncoders(settings, shared_models(settings, self.objects))
         self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
         self._statements: StatementClassifier | None = None
+        self._injections: InjectionClassifier | None = None
         # Threads that need the tagger wait for the first one to load it.
         self._loading = threading.Lock()
 
@@ -118,11 +120,13 @@ class WorkerContainer:
             vectors,
             partial(self.encoder, workspace_id),
             follows_languages(self.settings),
+            screens=follows_languages(self.settings),
         )
         return {
             Stage.EMBED: embed,
             Stage.ENTITIES: EntitiesStage(context.database, lambda: self.tagger),
             Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
+            Stage.SCREEN: ScreenStage(context.database, self._injection_classifier),
             Stage.CAPTURE: self._capture(workspace_id, context),
             Stage.PURGE: PurgeStage(context.database, vectors, context.rebuild_segment, context.scrub_snapshots),
         }
@@ -149,6 +153,14 @@ class WorkerContainer:
             if self._statements is None:
                 self._statements = StatementClassifier.load(encoder, self.settings.paths.models / "statements")
         return self._statements
+
+    def _injection_classifier(self) -> InjectionClassifier:
+        # Two encoders together generalize better to new phrasings than either of them (decision 0037).
+        encoders = [self.encoders.get(ENGLISH), self.encoders.get(MULTILINGUAL)]
+        with self._loading:
+            if self._injections is None:
+                self._injections = InjectionClassifier.load(encoders, self.settings.paths.models / "injections")
+        return self._injections
 
     def close(self) -> None:
         """Let go of every file."""

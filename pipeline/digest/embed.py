@@ -1,12 +1,13 @@
 """The embed stage: each passage of a memory becomes a vector in the index."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.digest.languages import find_in_memories
+from pipeline.digest.screen import must_screen
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import VectorTable
@@ -20,13 +21,15 @@ from pipeline.store.database import Database
 class EmbedStage:
     """Embed memories of one workspace into the table of the encoder's model.
 
-    `follows_languages` where what the memories are written in decides which model that is.
+    `follows_languages` where what the memories are written in decides which model that is. Where `screens` is set,
+    texts that may come from outside are then judged by the screen stage.
     """
 
     database: Database
     table: Callable[[Encoder], VectorTable]
     encoder: Callable[[], Encoder]
     follows_languages: bool = False
+    screens: bool = False
 
     def load(self) -> None:
         """Load the encoder."""
@@ -37,13 +40,20 @@ class EmbedStage:
         with self.database.read() as db:
             found = memories.by_seqs(db, [item.seq for item in items])
         encoder = self.encoder()
-        self._publish(items, embed(list(found.values()), encoder), self.table(encoder), owner)
+        self._publish(items, found, embed(list(found.values()), encoder), self.table(encoder), owner)
         shown = find_in_memories(self.database, [memory.content for memory in found.values()])
         if shown is not None:
             with self.database.write() as db:
                 languages.note_other_languages(db, shown, embed_again=self.follows_languages)
 
-    def _publish(self, items: Sequence[WorkItem], vectors: dict[int, Vector], table: VectorTable, owner: str) -> None:
+    def _publish(
+        self,
+        items: Sequence[WorkItem],
+        embedded: Mapping[int, Memory],
+        vectors: dict[int, Vector],
+        table: VectorTable,
+        owner: str,
+    ) -> None:
         with table.exclusive():
             # An edit or a purge takes the item away; checked under the lock, so that no vector outlives its memory.
             with self.database.read() as db:
@@ -58,6 +68,8 @@ class EmbedStage:
                     index_state.note_embedding(db, seq, table.model, len(wanted[seq]))
                 index_state.serve_when_whole(db, table.model)
                 work.add(db, done, [Stage.DEDUP], time.time())
+                if self.screens:
+                    work.add(db, [seq for seq in done if must_screen(embedded[seq])], [Stage.SCREEN], time.time())
                 meta.put(db, meta.VECTORS_GENERATION, str(stamp))
 
 

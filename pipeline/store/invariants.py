@@ -47,7 +47,7 @@ def _among(column: str, values: type[StrEnum]) -> str:
     return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
 
 
-_ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in DIGESTING)
+_ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in (*DIGESTING, Stage.SCREEN))
 _UNSAID = f"(stage = '{Stage.CAPTURE}' AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608 - constant text
 
 DERIVED: tuple[Derived, ...] = (

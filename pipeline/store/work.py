@@ -49,7 +49,7 @@ class Undigested:
 # What makes a memory findable by meaning, by what it names, and no duplicate; a purge digests nothing.
 DIGESTING = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
 # Capture works on turns: its items bear their row numbers.
-ON_MEMORIES = (*DIGESTING, Stage.PURGE)
+ON_MEMORIES = (*DIGESTING, Stage.SCREEN, Stage.PURGE)
 
 
 def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float) -> None:

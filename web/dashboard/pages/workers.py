@@ -35,6 +35,7 @@ STAGES: Mapping[Stage, str] = {
     Stage.EMBED: "so that it is found by meaning",
     Stage.ENTITIES: "finds what it names",
     Stage.DEDUP: "looks whether it was said before",
+    Stage.SCREEN: "flags text that asks the agent to act",
     Stage.CAPTURE: "reads what was said for what lasts",
     Stage.PURGE: "takes out of every index what was purged",
 }

@@ -1,0 +1,105 @@
+"""The screen stage: flag memories whose text asks the agent that reads it to act, in any phrasing.
+
+Rules (`pipeline/text/instructions.py`) flag known phrasings when a memory is written. This stage judges the meaning of
+each sentence: a classifier over sentence vectors, fitted on the examples in `injection_examples/`. A person's own words
+are not judged, and imported texts are always shown as quotations (decision 0037).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.index.encoder import Encoder
+from pipeline.index.sentence_classifier import Examples, SentenceClassifier
+from pipeline.records import Memory, Source
+from pipeline.records.digestion import WorkItem
+from pipeline.store import changes, memories, work
+from pipeline.store.database import Database
+from pipeline.text.sentences import split_sentences
+from pipeline.write.fields import list_texts
+
+EXAMPLES = Examples("pipeline.digest", "injection_examples", ("none", "attack"), vector_scale=4.0, penalty=0.005)
+# Chosen so that two of a hundred harmless texts are flagged (decision 0037).
+THRESHOLD = 0.5
+# Every further sentence is one more chance of a wrong flag, so longer texts need more evidence.
+LENGTH_WEIGHT = 0.25
+MAX_SENTENCES = 60
+MAX_SENTENCE_CHARS = 400
+MIN_WORDS = 3
+SCREENED_SOURCES = frozenset({Source.AGENT, Source.AMBIENT})
+# Lines of a paragraph are one text: a sentence may be wrapped anywhere.
+_PARAGRAPH = re.compile(r"\n[^\S\n]*\n|\n(?=[^\S\n]*[-*•#>|])|(?<=[:.!?])\n")
+
+
+class InjectionClassifier:
+    """Judge whether texts try to command the agent that reads them."""
+
+    def __init__(self, classifier: SentenceClassifier) -> None:
+        self._classifier = classifier
+
+    @classmethod
+    def load(cls, encoders: Sequence[Encoder], folder: Path) -> "InjectionClassifier":
+        """Return the classifier that is kept in a folder, or fit it and keep it there."""
+        return cls(SentenceClassifier.load(encoders, EXAMPLES, folder))
+
+    def is_attack(self, text: str) -> bool:
+        """Return whether some sentence of a text asks its reader to act."""
+        return self.score(text) >= THRESHOLD
+
+    def score(self, text: str) -> float:
+        """Return the log-odds of the most suspicious sentence, lowered by the number of sentences."""
+        sentences = list_sentences(text)
+        if not sentences:
+            return -np.inf
+        weights = self._classifier.weigh(sentences)
+        odds = np.log(weights[:, 1].clip(1e-12)) - np.log(weights[:, 0].clip(1e-12))
+        return float(odds.max() - LENGTH_WEIGHT * np.log(len(sentences)))
+
+
+def list_sentences(text: str) -> list[str]:
+    """Return the sentences of a text that are long enough to ask for something."""
+    paragraphs = (" ".join(paragraph.split()) for paragraph in _PARAGRAPH.split(text))
+    sentences = (sentence.strip() for paragraph in paragraphs for sentence in split_sentences(paragraph))
+    return [sentence[:MAX_SENTENCE_CHARS] for sentence in sentences if len(sentence.split()) >= MIN_WORDS][
+        :MAX_SENTENCES
+    ]
+
+
+def must_screen(memory: Memory) -> bool:
+    """Return whether a memory's text may come from outside and is not flagged yet."""
+    return memory.source in SCREENED_SOURCES and not memory.instructs
+
+
+def join_text(memory: Memory) -> str:
+    """Return the text of a memory and of its fields; names are judged by rules alone."""
+    return "\n".join([memory.content, *list_texts((list(memory.details.values()), memory.metadata))])
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenStage:
+    """Flag memories of one workspace."""
+
+    database: Database
+    classifier: Callable[[], InjectionClassifier]
+
+    def load(self) -> None:
+        """Load the classifier with its encoders."""
+        self.classifier()
+
+    def run(self, items: Sequence[WorkItem], owner: str) -> None:
+        """Judge each memory, then store flags and completion together."""
+        with self.database.read() as db:
+            screened = memories.by_seqs(db, [item.seq for item in items])
+        classifier = self.classifier()
+        attacks = {
+            seq for seq, memory in screened.items() if must_screen(memory) and classifier.is_attack(join_text(memory))
+        }
+        with self.database.write() as db:
+            for item in work.complete(db, items, owner):
+                if item.seq in attacks:
+                    memory = screened[item.seq]
+                    memories.update(db, item.seq, {"instructs": True}, memory.updated_at)
+                    changes.append(db, changes.EDIT, [memory.id])

@@ -1,0 +1,144 @@
+"""A classifier of sentences: a softmax regression over sentence vectors, fitted on examples.
+
+The examples of a classifier are text files, with one sentence per line below the name of its label in brackets. The
+weights are fitted once for each set of encoders and are kept next to the models.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.index.encoder import Encoder
+
+Matrix = NDArray[np.float64]
+Example = tuple[str, str]
+
+MARK_SCALE = 0.5
+STEPS = 400
+BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Where labelled sentences are, which labels they have in order, and how a regression is fitted on them.
+
+    `vector_scale` weighs the meaning of a sentence against the marks of its form; `penalty` is that of L2.
+    """
+
+    package: str
+    folder: str
+    labels: tuple[str, ...]
+    vector_scale: float
+    penalty: float
+
+    def digest(self) -> str:
+        """Return a short digest of the examples and of the settings of the fit."""
+        settings = (self.labels, self.vector_scale, self.penalty, MARK_SCALE, STEPS)
+        return hashlib.sha256(repr((settings, list_examples(self))).encode()).hexdigest()[:12]
+
+
+@cache
+def list_examples(examples: Examples) -> tuple[Example, ...]:
+    """Return every labelled sentence."""
+    labelled: list[Example] = []
+    for file in sorted(files(examples.package).joinpath(examples.folder).iterdir(), key=lambda file: file.name):
+        label = examples.labels[0]
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("["):
+                label = line.strip("[]")
+            elif line:
+                labelled.append((line, label))
+    return tuple(labelled)
+
+
+class SentenceClassifier:
+    """Classify sentences by the vectors of one or more encoders and by the marks of their form."""
+
+    def __init__(self, encoders: Sequence[Encoder], examples: Examples, weights: Matrix) -> None:
+        self._encoders = encoders
+        self._examples = examples
+        self._weights = weights
+
+    @classmethod
+    def load(cls, encoders: Sequence[Encoder], examples: Examples, folder: Path) -> "SentenceClassifier":
+        """Return the classifier that is kept in a folder, or fit it and keep it there."""
+        names = "-".join(re.sub(r"[^A-Za-z0-9.-]+", "-", encoder.name) for encoder in encoders)
+        file = folder / f"{names}-{examples.digest()}.npy"
+        try:
+            return cls(encoders, examples, np.load(file, allow_pickle=False))
+        except (OSError, ValueError, EOFError, BadZipFile):
+            weights = fit(encoders, examples)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = file.with_suffix(".new.npy")
+        np.save(draft, weights, allow_pickle=False)
+        draft.replace(file)
+        return cls(encoders, examples, weights)
+
+    def weigh(self, sentences: Sequence[str]) -> Matrix:
+        """Return the probability of each label for each sentence; shape (sentences, labels)."""
+        if not sentences:
+            return np.empty((0, len(self._examples.labels)))
+        return softmax(_features(self._encoders, sentences, self._examples.vector_scale) @ self._weights)
+
+
+def fit(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
+    """Return the weights (features, labels) of a softmax regression by accelerated gradient descent (Nesterov 1983)."""
+    sentences, labels = zip(*list_examples(examples), strict=True)
+    x = _features(encoders, sentences, examples.vector_scale)
+    expected = np.array([[label == column for column in examples.labels] for label in labels], np.float64)
+    penalty = np.full((x.shape[1], 1), examples.penalty)
+    # The constant shifts for free.
+    penalty[-1] = 0
+    step = 1 / (0.5 * float(np.linalg.eigvalsh(x.T @ x / len(x))[-1]) + examples.penalty)
+    weights = ahead = np.zeros((x.shape[1], len(examples.labels)))
+    for number in range(STEPS):
+        gradient = x.T @ (softmax(x @ ahead) - expected) / len(x) + penalty * ahead
+        following = ahead - step * gradient
+        ahead = following + number / (number + 3) * (following - weights)
+        weights = following
+    return weights
+
+
+def _features(encoders: Sequence[Encoder], sentences: Sequence[str], vector_scale: float) -> Matrix:
+    vectors = [
+        np.concatenate(
+            [encoder.encode_documents(sentences[start : start + BATCH]) for start in range(0, len(sentences), BATCH)]
+        )
+        for encoder in encoders
+    ]
+    marks = np.array([_marks(sentence) for sentence in sentences], np.float64)
+    scaled = [encoded * vector_scale for encoded in vectors]
+    return np.hstack([*scaled, marks * MARK_SCALE, np.ones((len(sentences), 1))])
+
+
+_NAMES_CODE = re.compile(r"[`/_]|\w\.\w")
+
+
+def _marks(sentence: str) -> tuple[float, ...]:
+    """Return what the form of a sentence adds to its meaning, in any language."""
+    words = sentence.split()
+    return (
+        sentence.rstrip().endswith(("?", "？")),
+        any(sign.isdigit() for sign in sentence),
+        _NAMES_CODE.search(sentence) is not None,
+        float(np.log(len(words) + 1)) - 2,
+        len(words) < 4,
+        sentence[:1].islower(),
+        "," in sentence,
+        ":" in sentence,
+    )
+
+
+def softmax(scores: Matrix) -> Matrix:
+    """Return scores as probabilities, row by row."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    result: Matrix = powers / powers.sum(axis=1, keepdims=True)
+    return result
