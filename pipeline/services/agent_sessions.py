@@ -16,7 +16,7 @@ from typing import Any
 from config.settings import Settings
 from pipeline.anchors import find_checkout
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
-from pipeline.errors import FieldError, InvalidField
+from pipeline.errors import FieldError, InvalidField, UnreadableTranscript
 from pipeline.lru import LruCache
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
@@ -40,7 +40,6 @@ from pipeline.services.briefing import (
     hook_recall_budget_ms,
     version_of,
 )
-from pipeline.services.distill import distill_session
 from pipeline.services.feedback import FeedbackWriter, make_impressions
 from pipeline.services.hook_answers import (
     HOOKS_OFF,
@@ -56,14 +55,16 @@ from pipeline.services.incognito import is_any_incognito
 from pipeline.services.lesson_guard import AllowedCalls, ToolCall, ToolGuard, decide, list_critical, refuse_once
 from pipeline.services.lessons import BY_JOURNAL
 from pipeline.services.recall import SearchContexts
+from pipeline.services.said_records import SaidSource, take_said_records
 from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
-from pipeline.services.turns import Message, obey, take_turns
+from pipeline.services.turns import obey
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories, meta
 from pipeline.store.agent_sessions import Action, ActionType, JournalRow
 from pipeline.store.database import Database
+from pipeline.store.transcripts import Transcripts
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
@@ -76,6 +77,8 @@ WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
 # Of more refusals than these the oldest is forgotten, and may come once more.
 MOST_REFUSED = 256
+# Of more transcripts than these the oldest may be reported once more.
+MOST_UNREADABLE = 256
 TURN_MEMORIES = 50
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
@@ -108,17 +111,20 @@ def list_actions(workspace: Workspace, session_id: str | None, limit: int, befor
     return page_of(found, limit, lambda row: row.seq)
 
 
-# Returns what was said from an offset of a transcript on, and the offset behind it.
-SaidReader = Callable[[int | None], tuple[list[Message], int | None]]
-
-
 class AgentSessionService:
     """Answer the events of agents' sessions; `usual` is the workspace of projects that have none of their own yet."""
 
     def __init__(
-        self, usual: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, teams: TeamBriefings
+        self,
+        usual: Workspace,
+        contexts: SearchContexts,
+        feedback: FeedbackWriter,
+        teams: TeamBriefings,
+        transcripts: Transcripts,
     ) -> None:
         self._usual = usual
+        self._transcripts = transcripts
+        self._unreadable: LruCache[str, UnreadableTranscript] = LruCache(MOST_UNREADABLE)
         self._teams = teams
         self._contexts = contexts
         self._feedback = feedback
@@ -265,31 +271,34 @@ class AgentSessionService:
         elif ok:
             self._allowed.note_made(workspace.id, session, tool, given)
 
-    def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidReader | None = None) -> None:
+    def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidSource | None = None) -> None:
         """Say which lessons the turn followed, keep its result where the agent did not, and keep what was said."""
         settings = workspace.settings
         # A subagent's end is the end of no turn.
-        if session.id is not None and session.agent_id is None and settings.hooks and not settings.read_only:
+        if session.id is None or session.agent_id is not None or not settings.hooks:
+            return
+        if not settings.read_only:
             self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
-            self.take_said(workspace, session, said)
+        self.take_said(workspace, session, said)
 
-    def take_said(self, workspace: Workspace, session: AgentSession, said: SaidReader | None) -> None:
-        """Keep what `said` reads from where it was read to before, to be read for what lasts."""
-        if said is not None and session.id is not None and workspace.settings.hooks and workspace.captures:
+    def take_said(self, workspace: Workspace, session: AgentSession, said: SaidSource | None) -> None:
+        """Keep what was said since the last reading, to be read for what lasts."""
+        if said is not None and session.id is not None and workspace.settings.hooks:
             self._submit(workspace, partial(self._take_said, workspace, session, said))
 
-    def _take_said(self, workspace: Workspace, session: AgentSession, said: SaidReader) -> None:
+    def _take_said(self, workspace: Workspace, session: AgentSession, said: SaidSource) -> None:
         assert session.id is not None
-        if self._is_incognito(workspace, session):
-            return
-        offset = None
-        if workspace.exists:
-            with workspace.database.read() as db:
-                offset = agent_sessions.find_read_to(db, session.id)
-        messages, read_to = said(offset)
-        if messages and take_turns(workspace, session.id, messages, read_to):
-            # What the turn taught waits for a person.
-            distill_session(workspace, session.id)
+        try:
+            take_said_records(
+                self._transcripts, workspace, session.id, said, partial(self._is_incognito, session=session)
+            )
+        except UnreadableTranscript as error:
+            # At the end of every turn it would be refused again.
+            self._unreadable.get(str(error), lambda _error: True, partial(self._log_unreadable, workspace, error))
+
+    def _log_unreadable(self, workspace: Workspace, error: UnreadableTranscript) -> UnreadableTranscript:
+        workspace.operations.record_error("hooks", str(error), workspace=workspace.id)
+        return error
 
     def flush(self, workspace: Workspace) -> None:
         """Write everything that was noted, without waiting for it longer than a moment."""

@@ -14,7 +14,7 @@ from sqlite_utils import Database, Migrations
 from pipeline.records.transcripts import TranscriptMark
 from pipeline.store.database import HomeTables
 
-# A record has two names at most, and a person's day a few hundred records. A copy of what was read earlier counts again.
+# Months of records, two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000
 KEPT_TRANSCRIPTS = 10_000
 # 96 bits tell half a million records apart.

@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 
 from pipeline.records.transcripts import TranscriptMark
@@ -27,9 +29,9 @@ def test_what_has_no_name_is_always_new(known):
 
 
 def test_what_was_forgotten_or_rolled_back_is_new_again(known):
-    with pytest.raises(ValueError, match="lost"), known.reading("s1") as reading:
+    with contextlib.suppress(ValueError), known.reading("s1") as reading:
         reading.add([[("id", "u1")]])
-        raise ValueError("lost")
+        raise ValueError
     with known.reading("s1") as reading:
         assert reading.add([[("id", "u1")]]) == [True]
         reading.forget([[("id", "u1")]])
