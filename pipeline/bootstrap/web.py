@@ -23,6 +23,7 @@ from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
+from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.storage import open_storage, shared_models
 from pipeline.services.team import TeamService
@@ -74,7 +75,7 @@ class WebContainer:
         self.team_briefings = TeamBriefings(self.teams)
         usual = self.workspace(settings.workspace)
         self.agent_sessions = AgentSessionService(
-            usual, self.contexts, self.feedback, self.team_briefings, self.stores.transcripts
+            usual, self.contexts, self.feedback, self.team_briefings, SaidRecordStore(self.stores.transcripts)
         )
         self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
         self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)

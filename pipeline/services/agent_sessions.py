@@ -16,7 +16,7 @@ from typing import Any
 from config.settings import Settings
 from pipeline.anchors import find_checkout
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
-from pipeline.errors import FieldError, InvalidField, UnreadableTranscript
+from pipeline.errors import FieldError, InvalidField
 from pipeline.lru import LruCache
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
@@ -55,7 +55,7 @@ from pipeline.services.incognito import is_any_incognito
 from pipeline.services.lesson_guard import AllowedCalls, ToolCall, ToolGuard, decide, list_critical, refuse_once
 from pipeline.services.lessons import BY_JOURNAL
 from pipeline.services.recall import SearchContexts
-from pipeline.services.said_records import SaidSource, take_said_records
+from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -64,7 +64,6 @@ from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories, meta
 from pipeline.store.agent_sessions import Action, ActionType, JournalRow
 from pipeline.store.database import Database
-from pipeline.store.transcripts import Transcripts
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
@@ -77,8 +76,6 @@ WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
 # Of more refusals than these the oldest is forgotten, and may come once more.
 MOST_REFUSED = 256
-# Of more transcripts than these the oldest may be reported once more.
-MOST_UNREADABLE = 256
 TURN_MEMORIES = 50
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
@@ -120,11 +117,10 @@ class AgentSessionService:
         contexts: SearchContexts,
         feedback: FeedbackWriter,
         teams: TeamBriefings,
-        transcripts: Transcripts,
+        said_records: SaidRecordStore,
     ) -> None:
         self._usual = usual
-        self._transcripts = transcripts
-        self._unreadable: LruCache[str, UnreadableTranscript] = LruCache(MOST_UNREADABLE)
+        self._said_records = said_records
         self._teams = teams
         self._contexts = contexts
         self._feedback = feedback
@@ -284,21 +280,8 @@ class AgentSessionService:
     def take_said(self, workspace: Workspace, session: AgentSession, said: SaidSource | None) -> None:
         """Keep what was said since the last reading, to be read for what lasts."""
         if said is not None and session.id is not None and workspace.settings.hooks:
-            self._submit(workspace, partial(self._take_said, workspace, session, said))
-
-    def _take_said(self, workspace: Workspace, session: AgentSession, said: SaidSource) -> None:
-        assert session.id is not None
-        try:
-            take_said_records(
-                self._transcripts, workspace, session.id, said, partial(self._is_incognito, session=session)
-            )
-        except UnreadableTranscript as error:
-            # At the end of every turn it would be refused again.
-            self._unreadable.get(str(error), lambda _error: True, partial(self._log_unreadable, workspace, error))
-
-    def _log_unreadable(self, workspace: Workspace, error: UnreadableTranscript) -> UnreadableTranscript:
-        workspace.operations.record_error("hooks", str(error), workspace=workspace.id)
-        return error
+            is_silent = partial(self._is_incognito, session=session)
+            self._submit(workspace, partial(self._said_records.take, workspace, session.id, said, is_silent))
 
     def flush(self, workspace: Workspace) -> None:
         """Write everything that was noted, without waiting for it longer than a moment."""

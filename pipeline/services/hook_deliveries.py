@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 # A host runs all hooks of an event at once. An event without an id may be repeated on purpose soon afterwards.
 WITH_ID_S, WITHOUT_ID_S = 60.0, 2.0
+# Of more events than these within a minute the oldest is forgotten.
+MOST_RECENT = 500
 # What identifies one event of a session: Claude Code and Codex name calls and prompts, Gemini CLI sends the time.
 IDS = ("tool_use_id", "prompt_id", "timestamp")
 # Less than a hook's client waits for its answer.
@@ -70,7 +72,7 @@ class HookDeliveries(Generic[T]):
         `repeat` gets None where the first answer is late or failed.
         """
         event_id = next((event[key] for key in IDS if isinstance(event.get(key), str)), "")
-        digest = hashlib.blake2b(json.dumps(event, sort_keys=True).encode(), digest_size=16).digest()
+        digest = hashlib.blake2b(json.dumps([name, event], sort_keys=True).encode(), digest_size=16).digest()
         delivery: _Delivery[T] = _Delivery(session, name, event_id, digest, time.monotonic())
         first = self._find_first(delivery)
         if first is not None:
@@ -88,7 +90,8 @@ class HookDeliveries(Generic[T]):
     def _find_first(self, delivery: _Delivery[T]) -> _Delivery[T] | None:
         """Return the first delivery of the same event, None where this is the first."""
         with self._lock:
-            self._recent = [one for one in self._recent if not (one.is_over(delivery.at) or one.is_before(delivery))]
+            kept = [one for one in self._recent if not (one.is_over(delivery.at) or one.is_before(delivery))]
+            self._recent = kept[-MOST_RECENT:]
             found = next(
                 (one for one in self._recent if (one.session, one.digest) == (delivery.session, delivery.digest)), None
             )

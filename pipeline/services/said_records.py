@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from pipeline.errors import InvalidField, ReverieError
+from pipeline.errors import InvalidField, ReverieError, UnreadableTranscript
+from pipeline.lru import LruCache
 from pipeline.records.transcripts import TranscriptMark
 from pipeline.services.distill import distill_session
 from pipeline.services.turns import Message, Role, take_turns
@@ -37,41 +39,63 @@ class SaidSource:
     find_workspace: Callable[[str], Workspace]
 
 
+# Of more unreadable transcripts than these, the oldest may be reported once more.
+MOST_REPORTED = 256
+
 # A record, and the names by which it is known.
 _Named = tuple[SaidRecord, Sequence[Name]]
 
 
-def take_said_records(
-    transcripts: Transcripts,
-    workspace: Workspace,
-    session_id: str,
-    source: SaidSource,
-    is_silent: Callable[[Workspace], bool],
-) -> None:
-    """Store each record that was never read, in the workspace of its folder, else in the one of the event.
+class SaidRecordStore:
+    """Store what hosts recorded."""
 
-    What is read while a workspace is silent or captures nothing is not stored later either. Where a workspace cannot
-    store its records, they are read again the next time, and its error is raised once the others are stored.
-    """
-    failure: ReverieError | None = None
-    with transcripts.reading(session_id) as reading:
-        records, mark = source.read(reading.mark or _find_earlier_mark(workspace, session_id))
-        names = [_name_record(one, workspace.person_id, session_id, in_file=mark is not None) for one in records]
-        is_new = reading.add(names)
-        new = [named for named, unread in zip(zip(records, names, strict=True), is_new, strict=True) if unread]
-        # A session may be incognito in the workspace that it has moved to.
-        silent = is_silent(workspace)
-        for home, group in _group_by_workspace(new, workspace, source):
-            try:
-                if not (silent or is_silent(home)):
-                    _store(home, session_id, [record for record, _ in group])
-            except ReverieError as error:
-                failure = error
-                reading.forget([known for _, known in group])
-        if mark is not None and failure is None:
-            reading.stop_at(mark, utc_now())
-    if failure is not None:
-        raise failure
+    def __init__(self, transcripts: Transcripts) -> None:
+        self._transcripts = transcripts
+        self._reported: LruCache[str, bool] = LruCache(MOST_REPORTED)
+
+    def take(
+        self, workspace: Workspace, session_id: str, source: SaidSource, is_silent: Callable[[Workspace], bool]
+    ) -> None:
+        """Store each record that was never read, in the workspace of its folder, else in the one of the event.
+
+        What is read while a workspace is silent or captures nothing is not stored later either. Where a workspace
+        cannot store its records, they are read again the next time, and its error is raised once the others are stored.
+        """
+        try:
+            failure = self._take_new(workspace, session_id, source, is_silent)
+        except UnreadableTranscript as error:
+            # It is refused again at the end of every turn, and reported once.
+            self._reported.get(str(error), bool, partial(_report, workspace, error))
+            return
+        if failure is not None:
+            raise failure
+
+    def _take_new(
+        self, workspace: Workspace, session_id: str, source: SaidSource, is_silent: Callable[[Workspace], bool]
+    ) -> ReverieError | None:
+        failure: ReverieError | None = None
+        with self._transcripts.reading(session_id) as reading:
+            records, mark = source.read(reading.mark or _find_earlier_mark(workspace, session_id))
+            names = [_name_record(one, workspace.person_id, session_id, in_file=mark is not None) for one in records]
+            is_new = reading.add(names)
+            new = [named for named, unread in zip(zip(records, names, strict=True), is_new, strict=True) if unread]
+            # A session may be incognito in the workspace that it has moved to.
+            silent = is_silent(workspace)
+            for home, group in _group_by_workspace(new, workspace, source):
+                try:
+                    if not (silent or is_silent(home)):
+                        _store(home, session_id, [record for record, _ in group])
+                except ReverieError as error:
+                    failure = error
+                    reading.forget([known for _, known in group])
+            if mark is not None and failure is None:
+                reading.stop_at(mark, utc_now())
+        return failure
+
+
+def _report(workspace: Workspace, error: UnreadableTranscript) -> bool:
+    workspace.operations.record_error("hooks", str(error), workspace=workspace.id)
+    return True
 
 
 def _find_earlier_mark(workspace: Workspace, session_id: str) -> TranscriptMark | None:
