@@ -16,7 +16,8 @@ T = TypeVar("T")
 WITH_ID_S, WITHOUT_ID_S = 60.0, 2.0
 # Of more events than these within a minute the oldest is forgotten.
 MOST_RECENT = 500
-# What identifies one event of a session: Claude Code and Codex name calls and prompts, Gemini CLI sends the time.
+# What identifies one event of a session: Claude Code and Codex name calls and prompts, Gemini CLI sends the time. The
+# call comes first.
 IDS = ("tool_use_id", "prompt_id", "timestamp")
 # Less than a hook's client waits for its answer.
 ANSWER_WAIT_S = 0.8
@@ -29,14 +30,15 @@ class _Delivery(Generic[T]):
 
     session: tuple[str, ...]
     name: str
-    event_id: str
+    call_id: str
+    has_id: bool
     digest: bytes
     at: float
     answer: "Future[T]" = field(default_factory=Future)
 
     def is_over(self, now: float) -> bool:
         """Tell whether the same event would be another one by now."""
-        if self.event_id:
+        if self.has_id:
             return now - self.at > WITH_ID_S
         # An agent that was refused tries the same again at once.
         if self.name == BEFORE_TOOL:
@@ -48,8 +50,8 @@ class _Delivery(Generic[T]):
 
         Calls of tools with ids run side by side.
         """
-        same_call = self.event_id in ("", other.event_id)
-        return self.session == other.session and self.digest != other.digest and same_call
+        is_beside = "" not in (self.call_id, other.call_id) and self.call_id != other.call_id
+        return self.session == other.session and self.digest != other.digest and not is_beside
 
 
 class HookDeliveries(Generic[T]):
@@ -71,9 +73,9 @@ class HookDeliveries(Generic[T]):
 
         `repeat` gets None where the first answer is late or failed.
         """
-        event_id = next((event[key] for key in IDS if isinstance(event.get(key), str)), "")
+        call_id, *others = (str(event.get(key) or "") for key in IDS)
         digest = hashlib.blake2b(json.dumps([name, event], sort_keys=True).encode(), digest_size=16).digest()
-        delivery: _Delivery[T] = _Delivery(session, name, event_id, digest, time.monotonic())
+        delivery: _Delivery[T] = _Delivery(session, name, call_id, any((call_id, *others)), digest, time.monotonic())
         first = self._find_first(delivery)
         if first is not None:
             answer: T | None = None

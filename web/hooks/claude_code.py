@@ -48,9 +48,10 @@ Name = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS)]
 
 
 class SaidMessage(BaseModel):
-    """What was said in a turn, as the client of a host sends it, with the id of the host's record."""
+    """What was said in a turn, as the client of a host sends it, with the host's own id and folder of the record."""
 
-    id: Name | None = None
+    id: str | None = None
+    cwd: str = ""
 
     role: Role
     content: Annotated[str, StringConstraints(max_length=MAX_SAID_CHARS)]
@@ -210,7 +211,7 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
     """Return where the words of a turn are read: in the event itself, or in a transcript."""
     find_workspace = workspace_finder(call, to_write=True)
     if event.said:
-        records = [SaidRecord(one.role, one.content, one.id, one.at) for one in event.said]
+        records = [SaidRecord(one.role, one.content, one.id, one.at, one.cwd) for one in event.said]
         return SaidSource(lambda _mark: (records, None), find_workspace)
     # A person's transcript is on their machine: a file of that path on this machine is not theirs.
     if not event.transcript_path or call.caller.person is not None:

@@ -26,6 +26,7 @@ _NOT_RUN = re.compile(
     re.IGNORECASE,
 )
 _PATCHED_WELL = re.compile(r"\bSuccess\. Updated|\ADone!", re.IGNORECASE)
+TURN_CONTEXT = "turn_context"
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 
 _ROLES = {
@@ -99,11 +100,12 @@ def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
     A fork copies turns with their ids and new times, so that words are known by their turn where it has an id.
     """
     said: list[dict[str, str]] = []
-    turn_id = None
+    turn_id = folder = None
     for line in lines:
         entry = _entry(line)
         payload = _payload_of(entry)
         turn_id = payload.get("turn_id") or turn_id
+        folder = payload.get("cwd") if entry.get("type") == TURN_CONTEXT else folder
         role = _ROLES.get(str(payload.get("type"))) or _ROLES.get(str(_item(payload).get("type")))
         text = payload.get("message") or _spoken(_item(payload))
         if not (role and isinstance(text, str) and text.strip()):
@@ -112,8 +114,9 @@ def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
         if (role, text) in [(one["role"], one["content"]) for one in said[-2:]]:
             continue
         words = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
-        known = {"at": entry.get("timestamp"), "id": turn_id and f"{turn_id} {role} {words}"}
-        said.append({"role": role, "content": text, **{key: value for key, value in known.items() if value}})
+        known = {"at": entry.get("timestamp"), "id": turn_id and f"{turn_id} {role} {words}", "cwd": folder}
+        given = {key: value for key, value in known.items() if isinstance(value, str) and value}
+        said.append({"role": role, "content": text, **given})
     return said
 
 
