@@ -112,6 +112,11 @@ class HomePaths:
         return self.root / "peers.sqlite"
 
     @property
+    def transcripts(self) -> Path:
+        """Return the file that says which records of transcripts were read, by their hashes."""
+        return self.root / "transcripts.sqlite"
+
+    @property
     def people(self) -> Path:
         """Return the file of the people who share this home: their tokens' hashes and their grants."""
         return self.root / "people.sqlite"

@@ -18,6 +18,7 @@ ReverieError
 │   └── StoreClosed      the workspace's own settings cannot be taken: they may have said to store nothing
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder is there yet
+├── UnreadableTranscript a host's transcript is not read: it is no session's own file, or cannot be opened
 ├── StageFailed          a stage could not digest a memory
 ├── PeerRefused          what another machine sent is not taken, or it does not take what it is sent (403)
 │   └── ClockAhead       its clock is further ahead than two clocks may be apart
@@ -27,6 +28,7 @@ ReverieError
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class ReverieError(Exception):
@@ -137,6 +139,16 @@ class IndexUnavailable(ReverieError):
 
 class EncoderUnavailable(ReverieError):
     """Say that the encoder is not compiled or cannot be loaded yet."""
+
+
+class UnreadableTranscript(ReverieError):
+    """Say which transcript of a host is not read, and why."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"The transcript {file} was not read: it {reason}. What is said in this session is not remembered. "
+            "Link the host's whole folder of transcripts instead of single files."
+        )
 
 
 class PeerRefused(ReverieError):

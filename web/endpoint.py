@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -226,14 +227,25 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
     To write, a project's own workspace is meant even before there is one. A person's folder is on their own machine:
     nothing is looked up here, and only the header counts.
     """
+    found = workspace_finder(call, to_write=to_write)(folder)
+    call.container.prefetcher.notify_activity(found.id)
+    return found
+
+
+def workspace_finder(call: Call, *, to_write: bool) -> Callable[[str], Workspace]:
+    """Return what finds the workspace of a folder for this caller, also after the request has ended."""
     if call.caller.person is not None:
-        call.container.prefetcher.notify_activity(call.workspace_id)
-        return call.workspace
+        return lambda _folder: call.workspace
+    explicit = call.workspace_id if WORKSPACE_HEADER in request.headers else None
+    return partial(_find_workspace, call, explicit, to_write=to_write)
+
+
+def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:
     # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
     choice = choose_workspace(
         Path(folder) if folder else None,
         call.container.settings,
-        explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
+        explicit=explicit,
         environment=environment_workspace(),
         to_write=to_write,
     )
@@ -242,7 +254,6 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
             note_claim(call.container.settings, choice.identity, to_write=to_write)
         except OSError as error:
             call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
-    call.container.prefetcher.notify_activity(choice.workspace)
     return call.enter(choice.workspace)
 
 

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from config.paths import CurrentToken
 from config.settings import Settings
@@ -19,9 +19,11 @@ from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.encoder import QueryEncoders, find_model, usual_model
 from pipeline.services.facts import FactKeyResolver
 from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
+from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.storage import open_storage, shared_models
 from pipeline.services.team import TeamService
@@ -72,7 +74,10 @@ class WebContainer:
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.team_briefings = TeamBriefings(self.teams)
         usual = self.workspace(settings.workspace)
-        self.agent_sessions = AgentSessionService(usual, self.contexts, self.feedback, self.team_briefings)
+        self.agent_sessions = AgentSessionService(
+            usual, self.contexts, self.feedback, self.team_briefings, SaidRecordStore(self.stores.transcripts)
+        )
+        self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
         self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)
         self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from config.paths import WORKSPACE_ID, is_workspace_id
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity.claims import is_of_owner
+from pipeline.identity.git_config import remote_of
 from pipeline.identity.repository import (
     Repository,
     UnreadableFile,
@@ -23,7 +24,6 @@ from pipeline.identity.repository import (
     open_repository,
     printable,
     read_bounded,
-    remote_of,
     resolve_upwards,
     root_of_folder,
 )

@@ -1,4 +1,4 @@
-"""What a git repository's own files say, without git: where it keeps its history, its remotes, its branch.
+"""What a git repository's own files say, without git: where it keeps its history, its branch, its configuration.
 
 They are files of others: read within a bound, refused with a reason.
 """
@@ -73,14 +73,6 @@ class Repository:
     common_dir: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """A remote's name and address; the address may hold credentials."""
-
-    name: str
-    url: str
-
-
 def root_of_folder(folder: Path) -> Path | None:
     """Return the nearest folder upwards that holds `.git`; raise InvalidField for a path that cannot be followed."""
     return next((place for place in resolve_upwards(folder) if exists(place / ".git")), None)
@@ -94,20 +86,6 @@ def open_repository(root: Path) -> Repository:
     pointer = git_dir / "commondir"
     common_dir = _find_named_folder(pointer, "") if exists(pointer) else git_dir
     return Repository(root, git_dir.resolve(), common_dir.resolve())
-
-
-def remote_of(repository: Repository) -> Remote | None:
-    """Return the remote `origin`, else the only one, else the first by name; raise UnreadableFile for a bad file."""
-    config = repository.common_dir / "config"
-    if not exists(config):
-        return None
-    urls: dict[str, str] = {}
-    for section, key, value in _variables(os.fsdecode(read_bounded(config))):
-        # Of several addresses git fetches from the first.
-        if section[0] == "remote" and section[1] and key == "url" and value:
-            urls.setdefault(section[1], value)
-    name = "origin" if "origin" in urls else min(urls, default=None)
-    return None if name is None else Remote(name, urls[name])
 
 
 def branch_of_folder(folder: Path) -> str | None:
@@ -140,8 +118,8 @@ def _find_named_folder(file: Path, prefix: str) -> Path:
     return folder
 
 
-def _variables(text: str) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Yield ((section, subsection), key, value) of a git config, passing over what is garbled; includes are ignored."""
+def parse_config(text: str) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield ((section, subsection), key, value) of a git config, passing over what is garbled."""
     lines = iter(text.removeprefix("\ufeff").split("\n"))
     section = ("", "")
     for line in lines:

@@ -40,7 +40,6 @@ from pipeline.services.briefing import (
     hook_recall_budget_ms,
     version_of,
 )
-from pipeline.services.distill import distill_session
 from pipeline.services.feedback import FeedbackWriter, make_impressions
 from pipeline.services.hook_answers import (
     HOOKS_OFF,
@@ -56,10 +55,11 @@ from pipeline.services.incognito import is_any_incognito
 from pipeline.services.lesson_guard import AllowedCalls, ToolCall, ToolGuard, decide, list_critical, refuse_once
 from pipeline.services.lessons import BY_JOURNAL
 from pipeline.services.recall import SearchContexts
+from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
-from pipeline.services.turns import Message, obey, take_turns
+from pipeline.services.turns import obey
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories, meta
 from pipeline.store.agent_sessions import Action, ActionType, JournalRow
@@ -108,17 +108,19 @@ def list_actions(workspace: Workspace, session_id: str | None, limit: int, befor
     return page_of(found, limit, lambda row: row.seq)
 
 
-# Returns what was said from an offset of a transcript on, and the offset behind it.
-SaidReader = Callable[[int | None], tuple[list[Message], int | None]]
-
-
 class AgentSessionService:
     """Answer the events of agents' sessions; `usual` is the workspace of projects that have none of their own yet."""
 
     def __init__(
-        self, usual: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, teams: TeamBriefings
+        self,
+        usual: Workspace,
+        contexts: SearchContexts,
+        feedback: FeedbackWriter,
+        teams: TeamBriefings,
+        said_records: SaidRecordStore,
     ) -> None:
         self._usual = usual
+        self._said_records = said_records
         self._teams = teams
         self._contexts = contexts
         self._feedback = feedback
@@ -265,31 +267,21 @@ class AgentSessionService:
         elif ok:
             self._allowed.note_made(workspace.id, session, tool, given)
 
-    def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidReader | None = None) -> None:
+    def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidSource | None = None) -> None:
         """Say which lessons the turn followed, keep its result where the agent did not, and keep what was said."""
         settings = workspace.settings
         # A subagent's end is the end of no turn.
-        if session.id is not None and session.agent_id is None and settings.hooks and not settings.read_only:
-            self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
-            self.take_said(workspace, session, said)
-
-    def take_said(self, workspace: Workspace, session: AgentSession, said: SaidReader | None) -> None:
-        """Keep what `said` reads from where it was read to before, to be read for what lasts."""
-        if said is not None and session.id is not None and workspace.settings.hooks and workspace.captures:
-            self._submit(workspace, partial(self._take_said, workspace, session, said))
-
-    def _take_said(self, workspace: Workspace, session: AgentSession, said: SaidReader) -> None:
-        assert session.id is not None
-        if self._is_incognito(workspace, session):
+        if session.id is None or session.agent_id is not None or not settings.hooks:
             return
-        offset = None
-        if workspace.exists:
-            with workspace.database.read() as db:
-                offset = agent_sessions.find_read_to(db, session.id)
-        messages, read_to = said(offset)
-        if messages and take_turns(workspace, session.id, messages, read_to):
-            # What the turn taught waits for a person.
-            distill_session(workspace, session.id)
+        if not settings.read_only:
+            self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
+        self.take_said(workspace, session, said)
+
+    def take_said(self, workspace: Workspace, session: AgentSession, said: SaidSource | None) -> None:
+        """Keep what was said since the last reading, to be read for what lasts."""
+        if said is not None and session.id is not None and workspace.settings.hooks:
+            is_silent = partial(self._is_incognito, session=session)
+            self._submit(workspace, partial(self._said_records.take, workspace, session.id, said, is_silent))
 
     def flush(self, workspace: Workspace) -> None:
         """Write everything that was noted, without waiting for it longer than a moment."""

@@ -134,8 +134,8 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
 
 def _list_work(paths: HomePaths) -> Iterator[tuple[str, list[Path], Path]]:
     """Go through what belongs together, each with its files, and where a draft of one may stand meanwhile."""
-    if paths.peers.is_file():
-        yield paths.peers.stem, [paths.peers], paths.root / f".{paths.peers.name}.partial"
+    for file in encryption.list_single(paths):
+        yield file.stem, [file], paths.root / f".{file.name}.partial"
     works: list[tuple[str, Path, Callable[[], list[Path]]]] = []
     if encryption.list_people(paths):
         people = people_file.find_copies(paths.people)

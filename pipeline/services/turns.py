@@ -18,7 +18,6 @@ from pipeline.store import agent_sessions, memories, turns, work
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
-from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 
@@ -49,11 +48,10 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
     )
 
 
-def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message], read_to: int | None = None) -> int:
+def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message]) -> int:
     """Keep what was said in a session and have what people said read; return how many messages were taken in.
 
-    Nothing is kept where capture is off or the session is off the record. `read_to` is the offset behind the messages
-    in the transcript that they come from.
+    Nothing is kept where capture is off or the session is off the record.
     """
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
@@ -61,8 +59,6 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
         # Said meanwhile: off the record means off.
         if agent_sessions.is_any_incognito(db, [session_id]):
             return 0
-        if read_to is not None:
-            agent_sessions.note_read_to(db, session_id, read_to, utc_now())
         return add_turns(db, messages)
 
 

@@ -115,15 +115,6 @@ def find_read_to(db: Connection, session_id: str) -> int | None:
     return None if row is None else row[0]
 
 
-def note_read_to(db: Connection, session_id: str, offset: int, at: str) -> None:
-    """Note up to which byte a session's transcript was read."""
-    db.execute(
-        "INSERT INTO agent_session (id, cwd, started_at, turn_at, read_to) VALUES (?, '', ?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET read_to = excluded.read_to",
-        (session_id, at, at, offset),
-    )
-
-
 def has_done(db: Connection, action: Action, since: str) -> bool:
     """Tell whether a session did the same with success since a moment."""
     row = db.execute(

@@ -18,7 +18,7 @@ from sqlite_utils import Migrations
 
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
-from pipeline.store import backup, driver, operations_file, peers_file, people_file
+from pipeline.store import backup, driver, operations_file, peers_file, people_file, transcripts
 from pipeline.store.config_tables import ConfigFile
 from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
 from pipeline.store.encryption import list_folders
@@ -62,6 +62,7 @@ class _HomeFile:
 OPERATIONS: Final = Part("operations", PartKind.HOME)
 _HOME_FILES: Final[Mapping[Part, _HomeFile]] = {
     Part("peers", PartKind.HOME): _HomeFile(peers_file.MIGRATIONS, lambda paths: paths.peers),
+    Part("transcripts", PartKind.HOME): _HomeFile(transcripts.MIGRATIONS, lambda paths: paths.transcripts),
     Part("people", PartKind.HOME): _HomeFile(people_file.MIGRATIONS, lambda paths: paths.people),
     OPERATIONS: _HomeFile(operations_file.MIGRATIONS, lambda paths: paths.operations, is_plain=True),
 }

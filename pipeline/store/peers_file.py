@@ -1,22 +1,16 @@
 """What a home knows of its other machines, in one file beside the workspaces."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from sqlite3 import Connection
 
 from filelock import FileLock, Timeout
 from sqlite_utils import Database, Migrations
 
-from config.modes import close_place
 from config.paths import FileState, file_state
 from pipeline.errors import StoreBusy
-from pipeline.store import driver
 from pipeline.store.database import PeersTables
-from pipeline.store.driver import as_sqlite3, sqlite_errors
-from pipeline.store.failures import failure_of
-from pipeline.store.migrations import make_ready
+from pipeline.store.home_file import HomeFile
 
 MIGRATIONS = Migrations("reverie-peers")
 
@@ -64,11 +58,11 @@ def p001_peers(db: Database) -> None:
     db.table("event").create({"seq": int, "at": str, "remote": str, "says": str}, pk="seq")
 
 
-class PeersFile(PeersTables):
-    """The file of a home that keeps its own; opened for each question, as few are asked."""
+class PeersFile(HomeFile, PeersTables):
+    """The file of a home that keeps its own."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file
+        super().__init__(file, MIGRATIONS)
 
     @property
     def tell_of_peers(self) -> bool:
@@ -84,24 +78,6 @@ class PeersFile(PeersTables):
             return (0, 0, 0)
 
     @contextmanager
-    def opened(self) -> Iterator[Connection]:
-        """Run one transaction; roll back on any error."""
-        is_new = not self.file.exists()
-        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            with closing(driver.connect(self.file, "rwc", timeout_s=10)) as connection:
-                if is_new:
-                    close_place(self.file)
-                make_ready(connection, self.file, MIGRATIONS)
-                connection.execute("PRAGMA secure_delete=ON")
-                connection.execute("BEGIN IMMEDIATE")
-                # What is not committed is undone when it is closed.
-                yield connection
-                connection.execute("COMMIT")
-        except sqlite_errors(sqlite3.DatabaseError) as error:
-            raise failure_of(error, self.file) or as_sqlite3(error) from error
-
-    @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
         """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,6 +86,3 @@ class PeersFile(PeersTables):
                 yield
         except Timeout as error:
             raise StoreBusy("another exchange is still under way") from error
-
-    def close(self) -> None:
-        """Do nothing: it is open for no longer than a question."""

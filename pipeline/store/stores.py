@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from config.settings import Settings
 from config.workspace_configs import ConfigFiles, WorkspaceConfigs
 from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
 from pipeline.store.peers import Peers
@@ -15,6 +16,7 @@ from pipeline.store.peers_file import PeersFile
 from pipeline.store.people import People
 from pipeline.store.people_file import PeopleFile
 from pipeline.store.sqlite import SqliteDatabases
+from pipeline.store.transcripts import MIGRATIONS as TRANSCRIPTS, Transcripts
 
 if TYPE_CHECKING:
     from pipeline.store.home_values import HomeValues
@@ -34,6 +36,7 @@ class Stores:
     people: People
     accesses: People
     configs: WorkspaceConfigs
+    transcripts: Transcripts
     values: "HomeValues | None" = None
 
     def close(self) -> None:
@@ -92,7 +95,8 @@ def open_stores(
         peers = Peers(PeersFile(settings.paths.peers))
         people, accesses = (People(PeopleFile(settings.paths.people)) for _ in range(2))
         databases, configs = SqliteDatabases(settings.paths, profile, on_commit), ConfigFiles(settings.paths)
-        return Stores(databases, operations, peers, people, accesses, configs)
+        transcripts = Transcripts(HomeFile(settings.paths.transcripts, TRANSCRIPTS))
+        return Stores(databases, operations, peers, people, accesses, configs, transcripts)
     # Loaded where there is a server alone.
     from pipeline.store.config_values import ConfigValues
     from pipeline.store.home_values import HomeValues
@@ -109,5 +113,6 @@ def open_stores(
         people,
         people,
         ConfigValues(values, settings.store_place),
+        Transcripts(server),
         values,
     )

@@ -1,5 +1,7 @@
 """What a host's hook gets: context for a relevant prompt, else an empty 200, whatever it sent."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pipeline.identity import identify
@@ -659,3 +661,44 @@ def test_gemini_s_tools_are_noted_with_what_became_of_them(client, container):
     assert sorted((one.target, one.ok) for one in found) == [
         ("a.py", True), ("b.py", False), ("make test", False), ("make test", True)
     ]  # fmt: skip
+
+
+# Field reports: entries for the user and for the project both run, so that each event is delivered twice.
+
+
+def test_an_event_that_is_delivered_twice_is_answered_and_noted_once(client, container, digested):
+    client.write("Billing listens on port 8123")
+    digested()
+    for fields in ({"session_id": "s1"}, {"session_id": "s2", "prompt_id": "p1"}):
+        assert "8123" in context(post(client, event(prompt=PORT, **fields)))
+        assert is_silent(post(client, event(prompt=PORT, **fields)))
+    for _ in range(2):
+        assert is_silent(tool(client, "Bash", {"command": "make test"}))
+        assert is_silent(post(client, event(hook_event_name="Stop", stop_hook_active=False)))
+    assert is_silent(tool(client, "Bash", {"command": "make test"}))
+    flush_notes(container)
+    assert [one[1] for one in journal(container)] == ["make test"] * 3
+    runs = [one["event"] for one in client.get("/v1/hook-runs").get_json()["items"]]
+    assert runs.count("UserPromptSubmit") == 2
+
+
+def test_a_prompt_that_is_delivered_twice_is_obeyed_once(client):
+    first, second = (post(client, event(prompt="remember this: we deploy on Tuesdays")) for _ in range(2))
+    assert "keeps it" in context(first)
+    assert is_silent(second)
+
+
+@pytest.mark.parametrize("route", ["claude-code", "codex"])
+def test_a_call_that_is_delivered_twice_is_decided_the_same_and_shown_once(client, container, route):
+    lesson = client.write("Run make migrate before make test", **CRITICAL)
+    sent = event(hook_event_name="PreToolUse", tool_name="Bash", tool_input=MIGRATE, tool_use_id="t1")
+    with ThreadPoolExecutor(4) as threads:
+        answers = [one.get_json() for one in threads.map(lambda _: client.post(f"/hooks/{route}", sent), range(4))]
+    assert answers[0]["hookSpecificOutput"]["permissionDecision"] == ("ask" if route == "claude-code" else "deny")
+    assert answers == [answers[0]] * 4
+    flush_notes(container)
+    [record] = client.get("/v1/lessons").get_json()["items"]
+    assert (record["id"], record["shown"]) == (lesson, 1)
+    # Another call of the same is asked about, or passes where it was refused once.
+    again = client.post(f"/hooks/{route}", sent | {"tool_use_id": "t2"}).get_json(silent=True)
+    assert again == (answers[0] if route == "claude-code" else None)

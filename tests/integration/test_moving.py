@@ -42,7 +42,9 @@ def made(tmp_path_factory):
         home.container.stores.operations.record_error("embed", "it broke", workspace="default")
         home.say("Okapis hide", workspace="other")
         people.add_person(home.container.stores.people, "Ann")
-    for file in (paths.workspace("default").events, paths.peers, paths.people, paths.operations):
+        with home.container.stores.transcripts.reading("s1") as reading:
+            reading.add([[("id", "u1")]])
+    for file in (paths.workspace("default").events, paths.peers, paths.transcripts, paths.people, paths.operations):
         fill_all(file)
     return paths.root
 
@@ -73,6 +75,7 @@ def migrate(filled, store_url, monkeypatch):
 def files_of(paths):
     return [
         paths.peers,
+        paths.transcripts,
         paths.people,
         paths.operations,
         *(paths.workspace(name).events for name in paths.workspace_ids()),
@@ -102,7 +105,9 @@ def test_there_and_back_every_row_is_as_it_was(filled, migrate, tmp_path):
         rows = before[file.relative_to(filled.root)]
         assert [name for name in rows if not rows[name]] in ([], ["touched"])
     told = there()
-    assert outcomes(told) == dict.fromkeys(("peers", "people", "operations", "default", "me", "other"), "moved")
+    assert outcomes(told) == dict.fromkeys(
+        ("peers", "transcripts", "people", "operations", "default", "me", "other"), "moved"
+    )
     assert told["moved"] is True
     assert dump(filled) == before
     returned = HomePaths(tmp_path / "returned")
@@ -203,9 +208,9 @@ def test_back_into_the_home_that_it_came_from(filled, migrate, store_url):
             [(first,)] = db.execute("SELECT id FROM memory").fetchall()
         revise.purge(database, first)
         accept(database, Draft("Written on the server"))
-    assert outcomes(back()) == dict.fromkeys(("peers", "people", "operations", "default", "me"), "the same already") | {
-        "other": "moved"
-    }
+    assert outcomes(back()) == dict.fromkeys(
+        ("peers", "transcripts", "people", "operations", "default", "me"), "the same already"
+    ) | {"other": "moved"}
     with contextlib.closing(Home(filled.root)) as home:
         assert home.texts("other") == ["Written on the server"]
     assert not place.lexical.exists()

@@ -178,6 +178,26 @@ def test_what_was_said_is_read_here_and_no_path_of_this_machine_travels(ready):
     ]
 
 
+def test_what_was_said_in_another_project_goes_to_that_projects_workspace(ready, tmp_path):
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    transcript = ready.home / ".claude" / "projects" / "shop" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    said = [("user", QUESTION, ready.project), ("assistant", PARCELS, other)]
+    lines = [
+        {"type": role, "uuid": text, "cwd": str(cwd), "message": {"role": role, "content": text}}
+        for role, text, cwd in said
+    ]
+    transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    ready.call("POST", "/v1/memories", {"content": "Something"})
+    ready.hook(hook_event_name="Stop", transcript_path=str(transcript))
+
+    def list_said():
+        return ready.call("GET", "/v1/sessions")["items"] and ready.call("GET", "/v1/sessions/s1")["said"]
+
+    assert [one["content"] for one in wait_until("the turn is noted", list_said)] == [QUESTION]
+
+
 def test_a_server_that_is_away_or_a_token_that_is_gone_disturbs_nobody(ready):
     ready.settings.paths.renew_token()
     assert ready.hook(hook_event_name="UserPromptSubmit", prompt=QUESTION) == ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import ReverieError
+from pipeline.records.transcripts import TranscriptMark
 from web.cli.command import Command, State, pass_state
 from web.hooks.codex_rollout import read_events, read_new_lines, read_said
 from web.hosts.files import PRIVATE, write_atomically
@@ -131,11 +132,18 @@ def tell_turn(
     events: list[dict[str, Any]] = []
     said: list[dict[str, str]] = []
     if rollout is not None:
-        lines, behind = read_new_lines(rollout, _read_offset(offsets / session))
-        events, said = read_events(lines)[-MOST_EVENTS:], read_said(lines)[-MOST_EVENTS:]
+        before = _read_mark(offsets / session)
+        lines, behind = read_new_lines(rollout, before)
+        events, said = _name_calls(read_events(lines), before)[-MOST_EVENTS:], read_said(lines)[-MOST_EVENTS:]
     send([common | event for event in [*events, {"hook_event_name": "Stop", "said": said}]])
     if rollout is not None:
-        _keep_offset(offsets / session, behind)
+        _keep_mark(offsets / session, behind)
+
+
+def _name_calls(events: Sequence[dict[str, Any]], before: TranscriptMark | None) -> list[dict[str, Any]]:
+    """Name each event by its place, so that the server knows an event that is sent again from a call made twice."""
+    start = 0 if before is None else before.offset
+    return [event | {"tool_use_id": f"{start}-{number}"} for number, event in enumerate(events)]
 
 
 def find_rollout(folder: Path, session: str) -> Path | None:
@@ -145,15 +153,16 @@ def find_rollout(folder: Path, session: str) -> Path | None:
     return max((folder / "sessions").glob(f"*/*/*/rollout-*{session}.jsonl"), default=None)
 
 
-def _read_offset(file: Path) -> int | None:
+def _read_mark(file: Path) -> TranscriptMark | None:
     try:
-        return int(file.read_text(encoding="ascii"))
+        offset, _, digest = file.read_text(encoding="ascii").partition(" ")
+        return TranscriptMark(int(offset), digest or None)
     except (FileNotFoundError, ValueError):
         return None
 
 
-def _keep_offset(file: Path, offset: int) -> None:
+def _keep_mark(file: Path, mark: TranscriptMark) -> None:
     file.parent.mkdir(mode=0o700, exist_ok=True)
-    write_atomically(file, str(offset).encode(), mode=PRIVATE)
+    write_atomically(file, f"{mark.offset} {mark.digest}".encode(), mode=PRIVATE)
     for other in sorted(file.parent.iterdir(), key=lambda one: one.stat().st_mtime)[:-MOST_OFFSETS]:
         other.unlink(missing_ok=True)

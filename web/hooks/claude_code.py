@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS
 from pipeline.records.people import personal_scope
+from pipeline.records.transcripts import TranscriptMark
 from pipeline.services.agent_sessions import AgentSession, HookAnswer, identify_session
+from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
-from pipeline.services.turns import Message, Role
+from pipeline.services.said_records import SaidRecord, SaidSource
+from pipeline.services.turns import Role
 from pipeline.services.workspace import Workspace
-from pipeline.times import utc_now
 from web.access_log import note_memories, note_workspace
-from web.endpoint import Api, Call, Endpoint, json_response, workspace_of_folder
+from web.endpoint import Api, Call, Endpoint, json_response, workspace_finder, workspace_of_folder
 from web.hooks.transcript import read_transcript
 from web.metrics import count_hook_event
 
@@ -37,6 +39,8 @@ _FIELDS = TypeAdapter(Fields)
 # What a host is told, and the answer that it is made of.
 Handled = tuple[Fields | None, HookAnswer]
 NOTED: Handled = (None, HookAnswer(reason="noted"))
+# These may be handled twice.
+REPEATABLE = frozenset({"Stop", "PreCompact", "SessionEnd", "SubagentStop"})
 # These may make a project's workspace.
 WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
 
@@ -44,7 +48,10 @@ Name = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS)]
 
 
 class SaidMessage(BaseModel):
-    """What was said in a turn, where the client of a host tells it."""
+    """What was said in a turn, as the client of a host sends it, with the host's own id and folder of the record."""
+
+    id: str | None = None
+    cwd: str = ""
 
     role: Role
     content: Annotated[str, StringConstraints(max_length=MAX_SAID_CHARS)]
@@ -103,12 +110,11 @@ def answer_event(
     try:
         said = _FIELDS.validate_json(request.get_data(cache=False))
         event = HookEvent.model_validate(read(said) | {"can_ask": can_ask})
-        handle = HANDLERS.get(event.hook_event_name)
-        if handle is not None:
+        if event.hook_event_name in HANDLERS:
             name = event.hook_event_name
             workspace = _workspace(call, event, to_write=name in WRITING)
             place = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
-            told, answer = handle(call, workspace, event)
+            told, answer = _handle_once(call, workspace, event, host, said)
         else:
             problem = _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
     except ValidationError as error:
@@ -125,6 +131,27 @@ def answer_event(
         call.container.hook_runs.record(run)
     said_back = write({"hookEventName": name} | told) if told else {}
     return json_response(said_back) if said_back else _empty()
+
+
+def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, said: Fields) -> Handled:
+    """Answer an event; of one that is delivered again, no run is kept and nothing is shown or stored again."""
+    session, name = _session(call, event), event.hook_event_name
+    handle = partial(HANDLERS[name], call, workspace, event)
+    if session.id is None:
+        return handle()
+
+    def repeat(first: Handled | None) -> Handled:
+        # A transcript may have grown meanwhile, and of that each record is read once.
+        if name in REPEATABLE and not event.said:
+            return None, replace(handle()[1], is_kept=False)
+        # A host takes the strictest of several decisions, and asks once where they are the same.
+        told = first[0] if first is not None and name == BEFORE_TOOL else None
+        return told, HookAnswer(reason="the event was delivered twice", is_kept=False)
+
+    answered: Handled = call.container.hook_deliveries.answer(
+        (host, workspace.id, session.id), name, said, handle, repeat
+    )
+    return answered
 
 
 def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
@@ -180,25 +207,26 @@ def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     return NOTED
 
 
-def _said(call: Call, event: HookEvent) -> Callable[[int | None], tuple[list[Message], int | None]] | None:
-    """Return what reads what was said in a turn: the event itself tells it, or a transcript does."""
+def _said(call: Call, event: HookEvent) -> SaidSource | None:
+    """Return where the words of a turn are read: in the event itself, or in a transcript."""
+    find_workspace = workspace_finder(call, to_write=True)
     if event.said:
-        messages = _messages(_session(call, event).id or "", [one.model_dump() for one in event.said])
-        return lambda _offset: (messages, None)
-    # A person's transcript is on their machine: what stands under its path here is none of theirs.
+        records = [SaidRecord(one.role, one.content, one.id, one.at, one.cwd) for one in event.said]
+        return SaidSource(lambda _mark: (records, None), find_workspace)
+    # A person's transcript is on their machine: a file of that path on this machine is not theirs.
     if not event.transcript_path or call.caller.person is not None:
         return None
-    return partial(_read_said, Path(event.transcript_path), event.session_id)
+    return SaidSource(partial(_read_said, Path(event.transcript_path), event.session_id), find_workspace)
 
 
-def _read_said(transcript: Path, session_id: str, offset: int | None) -> tuple[list[Message], int | None]:
-    said, behind = read_transcript(transcript, session_id, offset)
-    return _messages(session_id, said), behind
-
-
-def _messages(session_id: str, said: Sequence[Mapping[str, Any]]) -> list[Message]:
-    now = utc_now()
-    return [Message(session_id, Role(one["role"]), one["content"], one.get("at") or now) for one in said]
+def _read_said(
+    transcript: Path, session_id: str, mark: TranscriptMark | None
+) -> tuple[list[SaidRecord], TranscriptMark | None]:
+    said, behind = read_transcript(transcript, session_id, mark)
+    records = [
+        SaidRecord(Role(one["role"]), one["content"], one.get("id"), one.get("at"), one.get("cwd", "")) for one in said
+    ]
+    return records, behind
 
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

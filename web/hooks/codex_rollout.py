@@ -4,14 +4,19 @@ Since 0.169 each thing that ran is an item with its status: `item_completed`. Be
 the rollout, also those that were refused, and an output says in words or codes how its call went.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from pipeline.records.transcripts import TranscriptMark
 
 # Of a longer stretch, its end is read.
 LONGEST_STRETCH = 64 << 20
+# So many bytes before a mark are compared: a line of a host's log has its time and its ids in it.
+COMPARED_BYTES = 1024
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _EXIT_CODE = re.compile(r"\A[^\n]*\n?(?:.*\n){0,4}?.*\b(?:exited with code|exit code:?) (-?\d+)", re.IGNORECASE)
 # What Codex says in place of an output where nothing ran.
@@ -21,6 +26,7 @@ _NOT_RUN = re.compile(
     re.IGNORECASE,
 )
 _PATCHED_WELL = re.compile(r"\bSuccess\. Updated|\ADone!", re.IGNORECASE)
+TURN_CONTEXT = "turn_context"
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 
 _ROLES = {
@@ -39,23 +45,36 @@ def list_patched_files(patch: str) -> list[str]:
     return [file.strip() for file in _PATCHED.findall(patch)]
 
 
-def read_new_lines(rollout: Path, offset: int | None) -> tuple[list[str], int]:
-    """Return the whole lines from an offset on, and the offset behind them; without one those of the last turn."""
-    begin = offset if offset is not None and offset <= rollout.stat().st_size else 0
+def read_new_lines(rollout: Path, mark: TranscriptMark | None) -> tuple[list[str], TranscriptMark]:
+    """Return the whole lines behind a mark, and the mark behind them; where the mark is not valid, the last turn's."""
+    begin = find_start(rollout, mark)
     lines, behind = read_lines(rollout, begin)
-    return (lines if begin == offset else _last_turn(lines)), behind
+    return (_last_turn(lines) if begin is None else lines), behind
 
 
-def read_lines(log: Path, begin: int) -> tuple[list[str], int]:
-    """Return the whole lines of a host's log from an offset on, and the offset behind them."""
-    size = log.stat().st_size
+def find_start(log: Path, mark: TranscriptMark | None) -> int | None:
+    """Return the offset of a mark, None where the log is not the one in which the mark was made, or has none."""
+    if mark is None or mark.offset > log.stat().st_size:
+        return None
     with log.open("rb") as file:
-        file.seek(max(begin if begin <= size else 0, size - LONGEST_STRETCH))
+        return mark.offset if mark.digest in (None, _digest_before(file, mark.offset)) else None
+
+
+def read_lines(log: Path, begin: int | None) -> tuple[list[str], TranscriptMark]:
+    """Return the whole lines of a host's log from an offset on, and the mark behind them."""
+    with log.open("rb") as file:
+        file.seek(max(begin or 0, log.stat().st_size - LONGEST_STRETCH))
         data = file.read()
-        end = file.tell()
-    # The last line may be half written.
-    whole = data[: data.rfind(b"\n") + 1]
-    return whole.decode("utf-8", errors="replace").split("\n")[:-1], end - (len(data) - len(whole))
+        # The last line may be half written.
+        whole = data[: data.rfind(b"\n") + 1]
+        end = file.tell() - (len(data) - len(whole))
+        mark = TranscriptMark(end, _digest_before(file, end))
+    return whole.decode("utf-8", errors="replace").split("\n")[:-1], mark
+
+
+def _digest_before(file: BinaryIO, offset: int) -> str:
+    file.seek(max(0, offset - COMPARED_BYTES))
+    return hashlib.blake2b(file.read(min(offset, COMPARED_BYTES)), digest_size=8).hexdigest()
 
 
 def _last_turn(lines: Sequence[str]) -> list[str]:
@@ -76,15 +95,28 @@ def read_events(lines: Iterable[str]) -> list[Event]:
 
 
 def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
-    """Return what the person and the agent said, in order, as a hook event takes it."""
+    """Return what the person and the agent said, in order, as a hook event takes it.
+
+    A fork copies turns with their ids and new times, so that words are known by their turn where it has an id.
+    """
     said: list[dict[str, str]] = []
+    turn_id = folder = None
     for line in lines:
-        payload = _payload(line)
+        entry = _entry(line)
+        payload = _payload_of(entry)
+        turn_id = payload.get("turn_id") or turn_id
+        folder = payload.get("cwd") if entry.get("type") == TURN_CONTEXT else folder
         role = _ROLES.get(str(payload.get("type"))) or _ROLES.get(str(_item(payload).get("type")))
         text = payload.get("message") or _spoken(_item(payload))
-        # A message may stand there both as an event and as an item.
-        if role and isinstance(text, str) and text.strip() and {"role": role, "content": text} not in said[-2:]:
-            said.append({"role": role, "content": text})
+        if not (role and isinstance(text, str) and text.strip()):
+            continue
+        # A message may be recorded both as an event and as an item.
+        if (role, text) in [(one["role"], one["content"]) for one in said[-2:]]:
+            continue
+        words = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        known = {"at": entry.get("timestamp"), "id": turn_id and f"{turn_id} {role} {words}", "cwd": folder}
+        given = {key: value for key, value in known.items() if isinstance(value, str) and value}
+        said.append({"role": role, "content": text, **given})
     return said
 
 
@@ -96,11 +128,19 @@ def _spoken(item: Payload) -> str:
 
 
 def _payload(line: str) -> Payload:
+    return _payload_of(_entry(line))
+
+
+def _entry(line: str) -> Payload:
     try:
         entry = json.loads(line)
     except ValueError:
         return {}
-    payload = entry.get("payload") if isinstance(entry, dict) else None
+    return entry if isinstance(entry, dict) else {}
+
+
+def _payload_of(entry: Payload) -> Payload:
+    payload = entry.get("payload")
     return payload if isinstance(payload, dict) else {}
 
 

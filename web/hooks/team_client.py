@@ -6,9 +6,9 @@ person's token stand in the home; no word of a command holds them.
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -16,6 +16,7 @@ from typing import Any
 
 from config.paths import WORKSPACE_HEADER
 from config.settings import Settings, environment_with, environment_workspace, load_settings
+from pipeline.errors import UnreadableTranscript
 from pipeline.services.team_servers import TeamServer, find_team, is_resting, let_rest
 from pipeline.services.workspaces import choose_workspace
 from web.kept_connections import BrokenOff, KeptConnections, NotConnected
@@ -27,6 +28,8 @@ WITHIN_S = 1.8
 SESSION_END = "SessionEnd"
 SESSION_END_WITHIN_S = 0.6
 STOP = "Stop"
+# The headers and the event.
+_Request = tuple[dict[str, str], dict[str, Any]]
 MOST_SAID = 200
 MAX_SAID_CHARS = 200_000
 
@@ -44,11 +47,11 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     if is_resting(settings.paths.servers, name):
         return b""
     said = json.loads(event)
-    folder = Path(str(said.get("cwd") or Path.cwd()))
-    headers = headers_for(settings, server, folder) | {"Content-Type": "application/json"}
+    folder = str(said.get("cwd") or Path.cwd())
+    requests = _split_by_workspace(said, folder, lambda place: headers_for(settings, server, Path(place)))
     is_last = said.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
-    send = partial(_send, server.url, f"/hooks/{host}", json.dumps(_with_said(said)).encode(), headers, answers)
+    send = partial(_send, server.url, f"/hooks/{host}", requests, answers)
     # A name that is looked up and an answer that comes byte by byte know no deadline: what is late is left behind.
     threading.Thread(target=send, daemon=True).start()
     try:
@@ -59,15 +62,17 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
         return b""
 
 
-def _send(url: str, path: str, event: bytes, headers: Mapping[str, str], answers: "SimpleQueue[bytes]") -> None:
-    """Put what a server answers, nothing where it cannot be asked."""
+def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQueue[bytes]") -> None:
+    """Put what a server answers to the first of some requests once all are sent, nothing where it cannot be asked."""
+    bodies = []
     with closing(KeptConnections(url, WITHIN_S)) as connections:
-        try:
-            sent = connections.send("POST", path, event, headers)
-        except (NotConnected, BrokenOff):
-            answers.put(b"")
-        else:
-            answers.put(sent.body if sent.status == HTTPStatus.OK else b"")
+        for headers, event in requests:
+            try:
+                sent = connections.send("POST", path, json.dumps(event).encode(), headers)
+            except (NotConnected, BrokenOff):
+                break
+            bodies.append(sent.body if sent.status == HTTPStatus.OK else b"")
+    answers.put(bodies[0] if bodies else b"")
 
 
 def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[str, str]:
@@ -76,13 +81,40 @@ def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[st
     return {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
 
 
-def _with_said(event: dict[str, Any]) -> dict[str, Any]:
-    """Return an event without the path of a transcript, which is of no use elsewhere; at a turn's end with the turn."""
-    transcript = event.pop("transcript_path", None)
-    if event.get("hook_event_name") == STOP and isinstance(transcript, str) and "said" not in event:
-        from web.hooks.transcript import read_transcript
+def _split_by_workspace(
+    event: dict[str, Any], folder: str, find_headers: Callable[[str], dict[str, str]]
+) -> list[_Request]:
+    """Return an event for each workspace that words of its turn belong to, first for the one of the event's folder.
 
+    No path of a transcript or a folder of a record leaves this machine: neither is of use elsewhere.
+    """
+    find_headers = cache(find_headers)
+    workspace = find_headers(folder)[WORKSPACE_HEADER]
+    turns: dict[str, list[dict[str, str]]] = {workspace: []}
+    found = {workspace: find_headers(folder)}
+    turn = _read_turn(event)
+    for message in turn or ():
+        place = message.pop("cwd", folder)
+        headers = find_headers(place if Path(place).is_absolute() else folder)
+        found[headers[WORKSPACE_HEADER]] = headers
+        turns.setdefault(headers[WORKSPACE_HEADER], []).append(message)
+    return [
+        (found[name] | {"Content-Type": "application/json"}, event if turn is None else event | {"said": said})
+        for name, said in turns.items()
+    ]
+
+
+def _read_turn(event: dict[str, Any]) -> list[dict[str, str]] | None:
+    """Return what was said in the turn that an event ends, None where the event ends none or brings it itself."""
+    transcript = event.pop("transcript_path", None)
+    if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
+        return None
+    from web.hooks.transcript import read_transcript
+
+    try:
         messages, _ = read_transcript(Path(transcript), str(event.get("session_id", "")), None)
-        begins = max((place for place, one in enumerate(messages) if one["role"] == "user"), default=0)
-        event["said"] = [one | {"content": one["content"][:MAX_SAID_CHARS]} for one in messages[begins:][-MOST_SAID:]]
-    return event
+    except UnreadableTranscript:
+        # The turn ends anyway; an agent is told nothing of its memory's troubles.
+        return []
+    begins = max((place for place, one in enumerate(messages) if one["role"] == "user"), default=0)
+    return [one | {"content": one["content"][:MAX_SAID_CHARS]} for one in messages[begins:][-MOST_SAID:]]

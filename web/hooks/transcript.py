@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from web.hooks.codex_rollout import read_lines
+from pipeline.errors import UnreadableTranscript
+from pipeline.records.transcripts import TranscriptMark
+from web.hooks.codex_rollout import find_start, read_lines
 
 SUFFIX = ".jsonl"
 # Where Claude Code keeps transcripts, in whatever folder it has its own files.
@@ -13,42 +15,83 @@ PROJECTS = "projects"
 MOST_MESSAGES = 400
 ROLES = ("user", "assistant")
 
-# As an event of a hook takes it: the role, the content, and when it was said where that is known. The client of hooks
-# reads transcripts too, while an agent waits: what a message is beyond that takes a second to load.
+# The role and the content; the record's id, its time and its folder where they are known. The client of hooks reads
+# transcripts too, while an agent waits: a validated record takes a second to load.
 Said = dict[str, str]
 
 
-def read_transcript(file: Path, session_id: str, offset: int | None) -> tuple[list[Said], int | None]:
-    """Return what was said from an offset of a session's transcript on, and the offset behind it.
+def read_transcript(
+    file: Path, session_id: str, mark: TranscriptMark | None
+) -> tuple[list[Said], TranscriptMark | None]:
+    """Return what was said in a session's transcript behind a mark, and the mark behind that.
 
-    Nothing is read but a file of the session's name where transcripts are.
+    A transcript that was rewritten since is read from its beginning. Raises UnreadableTranscript for a file that is
+    not the session's transcript.
     """
-    place = file.resolve()
-    if not (file.is_absolute() and place.name == f"{session_id}{SUFFIX}" and place.parent.parent.name == PROJECTS):
+    place = _locate(file, session_id)
+    if place is None:
         return [], None
-    if not place.is_file():
-        return [], None
-    lines, behind = read_lines(place, offset or 0)
-    found = [message for line in lines if (message := _read_message(line)) is not None]
-    return found[-MOST_MESSAGES:], behind
+    try:
+        lines, behind = read_lines(place, find_start(place, mark))
+    except OSError as error:
+        raise UnreadableTranscript(file, f"cannot be read ({error.strerror})") from error
+    said = [message for line in lines if (message := _read_message(line, session_id)) is not None]
+    return said[-MOST_MESSAGES:], behind
 
 
-def _read_message(line: str) -> Said | None:
+def _locate(file: Path, session_id: str) -> Path | None:
+    """Return the file that a path leads to, None where there is none yet.
+
+    A path may lead through links: to a session's transcript in a folder of transcripts, or to a file that is within
+    the folder of transcripts that the path names.
+    """
+    try:
+        place = file.resolve()
+        if not (file.is_absolute() and (_is_transcript(place, session_id) or _leads_within(file, place, session_id))):
+            raise UnreadableTranscript(
+                file, f"leads to {place}, which is not {session_id}{SUFFIX} in a folder of {PROJECTS}"
+            )
+        if not place.exists():
+            return None
+        if not place.is_file():
+            raise UnreadableTranscript(file, "is not a file")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UnreadableTranscript(file, f"cannot be followed ({type(error).__name__})") from error
+    return place
+
+
+def _is_transcript(file: Path, session_id: str) -> bool:
+    return file.name == f"{session_id}{SUFFIX}" and file.parent.parent.name == PROJECTS
+
+
+def _leads_within(file: Path, place: Path, session_id: str) -> bool:
+    named = _is_transcript(file, session_id) and ".." not in file.parts and place.suffix == SUFFIX
+    return named and place.is_relative_to(file.parent.parent.resolve())
+
+
+def _read_message(line: str, session_id: str) -> Said | None:
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     said = entry.get("message") if isinstance(entry, dict) else None
-    # What a subagent says, a summary, and what the program says in the person's place is nobody's word.
+    # A subagent's words, a summary and the program's own words are not the person's.
     if not isinstance(said, dict) or any(entry.get(name) for name in ("isSidechain", "isMeta", "isCompactSummary")):
+        return None
+    # A fork keeps records of the session that it was made from: they are read there.
+    if entry.get("sessionId") not in (None, session_id):
         return None
     if entry.get("type") not in ROLES or entry.get("toolUseResult") is not None:
         return None
     text = _text(said)
     if not text:
         return None
-    at = entry.get("timestamp")
-    return {"role": entry["type"], "content": text} | ({"at": at} if isinstance(at, str) else {})
+    known = {"id": entry.get("uuid"), "at": entry.get("timestamp"), "cwd": entry.get("cwd")}
+    return {
+        "role": entry["type"],
+        "content": text,
+        **{key: value for key, value in known.items() if isinstance(value, str) and value},
+    }
 
 
 def _text(said: Mapping[str, Any]) -> str:

@@ -9,7 +9,10 @@ from pipeline.errors import StoreUnavailable
 from pipeline.store.postgres.connection import PostgresConnection
 
 # A migration's name, and the files that it executes. What was released never changes.
-MIGRATIONS: dict[str, tuple[str, ...]] = {"p001_schema": ("functions.sql", "schema.sql", "home.sql")}
+MIGRATIONS: dict[str, tuple[str, ...]] = {
+    "p001_schema": ("functions.sql", "schema.sql", "home.sql"),
+    "p002_transcripts": ("transcripts.sql",),
+}
 KNOWN = ",".join(MIGRATIONS)
 # What a write holds with others, and a migration alone.
 HOLD_SCHEMA = "pg_advisory_xact_lock_shared(7077, 34)"

@@ -80,6 +80,18 @@ def test_nothing_is_plain_any_more_and_all_of_it_is_still_there(paths, key_file)
     assert {file.stat().st_mode & 0o777 for file in (*before, paths.store_key, key_file)} == {0o600}
 
 
+def test_what_was_read_of_transcripts_is_encrypted_too(paths, key_file):
+    home = Home(paths.root)
+    with contextlib.closing(home), home.container.stores.transcripts.reading("s1") as reading:
+        reading.add([[("id", "u1")]])
+    choose_key(paths, key_file)
+    assert encrypt_home(paths).files["transcripts"] == 1
+    assert not driver.is_plain(paths.transcripts)
+    home = Home(paths.root)
+    with contextlib.closing(home), home.container.stores.transcripts.reading("s2") as reading:
+        assert reading.add([[("id", "u1")]]) == [False]
+
+
 def test_and_back_without_a_loss(encrypted, key_file):
     before = contents(encrypted)
     assert decrypt_home(encrypted).files == {"peers": 1, "default": 2, "other": 2}

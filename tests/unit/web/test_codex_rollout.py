@@ -3,7 +3,8 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from web.hooks.codex_rollout import read_events, read_new_lines
+from pipeline.records.transcripts import TranscriptMark
+from web.hooks.codex_rollout import read_events, read_new_lines, read_said
 
 
 def line(kind, **payload):
@@ -124,20 +125,44 @@ def test_without_an_offset_the_last_turn_is_read_in_either_form(tmp_path):
         rollout.write_text("\n".join([prompt, command("make old", 0), prompt, command("make new", 0), "{ half"]))
         lines, behind = read_new_lines(rollout, None)
         assert [one[2][2] for one in done(lines)] == ["make new"]
-        assert behind == rollout.stat().st_size - len("{ half")
+        assert behind.offset == rollout.stat().st_size - len("{ half")
+
+
+def test_a_rollout_that_was_rewritten_is_not_read_from_the_middle(tmp_path):
+    rollout = tmp_path / "rollout.jsonl"
+    prompt = line("event_msg", type="user_message", message="x")
+    rollout.write_text("\n".join([prompt, command("make old", 0), ""]))
+    _, mark = read_new_lines(rollout, None)
+    rollout.write_text("\n".join([prompt, command("make another", 0), prompt, command("make new", 0), ""]))
+    assert rollout.stat().st_size > mark.offset
+    lines, _ = read_new_lines(rollout, mark)
+    assert [one[2][2] for one in done(lines)] == ["make new"]
+
+
+def test_what_was_said_in_a_turn_is_known_again_in_a_fork_that_copies_it_with_another_time():
+    def say(at):
+        turn = [
+            {"type": "turn_context", "payload": {"turn_id": "t1", "cwd": "/p/shop"}},
+            {"type": "event_msg", "payload": {"type": "user_message", "message": "We use pnpm"}},
+        ]
+        return read_said(json.dumps(one | {"timestamp": at}) for one in turn)
+
+    [said], [copied] = say("2026-01-01T00:00:00Z"), say("2026-01-02T00:00:00Z")
+    assert (said["content"], said["at"], said["cwd"]) == ("We use pnpm", "2026-01-01T00:00:00Z", "/p/shop")
+    assert said["id"] == copied["id"]
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8), st.data())
 def test_every_whole_line_is_read_once_however_a_file_grows(tmp_path_factory, parts, data):
     rollout = tmp_path_factory.mktemp("r") / "rollout.jsonl"
     rollout.write_bytes(b"")
-    read, offset = [], 0
+    read, mark = [], TranscriptMark(0, None)
     for part in parts:
         with rollout.open("ab") as file:
             file.write(part)
             if data.draw(st.booleans()):
                 file.write(b"\n")
-        lines, offset = read_new_lines(rollout, offset)
+        lines, mark = read_new_lines(rollout, mark)
         read += lines
     whole = rollout.read_bytes()
     assert read == whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace").split("\n")[:-1]

@@ -1,0 +1,106 @@
+"""Events that a host delivers twice, because hooks for the user, for the project and of a plugin all run."""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+# A host runs all hooks of an event at once. An event without an id may be repeated on purpose soon afterwards.
+WITH_ID_S, WITHOUT_ID_S = 60.0, 2.0
+# Of more events than these within a minute the oldest is forgotten.
+MOST_RECENT = 500
+# What identifies one event of a session: Claude Code and Codex name calls and prompts, Gemini CLI sends the time. The
+# call comes first.
+IDS = ("tool_use_id", "prompt_id", "timestamp")
+# Less than a hook's client waits for its answer.
+ANSWER_WAIT_S = 0.8
+BEFORE_TOOL = "PreToolUse"
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery(Generic[T]):
+    """An event that was delivered, and its answer as soon as there is one."""
+
+    session: tuple[str, ...]
+    name: str
+    call_id: str
+    has_id: bool
+    digest: bytes
+    at: float
+    answer: "Future[T]" = field(default_factory=Future)
+
+    def is_over(self, now: float) -> bool:
+        """Tell whether the same event would be another one by now."""
+        if self.has_id:
+            return now - self.at > WITH_ID_S
+        # An agent that was refused tries the same again at once.
+        if self.name == BEFORE_TOOL:
+            return self.answer.done()
+        return now - self.at > WITHOUT_ID_S
+
+    def is_before(self, other: "_Delivery[T]") -> bool:
+        """Tell whether another event of the session shows that this one is over: hosts wait for all of its hooks.
+
+        Calls of tools with ids run side by side.
+        """
+        is_beside = "" not in (self.call_id, other.call_id) and self.call_id != other.call_id
+        return self.session == other.session and self.digest != other.digest and not is_beside
+
+
+class HookDeliveries(Generic[T]):
+    """Answer each event once, however often it is delivered within a moment."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recent: list[_Delivery[T]] = []
+
+    def answer(
+        self,
+        session: tuple[str, ...],
+        name: str,
+        event: Mapping[str, Any],
+        handle: Callable[[], T],
+        repeat: Callable[[T | None], T],
+    ) -> T:
+        """Return what `handle` answers; for an event that was delivered before, what `repeat` makes of that answer.
+
+        `repeat` gets None where the first answer is late or failed.
+        """
+        call_id, *others = (str(event.get(key) or "") for key in IDS)
+        digest = hashlib.blake2b(json.dumps([name, event], sort_keys=True).encode(), digest_size=16).digest()
+        delivery: _Delivery[T] = _Delivery(session, name, call_id, any((call_id, *others)), digest, time.monotonic())
+        first = self._find_first(delivery)
+        if first is not None:
+            answer: T | None = None
+            with suppress(TimeoutError, _Unanswered):
+                answer = first.answer.result(ANSWER_WAIT_S)
+            return repeat(answer)
+        try:
+            delivery.answer.set_result(handle())
+        except BaseException:
+            delivery.answer.set_exception(_Unanswered())
+            raise
+        return delivery.answer.result()
+
+    def _find_first(self, delivery: _Delivery[T]) -> _Delivery[T] | None:
+        """Return the first delivery of the same event, None where this is the first."""
+        with self._lock:
+            kept = [one for one in self._recent if not (one.is_over(delivery.at) or one.is_before(delivery))]
+            self._recent = kept[-MOST_RECENT:]
+            found = next(
+                (one for one in self._recent if (one.session, one.digest) == (delivery.session, delivery.digest)), None
+            )
+            if found is None:
+                self._recent.append(delivery)
+            return found
+
+
+class _Unanswered(Exception):
+    """Say that the first delivery of an event had no answer."""
