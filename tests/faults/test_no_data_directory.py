@@ -10,7 +10,10 @@ import sys
 
 import pytest
 
-from web.cli.command import BROKEN_HOME
+from config.settings import SettingsError, load_settings
+from pipeline.errors import ServerUnreachable
+from web.cli.command import BROKEN_HOME, State
+from web.cli.mcp import _load_server
 
 CLI = [sys.executable, "-I", "-m", "web.cli"]
 HOOK = [sys.executable, "-I", "-m", "web.hooks.client", "claude-code"]
@@ -41,19 +44,23 @@ def case(request, tmp_path):
     if before and not can_be_a_stranger():
         pytest.skip("this system gives no user namespace")
 
-    def run(command, stdin=""):
-        done = subprocess.run(
+    def run(command, stdin="", answers=0):
+        with subprocess.Popen(
             [*before, *command],
             cwd=tmp_path,
             env={"PATH": os.defpath} | variables,
-            input=stdin,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-            timeout=120,
-        )
+        ) as process:
+            process.stdin.write(stdin)
+            process.stdin.flush()
+            # A host closes its end only after it has its answers.
+            lines = [process.stdout.readline() for _ in range(answers)]
+            out, err = process.communicate(timeout=120)
         assert list(tmp_path.iterdir()) == []
-        return done
+        return subprocess.CompletedProcess(command, process.returncode, "".join(lines) + out, err)
 
     return run, says
 
@@ -97,7 +104,7 @@ def test_mcp_shakes_hands_and_says_it_where_a_tool_is_called(case):
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
         {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}},
     ]
-    done = run([*CLI, "mcp"], "".join(json.dumps(line) + "\n" for line in lines))
+    done = run([*CLI, "mcp"], "".join(json.dumps(line) + "\n" for line in lines), answers=3)
     answers = {one["id"]: one for one in map(json.loads, done.stdout.splitlines())}
     assert answers[1]["result"]["serverInfo"]["name"] == "reverie"
     assert answers[2]["result"]["tools"]
@@ -106,27 +113,16 @@ def test_mcp_shakes_hands_and_says_it_where_a_tool_is_called(case):
     assert "Traceback" not in done.stderr
 
 
-def test_a_broken_config_is_said_by_a_tool_too(tmp_path):
+def test_a_broken_config_is_said_by_a_tool_too(tmp_path, monkeypatch):
     (tmp_path / "config.toml").write_text("port = 1\nport = 2\n")
-    line = {
-        "jsonrpc": "2.0",
-        "id": 3,
-        "method": "tools/call",
-        "params": {"name": "recall", "arguments": {"query": "x"}},
-    }
-    greeting = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting}
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    done = subprocess.run(
-        [*CLI, "mcp"],
-        env={"PATH": os.defpath, "HOME": str(tmp_path), "REVERIE_HOME": str(tmp_path)},
-        input="".join(json.dumps(one) + "\n" for one in (opening, ready, line)),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert f"{tmp_path / 'config.toml'}: Cannot overwrite a value (at line 2" in done.stdout
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+    _serve, bridge = _load_server(State(), "core", None)
+    with pytest.raises(ServerUnreachable) as said:
+        bridge.call("GET", "/v1/stats")
+    assert str(said.value) == str(refused.value)
+    assert f"{tmp_path / 'config.toml'}: Cannot overwrite a value (at line 2" in str(said.value)
 
 
 @pytest.mark.parametrize("words", [["status"], ["list"], ["up", "--daemon"], ["config"], ["recall", "x"], ["doctor"]])

@@ -55,15 +55,16 @@ def codex_notify(
     if not isinstance(notice, dict) or notice.get("type") != TURN_COMPLETE:
         click.echo("nothing to note", err=True)
         return
-    folder = Path(codex_home).expanduser() if codex_home else find_user_home() / ".codex"
+    from config.settings import SettingsError
     from web.kept_connections import BrokenOff, NotConnected
 
     try:
         settings = _settings(state, moved)
+        folder = Path(codex_home).expanduser() if codex_home else find_user_home() / ".codex"
         url, headers = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
         tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, url, headers))
-    except (OSError, Refused, BrokenOff, NotConnected, ReverieError) as error:
-        says = error if isinstance(error, Refused | ReverieError) else type(error).__name__
+    except (OSError, Refused, BrokenOff, NotConnected, ReverieError, SettingsError) as error:
+        says = error if isinstance(error, Refused | ReverieError | SettingsError) else type(error).__name__
         click.echo(f"not noted: {says}", err=True)
 
 
