@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from config.modes import close_umask
 from config.operating_system import call_around_fork, find_libc_function, kill_process
-from config.settings import Settings, SettingsError, load_settings
+from config.settings import Settings, SettingsError, forget_workspace_variable, load_settings
 
 PARENT_CHECK_S = 0.5
 # Another process's look at a lock (`Role.is_held`) takes it for a moment; that must not turn its next holder away.
@@ -207,6 +207,7 @@ def start_program(
     parent = parser.parse_args(arguments).stop_with_parent
     if parent is not None:
         stop_with_parent(parent)
+    forget_workspace_variable()
     try:
         settings = load_settings()
     except SettingsError as error:

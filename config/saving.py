@@ -2,6 +2,7 @@
 
 from config.paths import HomePaths
 from config.settings import (
+    BYTE_ORDER_MARK,
     WorkspaceConfig,
     check_workspace_config,
     parse_toml,
@@ -40,9 +41,10 @@ def _edit(text: str, place: str, name: str, value: object | None) -> str:
     import tomlkit
 
     parse_toml(text, place)
-    document = tomlkit.parse(text)
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
+    document = tomlkit.parse(text.removeprefix(mark))
     if value is not None:
         document[name] = value
     elif name in document:
         del document[name]
-    return tomlkit.dumps(document)
+    return mark + tomlkit.dumps(document)

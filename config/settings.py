@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from config.data_directory import NoDataDirectory, find_data_directory
 from config.declared import Secret, declare, list_declared
 from config.paths import WORKSPACE_ID, HomePaths
 
 ENVIRONMENT_PREFIX = "REVERIE_"
 HOME = Path("~/.reverie")
 NO_SECRET = Secret("")
+# Editors of Windows put it before the first line; it is not TOML.
+BYTE_ORDER_MARK = "\ufeff"
 # The model that follows the languages of a workspace.
 AUTO = "auto"
 
@@ -29,6 +32,10 @@ class SettingsError(Exception):
 
 class UnreadableSettings(SettingsError):
     """Say why a file of settings cannot be read at all."""
+
+
+class HomeUnknown(SettingsError):
+    """Say why the environment does not name the data directory."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +234,15 @@ def environment_workspace(environment: Mapping[str, str] | None = None) -> str |
     return _from_environment(os.environ if environment is None else environment).get("workspace")
 
 
+def environment_incognito(environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether the environment makes every request of this process incognito, whatever the server's settings."""
+    given = _from_environment(os.environ if environment is None else environment).get("incognito", False)
+    try:
+        return bool(SETTINGS["incognito"].parse(given))
+    except ValueError as error:
+        raise SettingsError(f"environment: incognito: {error}") from error
+
+
 def environment_session(environment: Mapping[str, str] | None = None) -> str | None:
     """Return the session of the agent that started this process, where its host names it: Claude Code does."""
     return (os.environ if environment is None else environment).get("CLAUDE_CODE_SESSION_ID") or None
@@ -244,22 +260,19 @@ def environment_with(changes: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **changes}
 
 
+def environment_encoding() -> str | None:
+    """Return the encoding that the environment names for terminals: an isolated Python does not look for it."""
+    return os.environ.get("PYTHONIOENCODING", "").partition(":")[0] or None
+
+
+def forget_workspace_variable() -> None:
+    """Drop the workspace that the environment of a server names: each request names its own."""
+    os.environ.pop(f"{ENVIRONMENT_PREFIX}WORKSPACE", None)
+
+
 def environment_of(paths: HomePaths) -> dict[str, str]:
     """Return this process's environment with a home named in it, whether or not the environment names one."""
     return environment_with({f"{ENVIRONMENT_PREFIX}HOME": str(paths.root)})
-
-
-def list_moving_variables(settings: Settings) -> dict[str, str]:
-    """Return the variables without which a program would look for another home or server than these settings name."""
-    home = {f"{ENVIRONMENT_PREFIX}HOME": str(settings.paths.root)}
-    # What stands in the home's own file is found there.
-    stored = load_settings(home)
-    moved = {name: str(getattr(settings, name)) for name in ("host", "port")}
-    return (home if settings.paths.root != Settings().paths.root else {}) | {
-        f"{ENVIRONMENT_PREFIX}{name.upper()}": value
-        for name, value in moved.items()
-        if value != str(getattr(stored, name))
-    }
 
 
 def explain_settings(
@@ -277,15 +290,20 @@ def explain_settings(
 def _layers(
     environment: Mapping[str, str] | None, own: WorkspaceConfig | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    env = _from_environment(os.environ if environment is None else environment)
-    home = Path(env.get("home", SETTINGS["home"].default))
-    paths = HomePaths(home.expanduser().absolute())
+    variables = dict(os.environ if environment is None else environment)
+    env = _from_environment(variables)
+    try:
+        home = find_data_directory(variables)
+    except NoDataDirectory as error:
+        raise HomeUnknown(str(error)) from error
+    env |= {"home": home} if "home" in env else {}
+    paths = HomePaths(Path(home))
     layers: list[tuple[str, dict[str, Any]]] = [(str(paths.config), _read_toml(paths.config))]
     refuse_environment_only(layers[0][1], paths.config)
     if own is not None:
         layers.append((own.place, _parse_workspace_config(own)))
     layers.append(("environment", env))
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"home": home}
     origins: dict[str, str] = {}
     for origin, layer in layers:
         _refuse_unknown(layer, origin)
@@ -329,8 +347,11 @@ def read_text(file: Path) -> str:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableSettings(f"{file}: {error}") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UnreadableSettings(f"{file}: not UTF-8 (at line {line}): {error}") from error
+    except OSError as error:
+        raise UnreadableSettings(f"{file}: {error.strerror or error}") from error
 
 
 def parse_toml(text: str, place: str) -> dict[str, Any]:
@@ -341,9 +362,11 @@ def parse_toml(text: str, place: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(text.removeprefix(BYTE_ORDER_MARK))
+    except ValueError as error:
         raise UnreadableSettings(f"{place}: {error}") from error
+    except RecursionError as error:
+        raise UnreadableSettings(f"{place}: its values are nested too deeply") from error
 
 
 def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:

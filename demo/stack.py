@@ -89,7 +89,7 @@ def stack_environment(base: Mapping[str, str], home: Path, port: int) -> dict[st
 
 def honcho_command(home: Path) -> list[str]:
     """Return the command that starts the Procfile; a `.env` of the checkout must not redirect it."""
-    return [sys.executable, "-m", "honcho", "start", "--env", str(home / "no.env")]
+    return [sys.executable, "-I", "-m", "honcho", "start", "--env", str(home / "no.env")]
 
 
 class Stack:

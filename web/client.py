@@ -7,7 +7,7 @@ from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 from config.paths import WORKSPACE_HEADER, CurrentToken
-from config.settings import Settings
+from config.settings import Settings, environment_incognito
 from pipeline.errors import (
     AnswerLost,
     FieldError,
@@ -15,7 +15,7 @@ from pipeline.errors import (
     ReverieError,
     ServerUnreachable,
 )
-from web.contract import CALLER_HEADER, PROJECT_HEADER, STATUS_OF_ERROR
+from web.contract import CALLER_HEADER, INCOGNITO_HEADER, PROJECT_HEADER, STATUS_OF_ERROR
 from web.kept_connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 
 ANSWER_TIMEOUT_S = 60.0
@@ -57,12 +57,15 @@ class Client:
         revive: Callable[[], bool] | None = None,
         caller: str | None = None,
         project: str = "",
+        incognito: bool = False,
     ) -> None:
         self.url = url.rstrip("/")
         self.workspace = workspace
         self._token = token
         self._project = project
         self._caller = {} if caller is None else {CALLER_HEADER: caller}
+        if incognito:
+            self._caller[INCOGNITO_HEADER] = "true"
         self._connections = KeptConnections(self.url, timeout_s)
         # Brings a server back that nobody reached; asked once.
         self._revive = revive
@@ -82,7 +85,16 @@ class Client:
         # Only a server makes the token: a question to one that never ran must not leave a home behind.
         token = CurrentToken(settings.paths.token_file)
         named = workspace or settings.workspace
-        return cls(settings.url, token, named, timeout_s=timeout_s, revive=revive, caller=caller, project=project)
+        return cls(
+            settings.url,
+            token,
+            named,
+            timeout_s=timeout_s,
+            revive=revive,
+            caller=caller,
+            project=project,
+            incognito=environment_incognito(),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -168,6 +180,10 @@ class Client:
     def stats(self) -> dict[str, Any]:
         """Return what the workspace holds."""
         return self._object("GET", "/v1/stats")
+
+    def switches(self, workspace: str) -> dict[str, Any]:
+        """Return the switches that the server has in force in a workspace."""
+        return self._object("GET", "/v1/switches", workspace=workspace)
 
     def dashboard_link(self) -> dict[str, Any]:
         """Make a link that signs one browser in to the dashboard."""

@@ -13,7 +13,7 @@ from flask import Blueprint, Response, current_app, g, request
 from pydantic import BaseModel, ValidationError
 
 from config.paths import WORKSPACE_HEADER, is_workspace_id
-from config.settings import environment_workspace
+from config.settings import SETTINGS
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from pipeline.records import OWNED
@@ -24,7 +24,7 @@ from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
 from web.access import Need, may_enter, require
 from web.access_log import note_answer, note_workspace
-from web.contract import CALLER_HEADER, MCP, PROJECT_HEADER
+from web.contract import CALLER_HEADER, INCOGNITO_HEADER, MCP, PROJECT_HEADER
 from web.limits import check_queue
 
 # The parameter of a path that names a memory.
@@ -51,7 +51,8 @@ class Call:
     def enter(self, workspace_id: str, need: Role = Role.READER) -> Workspace:
         """Return a workspace as the caller may use it; raise NotFound or Forbidden where they may not."""
         self.require(need, workspace_id)
-        return workspace_of_caller(self.container, self.caller, workspace_id)
+        workspace = workspace_of_caller(self.container, self.caller, workspace_id)
+        return workspace.as_incognito() if _is_incognito_request() else workspace
 
     def may_enter(self, workspace_id: str) -> bool:
         """Tell whether the caller may know of a workspace."""
@@ -149,6 +150,7 @@ def _describe(endpoint: Endpoint, handler: Handler) -> Endpoint:
 
 def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Response:
     _check_path(path)
+    _is_incognito_request()
     call = Call(container(), workspace_of_request(), g.caller)
     # Of a folder, the home's owner means another workspace than the one that no header names.
     if not (endpoint.of_folder and call.caller.person is None):
@@ -221,6 +223,14 @@ def _workspace_named(header: str) -> str | None:
     return named
 
 
+def _is_incognito_request() -> bool:
+    """Tell whether the sender wants nothing of this request stored; raise MalformedRequest for an unknown word."""
+    try:
+        return bool(SETTINGS["incognito"].parse(request.headers.get(INCOGNITO_HEADER) or False))
+    except ValueError as error:
+        raise MalformedRequest(f"{INCOGNITO_HEADER} {error}") from error
+
+
 def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
     """Return the workspace that the header names, else the one that a folder belongs to, and note that it is in use.
 
@@ -246,7 +256,7 @@ def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: 
         Path(folder) if folder else None,
         call.container.settings,
         explicit=explicit,
-        environment=environment_workspace(),
+        environment=None,
         to_write=to_write,
     )
     if choice.identity is not None:

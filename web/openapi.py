@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 from config.paths import WORKSPACE_HEADER
 from pipeline.records.people import Role
 from web.api.answers import Problem
+from web.contract import INCOGNITO_HEADER
 from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
 from web.security import OPEN_PATHS
 from web.version import VERSION
@@ -63,7 +64,12 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
                         "default": "default",
                         "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$",
                     },
-                }
+                },
+                "incognito": {
+                    "name": INCOGNITO_HEADER,
+                    "in": "header",
+                    "schema": {"type": "boolean", "default": False},
+                },
             },
         },
     }
@@ -84,7 +90,10 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
         "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}").strip("_"),
-        "parameters": [{"$ref": "#/components/parameters/workspace"}, *_path_parameters(endpoint)],
+        "parameters": [
+            *({"$ref": f"#/components/parameters/{name}"} for name in ("workspace", "incognito")),
+            *_path_parameters(endpoint),
+        ],
         "responses": _responses(endpoint),
     }
     if endpoint.path in OPEN_PATHS:

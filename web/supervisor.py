@@ -50,6 +50,8 @@ class ProcessCommand:
 
 
 STOP_WITH_PARENT = "--stop-with-parent"
+# No PYTHONPATH, user site or working folder decides which code runs: a project may have a package `web` or `config`.
+ISOLATED = ("-I", "-m")
 
 # Huey's own options: processes (each has its own threads); how often an idle one looks for messages, everyone's
 # health, and what was put off; no periodic tasks; SIGTERM lets tasks end, for a second.
@@ -58,18 +60,18 @@ CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-s", "2", "-
 
 def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:
     """Return the processes of the stack; the Procfile says the same."""
-    consumer = ("-m", "huey.bin.huey_consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
+    consumer = (*ISOLATED, "huey.bin.huey_consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
     return (
-        ProcessCommand("web", ("-m", "web", STOP_WITH_PARENT)),
+        ProcessCommand("web", (*ISOLATED, "web", STOP_WITH_PARENT)),
         ProcessCommand("worker", (*consumer, "--", STOP_WITH_PARENT)),
-        ProcessCommand("scheduler", ("-m", "workers.schedule", STOP_WITH_PARENT)),
+        ProcessCommand("scheduler", (*ISOLATED, "workers.schedule", STOP_WITH_PARENT)),
     )
 
 
 def build_alone(name: str, worker_processes: int) -> list[str]:
     """Return the command of one process of the stack, to be run by itself."""
     [command] = [command for command in build_stack(worker_processes) if command.name == name]
-    return [sys.executable, "-u", "-P", *(part for part in command.arguments if part != STOP_WITH_PARENT)]
+    return [sys.executable, "-u", *(part for part in command.arguments if part != STOP_WITH_PARENT)]
 
 
 Say = Callable[[str, str], None]
@@ -166,9 +168,8 @@ class _Child:
 
     def start(self, say: Say, ended: Callable[[_Ended], None], environment: Mapping[str, str] | None) -> None:
         """Start the process in a group of its own, so that a terminal's Ctrl-C reaches the supervisor alone."""
-        # -P: a folder named `web` or `config` where the command was called must not be taken for ours.
         self.process = subprocess.Popen(  # noqa: S603 - our own commands
-            [sys.executable, "-u", "-P", *self.command.arguments, str(os.getpid())],
+            [sys.executable, "-u", *self.command.arguments, str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

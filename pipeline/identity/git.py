@@ -38,6 +38,14 @@ _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW
 _CLOSED = re.compile(r"^warning: could not open directory '(.*?)/?': ", re.MULTILINE)
 
 
+def _user_home() -> dict[str, str]:
+    try:
+        return {"HOME": str(Path.home())}
+    except RuntimeError:
+        # A container may run as a user that its system does not list.
+        return {}
+
+
 class Git:
     """Git in one folder, which it may read and nothing else."""
 
@@ -47,7 +55,7 @@ class Git:
             raise _refusal("git is not installed, or not on the PATH")
         self._command = (program, *_QUIET, "-C", str(folder))
         # Not the caller's: GIT_DIR, as hooks have it, would lead to another repository.
-        self._environment = {**_ENVIRONMENT, "HOME": str(Path.home())}
+        self._environment = {**_ENVIRONMENT, **_user_home()}
 
     def has_commits(self) -> bool:
         """Tell whether anything was committed; raise InvalidField for a folder that git does not take."""

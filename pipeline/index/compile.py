@@ -99,7 +99,7 @@ def compile_encoder(model: str, models_dir: Path) -> Path:
 
 def compile_apart(model: str, models_dir: Path) -> None:
     """Compile a model in a process that ends: what compiling loads would stay in this one, half a gigabyte of it."""
-    command = [sys.executable, "-P", "-m", MODULE, model, str(models_dir), str(os.getpid())]
+    command = [sys.executable, "-I", "-m", MODULE, model, str(models_dir), str(os.getpid())]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
             says, _ = process.communicate()

@@ -141,7 +141,7 @@ def _read(file: Path, limits: PdfLimits) -> _Document:
     """Read a file in a process of its own."""
     bounds = (limits.seconds, limits.memory, limits.pages, limits.chars)
     process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-        [sys.executable, "-P", str(PROGRAM), str(file.resolve()), *map(str, bounds)],
+        [sys.executable, "-I", str(PROGRAM), str(file.resolve()), *map(str, bounds)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """The text of one PDF's pages, read in a process of its own: a file that somebody made to do harm ends this one only.
 
-    python -P pdf_pages.py FILE SECONDS BYTES PAGES CHARS
+    python -I pdf_pages.py FILE SECONDS BYTES PAGES CHARS
 
 Prints JSON lines: `{"title"}`, then `{"page", "text"}` for each page with text and `{"unread"}` for one that cannot be
 read, at last `{"end"}` with what it ended for, null after the last page. `{"refused"}` says why there is nothing. This

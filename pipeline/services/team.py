@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from config.settings import environment_workspace
 from pipeline.errors import FieldError, InvalidField, NotFound, RemoteUnreachable, ReverieError
 from pipeline.records import sessions_named
 from pipeline.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
@@ -271,9 +270,7 @@ def recall_beside_teams(
 
 def _project_of(workspace: Workspace, folder: str) -> str:
     """Return the workspace that a team may have of a folder's project, whether it exists on this machine or not."""
-    choice = choose_workspace(
-        Path(folder) if folder else None, workspace.settings, explicit=None, environment=environment_workspace()
-    )
+    choice = choose_workspace(Path(folder) if folder else None, workspace.settings, explicit=None, environment=None)
     return choice.project if choice.project is not None and choice.workspace == workspace.id else workspace.id
 
 

@@ -84,6 +84,8 @@ class Workspace:
     """The person who works on it, None for the home's owner."""
     is_reader: bool = False
     """Whether they may read it only."""
+    is_incognito: bool = False
+    """Whether this request is incognito, whatever the settings."""
 
     @property
     def database(self) -> Database:
@@ -98,7 +100,9 @@ class Workspace:
     def settings(self) -> Settings:
         """Return the settings in force; for a reader it is read only, whatever they say."""
         found = self._settings.get(self.id)
-        return replace(found, read_only=True) if self.is_reader else found
+        if self.is_reader:
+            found = replace(found, read_only=True)
+        return replace(found, incognito=True) if self.is_incognito else found
 
     @property
     def notes_sessions(self) -> bool:
@@ -131,6 +135,10 @@ class Workspace:
             return self
         return replace(self, person_id=person_id, is_reader=is_reader)
 
+    def as_incognito(self) -> "Workspace":
+        """Return the same workspace for a request of which nothing is stored."""
+        return replace(self, is_incognito=True)
+
     @property
     def personal_scope(self) -> Scope:
         """Return the scope of what is about the person who works on it."""
@@ -149,7 +157,7 @@ class Workspace:
     @property
     def captures(self) -> bool:
         """Tell whether what is said here is kept and read for what lasts."""
-        return self._settings.captures(self.id)
+        return self._settings.captures(self.id) and not self.is_incognito
 
     @property
     def keeps_journal(self) -> bool:

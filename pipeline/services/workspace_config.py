@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from config.program_variables import select_daemon_variables
 from config.settings import (
     SWITCHES,
     SettingOrigin,
     Settings,
     WorkspaceConfig,
     check_workspace_config,
+    environment_with,
     explain_settings,
     load_settings,
 )
@@ -37,9 +39,10 @@ def explain_workspace(settings: Settings, workspace_id: str) -> list[SettingOrig
 
 
 def read_switches(settings: Settings, workspace_id: str) -> dict[str, Any]:
-    """Return the switches in force in a workspace."""
+    """Return the switches that a server would have in force in a workspace if it started in the background now."""
+    environment = select_daemon_variables(environment_with({}), settings.paths.root)
     with opened_configs(settings) as configs:
-        found = load_settings(own=configs.read(workspace_id))
+        found = load_settings(environment, configs.read(workspace_id))
     return {name: getattr(found, name) for name in SWITCHES}
 
 

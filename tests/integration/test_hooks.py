@@ -82,14 +82,14 @@ def test_a_file_names_the_workspace_once_agreed_and_a_broken_one_disturbs_nobody
     assert list_logged(client) == []
 
 
-def test_the_environment_is_stronger_than_a_file(client, tmp_path, digested, monkeypatch):
+def test_the_environment_of_the_server_decides_nothing(client, tmp_path, digested, monkeypatch):
     client.write("Billing listens on port 8123", workspace="loud")
     digested("loud")
     (tmp_path / ".reverie.toml").write_text('workspace = "quiet"')
     asked = event(prompt="Which port does billing listen on?", cwd=str(tmp_path))
     assert is_silent(post(client, asked))
     monkeypatch.setenv("REVERIE_WORKSPACE", "loud")
-    assert "8123" in post(client, asked).get_data(as_text=True)
+    assert is_silent(post(client, asked))
 
 
 def test_clones_of_one_remote_share_their_memories(client, tmp_path, digested):

@@ -238,7 +238,7 @@ def test_a_second_up_refuses_and_down_stops_the_first(stack):
 
 
 def test_up_refuses_beside_a_server_started_otherwise_and_down_stops_that(stack):
-    web = stack.start(sys.executable, "-P", "-m", "web")
+    web = stack.start(sys.executable, "-I", "-m", "web")
     eventually(stack.answers, "the server answers")
     answer = stack.run("up")
     assert answer.returncode == 1
@@ -254,7 +254,7 @@ def test_up_refuses_a_port_that_another_program_holds(stack):
         answer = stack.run("up")
         assert answer.returncode == 1
         assert f"cannot listen on 127.0.0.1:{stack.port}" in answer.stderr
-        web = stack.start(sys.executable, "-P", "-m", "web")
+        web = stack.start(sys.executable, "-I", "-m", "web")
         code, output = wait_for_end(web)
     assert code == 69
     assert output.strip().splitlines()[-1].startswith(f"cannot listen on 127.0.0.1:{stack.port}")

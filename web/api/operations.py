@@ -4,12 +4,13 @@ And what the contract names and this version does not do yet: said plainly, neve
 """
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from flask import Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasPath, BeforeValidator, Field, PlainSerializer
 
+from config.settings import SWITCHES
 from pipeline.records import Kind, Page, Source, Stage
 from pipeline.records.people import Role
 from pipeline.services import maintenance, operations
@@ -104,6 +105,21 @@ class StatsAnswer(Answer):
     bytes: SizeAnswer
 
 
+class SwitchesAnswer(Answer):
+    """What the server does and does not do for a request like this one, by its settings and the request's headers."""
+
+    workspace: str
+    hooks: bool
+    hook_recall: bool
+    journal: bool
+    capture: Literal["off", "suggest", "on"]
+    personal: bool
+    write_tools: bool
+    read_only: bool
+    incognito: bool
+    trace: bool
+
+
 class ErrorAnswer(Answer):
     """A background error."""
 
@@ -136,6 +152,13 @@ def list_workspaces(call: Call) -> Page[WorkspaceSummary]:
 def measure_workspace(call: Call) -> WorkspaceStatistics:
     """Count what a workspace holds and how large it is."""
     return operations.measure_workspace(call.workspace, call.container.encoders.state)
+
+
+@api.route(Endpoint("GET", "/v1/switches", answer=SwitchesAnswer))
+def read_switches(call: Call) -> SwitchesAnswer:
+    """Return the switches in force in a workspace."""
+    settings = call.workspace.settings
+    return SwitchesAnswer(workspace=call.workspace_id, **{name: getattr(settings, name) for name in SWITCHES})
 
 
 @api.route(Endpoint("GET", "/v1/errors", answer=ErrorPage, needs=Access.ADMIN))

@@ -5,7 +5,9 @@ waits for `reverie mcp`, for forty commands that it does not call.
 """
 
 from config.modes import close_umask
+from config.settings import environment_encoding
 from web.cli.command import Root
+from web.cli.output import adapt_streams
 
 HELP = "Memory for AI coding agents that lives in files you own."
 
@@ -81,4 +83,5 @@ cli = Root("reverie", modules=MODULES, help=HELP)
 def main() -> None:
     """Run the command line."""
     close_umask()
+    adapt_streams(environment_encoding())
     cli.main()

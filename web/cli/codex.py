@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -14,7 +13,7 @@ import click
 
 from pipeline.errors import ReverieError
 from pipeline.records.transcripts import TranscriptMark
-from web.cli.command import Command, State, pass_state
+from web.cli.command import Command, State, find_user_home, pass_state
 from web.hooks.codex_rollout import read_events, read_new_lines, read_said
 from web.hosts.files import PRIVATE, write_atomically
 
@@ -39,13 +38,6 @@ class _CodexCommand(Command):
         self.params.append(click.Option(["--codex_home"], envvar="CODEX_HOME", hidden=True))
 
 
-def main() -> None:
-    """Run as the program that Codex starts."""
-    from web.cli import cli
-
-    cli.main(["codex-notify", *sys.argv[1:]])
-
-
 @click.command("codex-notify", cls=_CodexCommand)
 @click.option("--home", metavar="PATH", help="The home, where it is not that of the environment.")
 @click.option("--host", metavar="ADDRESS", help="Where the server listens, likewise.")
@@ -64,15 +56,16 @@ def codex_notify(
     if not isinstance(notice, dict) or notice.get("type") != TURN_COMPLETE:
         click.echo("nothing to note", err=True)
         return
-    folder = Path(codex_home).expanduser() if codex_home else Path.home() / ".codex"
+    from config.settings import SettingsError
     from web.kept_connections import BrokenOff, NotConnected
 
     try:
         settings = _settings(state, moved)
+        folder = Path(codex_home).expanduser() if codex_home else find_user_home() / ".codex"
         url, headers = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
         tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, url, headers))
-    except (OSError, Refused, BrokenOff, NotConnected, ReverieError) as error:
-        says = error if isinstance(error, Refused | ReverieError) else type(error).__name__
+    except (OSError, Refused, BrokenOff, NotConnected, ReverieError, SettingsError) as error:
+        says = error if isinstance(error, Refused | ReverieError | SettingsError) else type(error).__name__
         click.echo(f"not noted: {says}", err=True)
 
 
@@ -90,11 +83,16 @@ def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
 def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]]:
     """Return the address of this machine's own server, and the headers that it is asked with."""
     from config.paths import WORKSPACE_HEADER
+    from config.settings import environment_incognito, environment_workspace
+    from web.contract import INCOGNITO_HEADER
 
     headers = {"Authorization": f"Bearer {settings.paths.token_file.read_text(encoding='ascii').strip()}"}
     # Otherwise the folder decides about the workspace, as it does for every host.
-    if state.named_workspace is not None:
-        headers[WORKSPACE_HEADER] = state.named_workspace
+    named = state.named_workspace or environment_workspace()
+    if named is not None:
+        headers[WORKSPACE_HEADER] = named
+    if environment_incognito():
+        headers[INCOGNITO_HEADER] = "true"
     return settings.url, headers
 
 

@@ -3,7 +3,6 @@
 import builtins
 import errno
 import importlib
-import json
 import keyword
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+
+from web.cli.output import dump_json
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -123,7 +124,7 @@ class State:
 
     def print_json(self, value: Any) -> None:
         """Print an answer as JSON."""
-        click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+        click.echo(dump_json(value, indent=2))
 
     def show(self, answer: Any, shown: str | Callable[[], object]) -> None:
         """Print an answer: as JSON where that is wanted, else the text that is given, or what the function prints."""
@@ -155,6 +156,16 @@ def choose_for_folder(
     if to_write and choice.identity is not None:
         note_claim(settings, choice.identity, to_write=True)
     return choice
+
+
+def find_user_home() -> Path:
+    """Return the user's home folder; raise ReverieError where neither HOME nor the system names it."""
+    from pipeline.errors import ReverieError
+
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise ReverieError("neither HOME nor the system's list of users names your home folder; set HOME") from error
 
 
 pass_state = click.make_pass_decorator(State, ensure=True)
@@ -288,7 +299,7 @@ def _explain(error: Exception) -> tuple[str | None, int]:
     """Return what to tell the user of an error, None for one that nobody expects, and what the command ends with."""
     # Imported once there is an error: most commands need neither the settings nor pydantic under them.
     from config.process import RoleTaken
-    from config.settings import SettingsError
+    from config.settings import HomeUnknown, SettingsError
     from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
     from web.client import TokenRefused
 
@@ -296,7 +307,7 @@ def _explain(error: Exception) -> tuple[str | None, int]:
         error = error.__cause__
     if isinstance(error, OSError):
         return explain_failed_access(error), BROKEN_HOME
-    if isinstance(error, TokenRefused | StoreUnavailable) and not isinstance(error, StoreBusy):
+    if isinstance(error, HomeUnknown | TokenRefused | StoreUnavailable) and not isinstance(error, StoreBusy):
         return str(error), BROKEN_HOME
     return (str(error) if isinstance(error, ReverieError | SettingsError | RoleTaken) else None), 1
 
@@ -315,7 +326,7 @@ def _report(error: Exception, message: str, *, as_json: bool, show: Callable[[],
         fields = getattr(error, "errors", ())
         if fields:
             shown["errors"] = [{"loc": field.loc, "msg": field.msg} for field in fields]
-        click.echo(json.dumps({"error": shown}, ensure_ascii=False, indent=2))
+        click.echo(dump_json({"error": shown}, indent=2))
     if show is not None:
         show()
     else:

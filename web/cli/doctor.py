@@ -50,7 +50,7 @@ def doctor(state: State, *, fix: bool) -> int:
 
 def _list_checks(state: State) -> Iterator[Check]:
     """Yield the checks in an order in which each may rely on those before."""
-    from config.settings import SettingsError
+    from config.settings import HomeUnknown, SettingsError
     from web.cli import checks
 
     yield "installation", checks.check_installation
@@ -60,6 +60,8 @@ def _list_checks(state: State) -> Iterator[Check]:
 
     try:
         probe = checks.ServerProbe(state.settings)
+    except HomeUnknown:
+        raise
     except SettingsError as error:
         says, hint = str(error), "correct it; `reverie config` lists what there is"
         if isinstance(error.__cause__, PermissionError):

@@ -123,6 +123,8 @@ def _take(role: "Role", settings: "Settings") -> None:
 
 
 def _supervise(settings: "Settings", role: "Role", environment: Mapping[str, str] | None) -> int:
+    from config.program_variables import list_workspace_variables
+    from config.settings import environment_with
     from web.supervisor import OWN_NAME, Supervisor, build_stack, listens, watch_idleness
 
     stack = build_stack(settings.worker_processes)
@@ -130,6 +132,8 @@ def _supervise(settings: "Settings", role: "Role", environment: Mapping[str, str
     say(OWN_NAME, f"{settings.url}, home {settings.paths.root}")
     if settings.is_exposed and not settings.public_url:
         say(OWN_NAME, NO_PUBLIC_URL)
+    for name in list_workspace_variables(environment or environment_with({})):
+        say(OWN_NAME, f"{name} of this shell applies to every workspace until the stack stops")
     if not _has_encoder(settings):
         say(OWN_NAME, NOT_COMPILED)
     # Who needs the stack just as it stops can start the next one, which waits for this one's processes to end.
@@ -196,7 +200,8 @@ class Launched:
 
 def launch(settings: "Settings") -> Launched:
     """Start the stack in the background, without waiting for it: by its service where that is installed."""
-    from config.settings import environment_of
+    from config.program_variables import select_daemon_variables
+    from config.settings import environment_with
     from web.cli.service import start_installed
     from web.detached import start_detached
 
@@ -207,8 +212,8 @@ def launch(settings: "Settings") -> Launched:
     start = log.stat().st_size if log.exists() else 0
     pid = start_installed(settings)
     if pid is None:
-        command = [sys.executable, "-u", "-P", "-m", "web.cli", "up"]
-        pid = start_detached(command, environment_of(settings.paths), str(log))
+        command = [sys.executable, "-u", "-I", "-m", "web.cli", "up"]
+        pid = start_detached(command, select_daemon_variables(environment_with({}), settings.paths.root), str(log))
     return Launched(pid, log, start)
 
 

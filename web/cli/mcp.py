@@ -1,6 +1,7 @@
 """Serve agents over the Model Context Protocol."""
 
 import functools
+import io
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 from web.cli.command import Command, State, choose_for_folder, pass_state
 
 if TYPE_CHECKING:
-    from web.mcp.bridge import Bridge, Choose, TeamBridge
+    from web.mcp.bridge import Bridge, Choose, RefusingBridge, TeamBridge
     from web.mcp.opening import OpeningLine
 
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 @pass_state
 def mcp(state: State, *, profile: str, server: str | None) -> None:
     """Serve an agent over MCP; starts the stack when it is down."""
+    # The protocol is in UTF-8, whatever the terminal shows.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     # The host waits for these answers: they are given before anything heavy is imported.
     from web.mcp.opening import HostInput, Loading, answer_opening
 
@@ -42,9 +46,16 @@ def mcp(state: State, *, profile: str, server: str | None) -> None:
 
 def _load_server(
     state: State, profile: str, team: str | None
-) -> "tuple[Callable[[Sequence[OpeningLine]], None], Bridge | TeamBridge]":
+) -> "tuple[Callable[[Sequence[OpeningLine]], None], Bridge | TeamBridge | RefusingBridge]":
     """Return how to serve a host on the SDK, and the way to the web server."""
-    bridge = _bridge(state) if team is None else _team_bridge(state, team)
+    from config.settings import SettingsError
+    from web.mcp.bridge import RefusingBridge
+
+    bridge: Bridge | TeamBridge | RefusingBridge
+    try:
+        bridge = _bridge(state) if team is None else _team_bridge(state, team)
+    except SettingsError as error:
+        bridge = RefusingBridge(str(error))
     from config.settings import environment_session
     from web.mcp.full_tools import PROFILES
     from web.mcp.server import always, build_server

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import psutil
 
+from config.data_directory import NoDataDirectory, find_data_directory
 from config.process import Role
-from config.settings import ENVIRONMENT_PREFIX, SETTINGS, Settings
+from config.settings import Settings
 
 SUPERVISOR = "supervisor"
 STOP_DEADLINE_S = 20.0
@@ -121,6 +122,8 @@ def _name(command: Sequence[str]) -> str | None:
     return _MODULES.get(command[command.index("-m") + 1])
 
 
-def _home(process: psutil.Process) -> Path:
-    named = process.environ().get(f"{ENVIRONMENT_PREFIX}HOME") or SETTINGS["home"].default
-    return Path(process.cwd()) / Path(named).expanduser()
+def _home(process: psutil.Process) -> Path | None:
+    try:
+        return Path(find_data_directory(process.environ()))
+    except NoDataDirectory:
+        return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import ReverieError
-from web.cli.command import Command, Group, State, pass_state
+from web.cli.command import Command, Group, State, find_user_home, pass_state
 from web.cli.render import plain
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNIT = "reverie.service"
 LABEL = "dev.reverie"
 MANAGER_TIMEOUT_S = 60
-ARGUMENTS = ("-u", "-P", "-m", "web.cli", "up")
+ARGUMENTS = ("-u", "-I", "-m", "web.cli", "up")
 
 
 class NoService(ReverieError):
@@ -69,7 +69,7 @@ def install(state: State, xdg_config_home: str | None, *, dry_run: bool) -> int:
     """Write the service's file, and start Reverie now and at every login."""
     from web.cli.processes import stop_all
 
-    found = service_of(sys.platform, Path.home(), xdg_config_home, state.settings)
+    found = service_of(sys.platform, find_user_home(), xdg_config_home, state.settings)
     if dry_run:
         text, commands = found.text.decode(), [shlex.join([found.manager, *arguments]) for arguments in found.install]
         answer = {"file": str(found.file), "text": text, "left_to_do": commands}
@@ -91,7 +91,7 @@ def install(state: State, xdg_config_home: str | None, *, dry_run: bool) -> int:
 @pass_state
 def remove(state: State, xdg_config_home: str | None) -> None:
     """Stop Reverie and delete the service's file; the memories stay."""
-    found = service_of(sys.platform, Path.home(), xdg_config_home, state.settings)
+    found = service_of(sys.platform, find_user_home(), xdg_config_home, state.settings)
     if not found.file.exists():
         _say(state, {"file": None, "left_to_do": []}, f"there is no {found.file}", ManagerOutcome([]))
         return
@@ -110,7 +110,8 @@ def start_installed(settings: "Settings") -> int | None:
     file = _ask(program, "show", "--property=FragmentPath", "--value", UNIT)
     try:
         # The service of another home, or of another Python, is not this one.
-        if not file or Path(file).read_bytes() != service_of(sys.platform, Path.home(), None, settings).text:
+        # Where the user's home is makes no difference to the text.
+        if not file or Path(file).read_bytes() != service_of(sys.platform, Path(), None, settings).text:
             return None
     except OSError:
         return None
@@ -131,7 +132,8 @@ def _ask(program: str, *arguments: str) -> str:
 
 def service_of(platform: str, home: Path, xdg_config_home: str | None, settings: "Settings") -> Service:
     """Return the service of a platform; raise NoService where there is none."""
-    from config.settings import ENVIRONMENT_PREFIX, list_moving_variables
+    from config.program_variables import list_moving_variables
+    from config.settings import ENVIRONMENT_PREFIX
 
     root = settings.paths.root
     command = (sys.executable, *ARGUMENTS)

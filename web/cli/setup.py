@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from web.cli import options
-from web.cli.command import Command, State, pass_state
+from web.cli.command import Command, State, find_user_home, pass_state
 from web.cli.render import plain
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _host_environment(environment: Mapping[str, str], *, project: bool) -> "Host
 
     from web.hosts.environment import HostEnvironment
 
-    home = Path.home()
+    home = find_user_home()
     here = _here() if project else None
     if here == home:
         raise click.UsageError("--project needs a project: this folder is your home")
@@ -132,7 +132,7 @@ def _here() -> Path:
 
 
 def _installation(settings: "Settings", server: "RemoteServer | None") -> "Installation":
-    from config.settings import list_moving_variables
+    from config.program_variables import list_moving_variables
     from web.hosts.environment import Installation, programs_folder
 
     return Installation(programs_folder(), list_moving_variables(settings), server)

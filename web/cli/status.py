@@ -1,6 +1,5 @@
 """How it fares: processes, server, queues, last errors; the way to the dashboard; memories as they are written."""
 
-import json
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from config.access import list_problems
+from config.settings import SWITCHES
 from pipeline.errors import NotFound, ReverieError, ServerUnreachable
 from pipeline.services.workspace_config import read_switches
 from pipeline.times import format_duration
 from web.cli.command import BROKEN_HOME, Command, State, choose_for_folder, pass_state
+from web.cli.output import dump_json
 from web.cli.render import plain, print_memory, print_pairs, table
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def status(state: State) -> int:
     }
     with Client.from_settings(state.settings) as client:
         found |= _ask_server(client)
+        found["here"]["switches"] = _find_switches(state, client, found)
     found["problems"] = list_problems(state.settings.paths.root) + found["problems"]
     state.show(found, lambda: _print_status(found))
     return BROKEN_HOME if found["problems"] else 0
@@ -52,8 +54,21 @@ def _describe_here(state: State) -> dict[str, Any]:
     """Tell which workspace answers in this folder, and why."""
     choice = choose_for_folder(Path(), state.settings, state.named_workspace)
     rule = None if choice.identity is None else choice.identity.rule
-    switches = read_switches(state.settings, choice.workspace)
-    return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": switches}
+    return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": None}
+
+
+def _find_switches(state: State, client: "Client", found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the switches that the server has in force here, or would have if it started; None if it does not say."""
+    workspace = found["here"]["workspace"]
+    if not found["answers"]:
+        return read_switches(state.settings, workspace)
+    try:
+        switches = client.switches(workspace)
+    except ReverieError as error:
+        if str(error) not in found["problems"]:
+            found["problems"].append(str(error))
+        return None
+    return {name: switches[name] for name in SWITCHES}
 
 
 def _ask_server(client: "Client") -> dict[str, Any]:
@@ -89,9 +104,9 @@ def _print_status(found: dict[str, Any]) -> None:
     answer = f"answers (version {found['version']})" if found["answers"] else "does not answer"
     here = f"{found['here']['workspace']}: {found['here']['detail']}"
     server = f"{found['url']} {answer}"
-    switches = ", ".join(f"{name} {str(value).lower()}" for name, value in found["here"]["switches"].items())
+    switches = ", ".join(f"{name} {str(value).lower()}" for name, value in (found["here"]["switches"] or {}).items())
     pairs = [("server", server), ("encoder", found["encoder"]), ("home", _name_home(found)), ("here", here)]
-    print_pairs([*pairs, ("switches", switches)])
+    print_pairs([*pairs, ("switches", switches or None)])
     click.echo()
     table(
         ["process", "pid", "uptime", "children"],
@@ -201,6 +216,6 @@ def _follow(state: State, feed: Feed) -> None:
 def _print_memories(state: State, memories: list[dict[str, Any]]) -> None:
     for memory in memories:
         if state.json:
-            click.echo(json.dumps(memory, ensure_ascii=False))
+            click.echo(dump_json(memory))
         else:
             print_memory(memory)

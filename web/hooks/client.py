@@ -1,9 +1,9 @@
 """The client of every hook: hand a host's event to the server, print its answer, start the stack when it is down.
 
-One file of the standard library that imports as little as it can: an agent waits for it at each of its steps. Whatever
+It imports as little as it can: an agent waits for it at each of its steps. Whatever
 goes wrong, it says nothing and ends with 0.
 """
-# ruff: noqa: PTH100, PTH103, PTH111, PTH118, PTH123 - pathlib alone takes longer than this program
+# ruff: noqa: PTH103, PTH111, PTH118, PTH123 - pathlib alone takes longer than this program
 
 # The part of `socket` that needs no other module: the whole takes as long to import as Python to start.
 import _socket
@@ -11,6 +11,8 @@ import os
 import sys
 import time
 from itertools import pairwise
+
+from config.data_directory import find_data_directory
 
 # Together less than the three seconds that hosts give.
 WITHIN_S = 0.9
@@ -21,7 +23,6 @@ POLL_S = 0.02
 START_LOCK = "start.lock"
 LONGEST_EVENT = 1 << 20
 CHUNK = 1 << 16
-HERE = "127.0.0.1"
 # Of a host: the variable that moves its folder, that folder in the home, and its file of hooks.
 SETTINGS = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
@@ -37,6 +38,10 @@ VARIABLE_OPTIONS = ("home", "host", "port")
 # The word instead of a host's name by which Claude Code is told the headers of its MCP requests.
 HEADERS = "headers"
 HOOK_CLIENT = "reverie-hook"
+# The address that config.toml names, next to the text that it was read from: parsing takes longer than this program.
+ADDRESS_CACHE = "address.cache"
+# The variables that concern each request of a process, and the headers that carry them.
+REQUEST_VARIABLES = {"REVERIE_WORKSPACE": "X-Reverie-Workspace", "REVERIE_INCOGNITO": "X-Reverie-Incognito"}
 
 
 def main() -> int:
@@ -59,14 +64,14 @@ def _answer(words: list[str]) -> bytes:
     if PLUGIN in words and _is_set_up(name):
         return b""
     variables = {**os.environ, **read_variables(words)}
-    home = os.path.abspath(os.path.expanduser(variables.get("REVERIE_HOME") or "~/.reverie"))
-    variables["REVERIE_HOME"] = home
+    variables["REVERIE_HOME"] = home = find_data_directory(variables)
+    headers = request_headers(variables)
     host, port = address(home, variables)
     began, waited = time.monotonic(), False
     while True:
         deadline = time.monotonic() + WITHIN_S
         try:
-            return post_event(host, port, f"/hooks/{name}", _read_text(home, "token").strip(), event, deadline)
+            return post_event(host, port, f"/hooks/{name}", _read_text(home, "token").strip(), event, deadline, headers)
         except ConnectionRefusedError:
             if not is_starting(home):
                 if not waited:
@@ -109,35 +114,70 @@ def read_variables(words: list[str]) -> dict[str, str]:
 
 
 def address(home: str, variables: dict[str, str]) -> tuple[str, int]:
-    """Return where the server listens: by the variables, else by the home's config.toml."""
-    found = {"host": HERE, "port": "7077"}
-    for line in _read_text(home, "config.toml").splitlines():
-        if line.startswith("["):
-            break
-        name, equals, value = line.partition("=")
-        if equals and name.strip() in found:
-            found[name.strip()] = value.partition("#")[0].strip().strip("\"'")
-    found = {name: variables.get(f"REVERIE_{name.upper()}") or value for name, value in found.items()}
+    """Return where the server listens: by the variables, else by config.toml; raise where that is not readable."""
+    host, port = _configured_address(home)
+    host, port = variables.get("REVERIE_HOST") or host, variables.get("REVERIE_PORT") or port
     # What a server binds to, no client can call.
-    host = {"0.0.0.0": HERE, "::": "::1"}.get(found["host"], found["host"])  # noqa: S104
-    return host, int(found["port"])
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), int(port)  # noqa: S104
+
+
+def _configured_address(home: str) -> tuple[str, str]:
+    text = _read_text(home, "config.toml")
+    if not text:
+        return "127.0.0.1", "7077"
+    host, _, rest = _read_text(home, ADDRESS_CACHE).partition("\n")
+    port, _, source = rest.partition("\n")
+    if source == text:
+        return host, port
+    # The same reader as the server's: only it knows TOML, and which values are valid.
+    from config.settings import load_settings
+
+    settings = load_settings({"REVERIE_HOME": home})
+    host, port = settings.host, str(settings.port)
+    _write_text(home, ADDRESS_CACHE, f"{host}\n{port}\n{text}")
+    return host, port
+
+
+def request_headers(variables: dict[str, str]) -> str:
+    """Return what the variables say of each request, as lines of a head; raise ValueError for what is no word."""
+    lines = ""
+    for variable, header in REQUEST_VARIABLES.items():
+        value = variables.get(variable, "")
+        # The server checks the rest; a line break here would start another header.
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError(variable)
+        if value:
+            lines += f"{header}: {value}\r\n"
+    return lines
 
 
 def _read_text(home: str, name: str) -> str:
     """Return the text of a file of the home, empty where no server ever ran."""
     try:
-        with open(os.path.join(home, name), encoding="utf-8") as file:
+        # Line ends are the owner's.
+        with open(os.path.join(home, name), encoding="utf-8", newline="") as file:
             return file.read()
     except FileNotFoundError:
         return ""
 
 
-def post_event(host: str, port: int, path: str, secret: str, event: bytes, deadline: float) -> bytes:
+def _write_text(home: str, name: str, text: str) -> None:
+    """Write a file of the home that is only a cache: one that is incomplete or missing is written again."""
+    try:
+        descriptor = os.open(os.path.join(home, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError:
+        # A full or read-only disk: the next event parses config.toml again.
+        return
+
+
+def post_event(host: str, port: int, path: str, secret: str, event: bytes, deadline: float, headers: str = "") -> bytes:
     """Return the body of a successful answer, else nothing; raise OSError where there is none in time."""
     name = f"[{host}]" if ":" in host else host
     head = (
         f"POST {path} HTTP/1.0\r\nHost: {name}:{port}\r\nAuthorization: Bearer {secret}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n{headers}\r\n"
     )
     connection = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
     try:
@@ -186,7 +226,7 @@ def is_starting(home: str) -> bool:
 
 
 def start(home: str, variables: dict[str, str]) -> None:
-    """Start the stack in the background, in this environment, without waiting for it."""
+    """Start the stack in the background, without waiting for it."""
     lock = _take_lock(home, START_LOCK)
     if lock is None:
         return
@@ -197,7 +237,7 @@ def start(home: str, variables: dict[str, str]) -> None:
         os.lseek(lock, 0, os.SEEK_SET)
         os.write(lock, f"{time.time():<20.3f}".encode())
         # The lock is held until the server answers, or the start is given up.
-        start_detached([sys.executable, "-P", "-m", "web.cli", "up", "--daemon"], variables, keep=lock)
+        start_detached([sys.executable, "-I", "-m", "web.cli", "up", "--daemon"], variables, keep=lock)
     os.close(lock)
 
 

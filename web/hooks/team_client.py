@@ -15,10 +15,11 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from config.paths import WORKSPACE_HEADER
-from config.settings import Settings, environment_with, environment_workspace, load_settings
+from config.settings import Settings, environment_incognito, environment_with, environment_workspace, load_settings
 from pipeline.errors import UnreadableTranscript
 from pipeline.services.team_servers import TeamServer, find_team, is_resting, let_rest
 from pipeline.services.workspaces import choose_workspace
+from web.contract import INCOGNITO_HEADER
 from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 
 # Less than the three seconds that hosts give, with what Python takes to start, and less than a connection is waited
@@ -78,7 +79,8 @@ def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQue
 def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[str, str]:
     """Return the headers of a request about a folder: who asks, and the workspace of its project."""
     choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace(), to_write=True)
-    return {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
+    headers = {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
+    return headers | ({INCOGNITO_HEADER: "true"} if environment_incognito() else {})
 
 
 def _split_by_workspace(

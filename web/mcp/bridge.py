@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from config.settings import Settings
+from config.settings import Settings, environment_incognito
 from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
 from web.client import Client
 from web.contract import MCP
@@ -163,7 +163,7 @@ class TeamBridge:
 
     def __init__(self, url: str, token: str, workspace: Choose) -> None:
         self._workspace = workspace
-        self._client = Client(url, token, caller=MCP)
+        self._client = Client(url, token, caller=MCP, incognito=environment_incognito())
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Send one request; what only reads is asked again where its answer was lost."""
@@ -179,6 +179,21 @@ class TeamBridge:
     def close(self) -> None:
         """Close every connection."""
         self._client.close()
+
+
+class RefusingBridge:
+    """Answers every call with the reason why the settings name no server: a host shows it where a tool is called."""
+
+    def __init__(self, problem: str) -> None:
+        self._problem = problem
+
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        """Raise ServerUnreachable with the reason."""
+        del method, path, body, query
+        raise ServerUnreachable(self._problem)
+
+    def close(self) -> None:
+        """Do nothing: no connection was opened."""
 
 
 def _reads(method: str, path: str) -> bool:

@@ -222,6 +222,7 @@ def _build_arguments(request: Request[Any], server: Server) -> dict[str, Any]:
         "Accept": "application/json",
         "Authorization": f"Bearer {server.token()}",
         "X-Reverie-Workspace": server.workspace,
+        **({"X-Reverie-Incognito": server.incognito} if server.incognito else {}),
     }
     arguments = {"method": request.method, "url": request.path, "headers": headers, "params": request.query or None}
     return arguments if request.body is None else arguments | {"json": request.body}

@@ -23,6 +23,8 @@ class Server:
     workspace: str
     token: Callable[[], str]
     local: bool
+    incognito: str = ""
+    """What the environment says of every request; the server reads it."""
 
 
 def find_server(
@@ -32,21 +34,57 @@ def find_server(
     environment: Mapping[str, str] = os.environ,
 ) -> Server:
     """Return the named server, else the environment's, else the home's."""
-    home = Path(environment.get("REVERIE_HOME") or "~/.reverie").expanduser()
+    home = _find_home(environment)
     stored = _read_settings(home / "config.toml")
 
     def setting(name: str, default: str) -> str:
-        return environment.get(f"REVERIE_{name.upper()}") or str(stored.get(name, default))
+        return environment.get(f"REVERIE_{name.upper()}") or _as_text(name, stored.get(name, default), home)
 
     host = setting("host", "127.0.0.1")
-    own_url = _build_url(_ANY_ADDRESS.get(host, host), setting("port", "7077"))
+    own_url = _build_url(_ANY_ADDRESS.get(host, host), _check_port(setting("port", "7077")))
     url = (url or own_url).rstrip("/")
     local = urlsplit(url).hostname in _LOOPBACK
     # Whoever has the home's token has the whole home: it goes to no machine that the home does not name.
     if token is None and not local and url != own_url:
         raise NotConfigured(f"name a token for {url}: the home's own is for the home's server only")
     read_token = _constant(token) if token is not None else _token_reader(home / "token")
-    return Server(url, workspace or setting("workspace", "default"), read_token, local)
+    incognito = environment.get("REVERIE_INCOGNITO", "")
+    return Server(url, workspace or setting("workspace", "default"), read_token, local, incognito)
+
+
+def _find_home(environment: Mapping[str, str]) -> Path:
+    """Return the data directory, by the server's own rule: a guess would be another one in each folder."""
+    named = environment.get("REVERIE_HOME") or "~/.reverie"
+    path = Path(_expand_user(named, environment))
+    if path.is_absolute():
+        return path
+    if environment.get("REVERIE_HOME"):
+        raise NotConfigured(f"REVERIE_HOME must be an absolute path, not {named!r}")
+    raise NotConfigured(
+        "neither REVERIE_HOME nor HOME says where the data directory is; set REVERIE_HOME to an absolute path"
+    )
+
+
+def _expand_user(path: str, environment: Mapping[str, str]) -> str:
+    if "HOME" in environment and (path == "~" or path.startswith("~/")):
+        return environment["HOME"] + path[1:] if environment["HOME"] else path
+    # Not Path.expanduser: it fails where no home folder is known.
+    return os.path.expanduser(path)  # noqa: PTH111
+
+
+def _as_text(name: str, value: object, home: Path) -> str:
+    """Return a setting of config.toml as the environment would give it."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str if name != "port" else (str, int)):
+        raise NotConfigured(f"{home / 'config.toml'}: {name} is not valid: {value!r}")
+    return str(value).strip() if name == "port" else str(value)
+
+
+def _check_port(port: str) -> str:
+    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+        raise NotConfigured(f"port must be a whole number from 1 to 65535, not {port!r}")
+    return str(int(port))
 
 
 def _build_url(host: str, port: str) -> str:
@@ -55,10 +93,11 @@ def _build_url(host: str, port: str) -> str:
 
 def _read_settings(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        # Editors of Windows put a byte order mark before the first line.
+        return tomllib.loads(file.read_bytes().decode("utf-8").removeprefix("\ufeff"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise NotConfigured(f"{file} cannot be read: {error}") from error
 
 

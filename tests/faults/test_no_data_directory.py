@@ -1,0 +1,150 @@
+"""Where nothing says where the data directory is, none is made: not in the project, and not by a guess.
+
+From field reports of the kind "a folder called ~ appeared in my repository" (containers with an arbitrary user id).
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from config.settings import SettingsError, load_settings
+from pipeline.errors import ServerUnreachable
+from web.cli.command import BROKEN_HOME, State
+from web.cli.mcp import _load_server
+
+CLI = [sys.executable, "-I", "-m", "web.cli"]
+HOOK = [sys.executable, "-I", "-m", "web.hooks.client", "claude-code"]
+NO_HOME = "neither REVERIE_HOME nor HOME says where the data directory is"
+NOT_ABSOLUTE = "REVERIE_HOME must be an absolute path"
+# As a user whom the system does not list, without HOME.
+STRANGER = ["unshare", "-U", "--map-user=12345", "env", "-i", f"PATH={os.defpath}"]
+
+
+def can_be_a_stranger():
+    return subprocess.run([*STRANGER, "true"], capture_output=True, check=False).returncode == 0
+
+
+CASES = {
+    "no home": (STRANGER, {}, NO_HOME),
+    "an empty HOME": ([], {"HOME": ""}, NO_HOME),
+    "a relative folder": ([], {"HOME": "/root", "REVERIE_HOME": "rel/dir"}, NOT_ABSOLUTE),
+    "a variable in it": ([], {"HOME": "/root", "REVERIE_HOME": "$HOME/x"}, NOT_ABSOLUTE),
+    "a variable of Windows in it": ([], {"HOME": "/root", "REVERIE_HOME": "%USERPROFILE%\\x"}, NOT_ABSOLUTE),
+    "nobody's home": ([], {"HOME": "/root", "REVERIE_HOME": "~no-such-user-here/x"}, NOT_ABSOLUTE),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request, tmp_path):
+    """A way to run a program in an empty folder where nothing names the data directory, and what is to be said."""
+    before, variables, says = CASES[request.param]
+    if before and not can_be_a_stranger():
+        pytest.skip("this system gives no user namespace")
+
+    def run(command, stdin="", answers=0):
+        with subprocess.Popen(
+            [*before, *command],
+            cwd=tmp_path,
+            env={"PATH": os.defpath} | variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            process.stdin.write(stdin)
+            process.stdin.flush()
+            # A host closes its end only after it has its answers.
+            lines = [process.stdout.readline() for _ in range(answers)]
+            out, err = process.communicate(timeout=120)
+        assert list(tmp_path.iterdir()) == []
+        return subprocess.CompletedProcess(command, process.returncode, "".join(lines) + out, err)
+
+    return run, says
+
+
+def test_a_hook_does_nothing(case):
+    run, _ = case
+    event = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "hello", "cwd": "."})
+    done = run(HOOK, event)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["remember", "x"], ["up", "--daemon"], ["doctor"], ["setup", "--yes"], ["list", "--json"]]
+)
+def test_commands_say_it_in_one_line(case, words):
+    run, says = case
+    done = run([*CLI, *words])
+    assert done.returncode == BROKEN_HOME, done.stderr
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"error: {says}")
+
+
+def test_what_needs_no_data_directory_works(case):
+    run, _ = case
+    assert run([*CLI, "version"]).returncode == 0
+
+
+def test_codex_is_not_disturbed(case):
+    run, says = case
+    done = run([*CLI, "codex-notify", '{"type": "agent-turn-complete", "thread-id": "x"}'])
+    assert (done.returncode, done.stdout) == (0, "")
+    assert says in done.stderr
+
+
+def test_mcp_shakes_hands_and_says_it_where_a_tool_is_called(case):
+    run, says = case
+    greeting = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}},
+    ]
+    done = run([*CLI, "mcp"], "".join(json.dumps(line) + "\n" for line in lines), answers=3)
+    answers = {one["id"]: one for one in map(json.loads, done.stdout.splitlines())}
+    assert answers[1]["result"]["serverInfo"]["name"] == "reverie"
+    assert answers[2]["result"]["tools"]
+    assert answers[3]["result"]["isError"]
+    assert says in answers[3]["result"]["content"][0]["text"]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_broken_config_is_said_by_a_tool_too(tmp_path, monkeypatch):
+    (tmp_path / "config.toml").write_text("port = 1\nport = 2\n")
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+    _serve, bridge = _load_server(State(), "core", None)
+    with pytest.raises(ServerUnreachable) as said:
+        bridge.call("GET", "/v1/stats")
+    assert str(said.value) == str(refused.value)
+    assert f"{tmp_path / 'config.toml'}: Cannot overwrite a value (at line 2" in str(said.value)
+
+
+@pytest.mark.parametrize("words", [["status"], ["list"], ["up", "--daemon"], ["config"], ["recall", "x"], ["doctor"]])
+@pytest.mark.parametrize(
+    ("content", "where"), [(b"a = 1\nport = \n", "line 2"), (b"\n\nport = '\xff'\n", "line 3"), (b"prot = 1", "prot")]
+)
+def test_every_command_names_a_config_that_cannot_be_read(tmp_path, words, content, where):
+    file = tmp_path / "home" / "config.toml"
+    file.parent.mkdir()
+    file.write_bytes(content)
+    done = subprocess.run(
+        [*CLI, *words],
+        cwd=tmp_path,
+        env={"PATH": os.defpath, "HOME": str(tmp_path), "REVERIE_HOME": str(file.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert str(file) in said
+    assert where in said
+    assert "Traceback" not in said
+    assert [one.name for one in file.parent.iterdir()] == ["config.toml"]

@@ -1,0 +1,101 @@
+"""One rule for where the data directory is, whoever asks: settings, the client of hooks, the Python client.
+
+From field reports of the kind "a tool made a folder called ~ in my project" (containers with an arbitrary user id, JSON
+configuration that expands nothing).
+"""
+
+import os
+
+import pytest
+from reverie_client.errors import NotConfigured
+from reverie_client.home import find_server
+
+from config.data_directory import NoDataDirectory, find_data_directory
+from config.settings import HomeUnknown, load_settings
+from web.cli.command import BROKEN_HOME, _explain
+
+UNUSABLE = [
+    "rel",
+    "rel/dir",
+    ".",
+    "./x",
+    "../x",
+    "$HOME/x",
+    "${HOME}/x",
+    "%USERPROFILE%/x",
+    "~nobody-by-this-name/x",
+    " /x",
+]
+
+
+def ask_settings(variables):
+    return str(load_settings(variables).paths.root)
+
+
+def ask_python_client(variables):
+    # The message of a token that is not there names its folder.
+    with pytest.raises(NotConfigured) as missing:
+        find_server(environment=variables).token()
+    text = str(missing.value)
+    if "no token in" not in text:
+        raise missing.value
+    return text.partition("no token in ")[2].partition("/token;")[0]
+
+
+READERS = {
+    "settings": (ask_settings, HomeUnknown),
+    "hooks": (find_data_directory, NoDataDirectory),
+    "python": (ask_python_client, NotConfigured),
+}
+
+
+@pytest.fixture(params=READERS)
+def reader(request):
+    return READERS[request.param]
+
+
+@pytest.mark.parametrize("named", UNUSABLE)
+def test_a_path_that_depends_on_the_folder_is_refused(reader, tmp_path, monkeypatch, named):
+    monkeypatch.chdir(tmp_path)
+    ask, refusal = reader
+    with pytest.raises(refusal, match="REVERIE_HOME must be an absolute path"):
+        ask({"REVERIE_HOME": named, "HOME": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("home", ["", "rel", "."])
+def test_without_a_usable_home_nothing_is_guessed(reader, tmp_path, monkeypatch, home):
+    monkeypatch.chdir(tmp_path)
+    ask, refusal = reader
+    with pytest.raises(refusal, match="neither REVERIE_HOME nor HOME"):
+        ask({"HOME": home})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_user_whom_the_system_does_not_list_has_no_home(reader, monkeypatch):
+    monkeypatch.delenv("HOME")
+    # As `expanduser` answers for an id without an entry.
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    ask, refusal = reader
+    with pytest.raises(refusal, match="neither REVERIE_HOME nor HOME"):
+        ask({})
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [(None, "{home}/.reverie"), ("", "{home}/.reverie"), ("~/x", "{home}/x"), ("{home}/y", "{home}/y")],
+)
+def test_what_is_absolute_or_in_the_home_folder_is_taken(reader, tmp_path, named, expected):
+    ask, _ = reader
+    variables = {"HOME": str(tmp_path)} | ({} if named is None else {"REVERIE_HOME": named.format(home=tmp_path)})
+    assert ask(variables) == expected.format(home=tmp_path)
+
+
+def test_a_path_with_variables_in_it_is_explained():
+    with pytest.raises(NoDataDirectory, match="expands no variables"):
+        find_data_directory({"REVERIE_HOME": "$HOME/x", "HOME": "/home/ann"})
+
+
+def test_commands_end_with_the_code_of_a_home_that_cannot_be_used():
+    message, code = _explain(HomeUnknown("neither"))
+    assert (message, code) == ("neither", BROKEN_HOME)
