@@ -229,7 +229,6 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
     if call.caller.person is not None:
         call.container.prefetcher.notify_activity(call.workspace_id)
         return call.workspace
-    # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
     choice = choose_workspace(
         Path(folder) if folder else None,
         call.container.settings,
@@ -242,6 +241,8 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
             note_claim(call.container.settings, choice.identity, to_write=to_write)
         except OSError as error:
             call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
+        if choice.identity.problem is not None:
+            call.container.report_unused_file(choice.identity.problem)
     call.container.prefetcher.notify_activity(choice.workspace)
     return call.enter(choice.workspace)
 
