@@ -15,14 +15,20 @@ LONGEST_COMMAND: Final = 160
 LONGEST_DESCRIPTION: Final = 500
 
 _REQUIREMENT: Final = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
-_GO_LINE: Final = re.compile(r"^\s*(module|go|require|tool)?\s*\(?\s*([^\s()]+)?[ \t]*([^\s/]\S*)?[ \t]*(//.*)?$")
+_GO_LINE: Final = re.compile(
+    r"^\s*+(?:(module|go|require|tool)(?=[\s(]|$))?\s*+\(?\s*+([^\s()]++)?+[ \t]*+([^\s/]\S*+)?+[ \t]*+(//.*)?$"
+)
 _TARGET: Final = re.compile(
-    r"^(?P<name>[A-Za-z0-9][\w./-]*)(?P<parameters>[^:=\n]*):(?![=:])(?:[^#\n]*)(?:#+\s*(?P<doc>.*))?$"
+    r"^(?P<name>[A-Za-z0-9][\w./-]*+)(?P<parameters>[^:=\n]*+):(?![=:])[^#\n]*+(?:#++\s*+(?P<doc>.*))?$"
 )
 _JUST_TARGET: Final = re.compile(
-    r"^(?P<name>[A-Za-z_][\w-]*)(?P<parameters>[^:\n]*):(?!=)(?:[^#\n]*)(?:#+\s*(?P<doc>.*))?$"
+    r"^(?P<name>[A-Za-z_][\w-]*+)(?P<parameters>[^:\n]*+):(?!=)[^#\n]*+(?:#++\s*+(?P<doc>.*))?$"
 )
-_RECIPE: Final = re.compile(r"^[ \t]+[@-]?(?P<command>[^#\s].*)$")
+_RECIPE: Final = re.compile(r"^[ \t]++[@-]?(?P<command>[^#\s].*)$")
+# The time and memory of the TOML parser grow with the square of a key's parts.
+MAX_KEY_PARTS: Final = 20
+_KEY_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY: Final = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MAX_KEY_PARTS}}}")
 
 
 def render_manifest(key: str, name: str, text: str) -> list[str]:
@@ -40,7 +46,7 @@ def render_manifest(key: str, name: str, text: str) -> list[str]:
 
 
 def _pyproject(text: str) -> tuple[str, Iterator[str]]:
-    data = tomllib.loads(text)
+    data = _read_toml(text)
     poetry = _mapping(_mapping(data.get("tool")).get("poetry"))
     project = {**poetry, **_mapping(data.get("project"))}
     groups = {**_mapping(project.get("optional-dependencies")), **_mapping(data.get("dependency-groups"))}
@@ -55,6 +61,12 @@ def _pyproject(text: str) -> tuple[str, Iterator[str]]:
         yield from format_list("Settings of tools", sorted(set(_mapping(data.get("tool"))) - {"poetry"}))
 
     return _title("Python project", project), lines()
+
+
+def _read_toml(text: str) -> dict[str, Any]:
+    if _LONG_KEY.search(text):
+        raise SkippedFile(f"a key of more than {MAX_KEY_PARTS} parts")
+    return tomllib.loads(text)
 
 
 def _package_json(text: str) -> tuple[str, Iterator[str]]:
@@ -80,7 +92,7 @@ def _package_json(text: str) -> tuple[str, Iterator[str]]:
 
 
 def _cargo(text: str) -> tuple[str, Iterator[str]]:
-    data = tomllib.loads(text)
+    data = _read_toml(text)
     package, workspace = _mapping(data.get("package")), _mapping(data.get("workspace"))
 
     def lines() -> Iterator[str]:
