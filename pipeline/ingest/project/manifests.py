@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from xml.etree import ElementTree as ET
@@ -10,6 +9,7 @@ from xml.etree import ElementTree as ET
 from pipeline.ingest.project.files import SkippedFile
 from pipeline.ingest.project.prose import one_line, shorten, strip_markers
 from pipeline.ingest.project.render import format_list, sentence, split_into_parts
+from pipeline.ingest.toml import LongKey, parse_foreign_toml
 
 LONGEST_COMMAND: Final = 160
 LONGEST_DESCRIPTION: Final = 500
@@ -25,16 +25,14 @@ _JUST_TARGET: Final = re.compile(
     r"^(?P<name>[A-Za-z_][\w-]*+)(?P<parameters>[^:\n]*+):(?!=)[^#\n]*+(?:#++\s*+(?P<doc>.*))?$"
 )
 _RECIPE: Final = re.compile(r"^[ \t]++[@-]?(?P<command>[^#\s].*)$")
-# The time and memory of the TOML parser grow with the square of a key's parts.
-MAX_KEY_PARTS: Final = 20
-_KEY_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY: Final = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MAX_KEY_PARTS}}}")
 
 
 def render_manifest(key: str, name: str, text: str) -> list[str]:
     """Return the parts that tell of a manifest; raise SkippedFile for one that cannot be read."""
     try:
         title, lines = _READERS[name.casefold()](text)
+    except LongKey as error:
+        raise SkippedFile(str(error)) from error
     except (ValueError, ET.ParseError) as error:
         raise SkippedFile("cannot be parsed") from error
     except RecursionError as error:
@@ -46,7 +44,7 @@ def render_manifest(key: str, name: str, text: str) -> list[str]:
 
 
 def _pyproject(text: str) -> tuple[str, Iterator[str]]:
-    data = _read_toml(text)
+    data = parse_foreign_toml(text)
     poetry = _mapping(_mapping(data.get("tool")).get("poetry"))
     project = {**poetry, **_mapping(data.get("project"))}
     groups = {**_mapping(project.get("optional-dependencies")), **_mapping(data.get("dependency-groups"))}
@@ -61,12 +59,6 @@ def _pyproject(text: str) -> tuple[str, Iterator[str]]:
         yield from format_list("Settings of tools", sorted(set(_mapping(data.get("tool"))) - {"poetry"}))
 
     return _title("Python project", project), lines()
-
-
-def _read_toml(text: str) -> dict[str, Any]:
-    if _LONG_KEY.search(text):
-        raise SkippedFile(f"a key of more than {MAX_KEY_PARTS} parts")
-    return tomllib.loads(text)
 
 
 def _package_json(text: str) -> tuple[str, Iterator[str]]:
@@ -92,7 +84,7 @@ def _package_json(text: str) -> tuple[str, Iterator[str]]:
 
 
 def _cargo(text: str) -> tuple[str, Iterator[str]]:
-    data = _read_toml(text)
+    data = parse_foreign_toml(text)
     package, workspace = _mapping(data.get("package")), _mapping(data.get("workspace"))
 
     def lines() -> Iterator[str]:

@@ -45,7 +45,9 @@ def test_an_outline_tells_what_it_defines(outline, is_defined):
 REFERENCE = re.compile(r"(?<![\w@])(?:[\w.@+-]+[/\\])*[\w+-][\w.+-]+\.[a-z]\w{0,9}(?![\w/\\(@])")
 
 
-@given(st.text(st.sampled_from("abC1_/\\ (.-"), max_size=24).filter(lambda text: not re.search(r"[-/\\][.]|^[.]", text)))
+@given(
+    st.text(st.sampled_from("abC1_/\\ (.-"), max_size=24).filter(lambda text: not re.search(r"[-/\\][.]|^[.]", text))
+)
 def test_files_are_found_as_by_one_expression(message):
     expected = [found[0].replace("\\", "/").removeprefix("./") for found in REFERENCE.finditer(message)]
     assert read_code_names(message).files == tuple(dict.fromkeys(expected))[:8]
