@@ -47,7 +47,6 @@ _SPOKEN: Final = re.compile(
     re.IGNORECASE,
 )
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NUMBER: Final = re.compile(r"\d{9,16}(?:\.\d+)?")
 _NOTHING: Final = ("", "~", "null")
 # Without types and tags: a date stays as it is written.
 _Loader: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -91,8 +90,6 @@ def parse_moment(value: object) -> str | None:
     if not isinstance(value, str) or len(value) > 64:
         return time_of(value) if isinstance(value, int | float) else None
     text = value.strip().strip("[]<>\"'").strip()
-    if _NUMBER.fullmatch(text):
-        return time_of(float(text))
     if moment := time_of(text):
         return moment
     written = _CALENDAR.fullmatch(text) or _SPOKEN.fullmatch(text)
