@@ -130,3 +130,35 @@ def test_a_file_that_exceeds_the_limits_costs_only_itself(tmp_path, monkeypatch,
     readings = list(read_project(tmp_path, {}, lambda *_: None))
     assert [one.key for one in readings if isinstance(one, Item)] == ["a.py", "c.py"]
     assert [one for one in readings if isinstance(one, Skipped)] == [Skipped("bad.py", reason)]
+
+
+# Each of these took more than a minute for one of the units (issue 34, K10).
+READ_PATH = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+from datetime import UTC, datetime
+from pipeline.context.advice import read_message
+from pipeline.context.code_names import read_code_names
+from pipeline.context.excerpt import find_excerpt
+from pipeline.ingest.front_matter import split_front_matter
+from pipeline.recall.evidence import longest_common_run
+from pipeline.recall.query import parse_query
+from pipeline.text.sentences import split_sentences
+from pipeline.text.tokens import memory_tokens
+for unit in ("A. ", "No. ", "a.", "a/", "a.b/", "?", "`a", "a", " ", "_", "- a"):
+    text = unit * (200_000 // len(unit)) + "x"
+    split_sentences(text)
+    read_code_names(text)
+    read_message(text)
+    find_excerpt(text, frozenset({"a"}), 200)
+    parse_query(text, datetime.now(UTC))
+    memory_tokens(text, "2024-01-01T00:00:00Z")
+    split_front_matter(f"---\\n{text}\\n---\\n")
+    split_front_matter(f"+++\\n{text}\\n+++\\n")
+    longest_common_run(["a"] * 1500, ["a"] * 20_000)
+"""
+
+
+@pytest.mark.timeout(600)
+def test_what_a_prompt_and_its_memories_cost_grows_with_their_length():
+    subprocess.run([sys.executable, "-c", READ_PATH], cwd=Path(__file__).parents[2], check=True)
