@@ -8,6 +8,7 @@ Every command imports this, so that libraries are imported where they are called
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,29 @@ def raise_file_limit() -> int:
         return MOST_FILES if soft == resource.RLIM_INFINITY else soft
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return wanted
+
+
+def limit_memory(size: int) -> None:
+    """Let this process use so many bytes of address space, and write no file; Windows has no such limits."""
+    _lower_limit("RLIMIT_AS", size)
+    _lower_limit("RLIMIT_FSIZE", 0)
+    _lower_limit("RLIMIT_CORE", 0)
+
+
+def limit_processor_time(seconds: int) -> None:
+    """End this process after so many more seconds of processor time; Windows has no such limit."""
+    _lower_limit("RLIMIT_CPU", int(time.process_time()) + 1 + seconds)
+
+
+def _lower_limit(name: str, value: int) -> None:
+    try:
+        import resource
+    except ImportError:
+        return
+    # The lower of two limits, which can be changed again.
+    kind = getattr(resource, name)
+    hard = resource.getrlimit(kind)[1]
+    resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def find_libc_function(name: str) -> Callable[..., int] | None:

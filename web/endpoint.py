@@ -251,7 +251,6 @@ def workspace_finder(call: Call, *, to_write: bool) -> Callable[[str], Workspace
 
 
 def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:
-    # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
     choice = choose_workspace(
         Path(folder) if folder else None,
         call.container.settings,
@@ -264,6 +263,8 @@ def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: 
             note_claim(call.container.settings, choice.identity, to_write=to_write)
         except OSError as error:
             call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
+        if choice.identity.problem is not None:
+            call.container.report_unused_file(choice.identity.problem)
     return call.enter(choice.workspace)
 
 

@@ -26,7 +26,7 @@ MAX_BYTES = 4 * 1024 * 1024
 # An item that is too large for one request goes as several: under its key and the number of the part.
 PART_JOINT = "\x1f"
 # How many names of what was left out are told for a reason.
-FIRST = 3
+FIRST = 20
 # So begins the reason of what may hold what it held: a file, or a folder with all below it.
 UNREAD = "cannot be read"
 # How a source names itself as a item_key.

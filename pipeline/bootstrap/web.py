@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from config.paths import CurrentToken
 from config.settings import Settings
 from pipeline.bootstrap import mask
-from pipeline.errors import NotFound, ReverieError
+from pipeline.errors import FieldError, NotFound, ReverieError
 from pipeline.index.encoder import Encoder
+from pipeline.lru import LruCache
 from pipeline.recall.search import warm
 from pipeline.records import Stage
 from pipeline.services.access_log import AccessLog
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 
 # A web server's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
 CHECKPOINT_PAGES = 16_000
+REMEMBERED_FILES = 256
 
 
 class WebContainer:
@@ -61,6 +63,7 @@ class WebContainer:
         self.people = self.stores.people
         self.access_log = AccessLog(self.stores.accesses, self.operations)
         self._settings = WorkspaceSettings(settings, self.stores)
+        self._unused_files: LruCache[FieldError, bool] = LruCache(REMEMBERED_FILES)
         objects = open_storage(settings)
         self.encoders = QueryEncoders(
             settings,
@@ -100,6 +103,15 @@ class WebContainer:
                 self.settings.paths.token()
             except OSError as error:
                 self.operations.record_error("token", f"{self.settings.paths.token_file} cannot be made: {error}")
+
+    def report_unused_file(self, problem: FieldError) -> None:
+        """Record why a project's file is not used: once, since every event of an agent reads it."""
+
+        def record() -> bool:
+            self.operations.record_error("project-file", f"{problem.loc} is not used: {problem.msg}")
+            return True
+
+        self._unused_files.get(problem, lambda _: True, record)
 
     def workspace(self, workspace_id: str) -> Workspace:
         """Return a workspace, whether anything was written there or not."""

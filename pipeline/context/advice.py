@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import PurePath
 from sqlite3 import Connection
 
@@ -18,6 +18,7 @@ LOOKED_AT = 500
 # Of a long command line, what comes first is looked for.
 MOST_COMMANDS = 12
 MOST_FILES = 24
+MOST_CODES = 100
 SHORTEST_NAME = 4
 SHORTEST_PROGRAM = 3
 _WORD = re.compile(r"[\w./:@+-]+")
@@ -68,7 +69,9 @@ def read_message(message: str) -> Touched:
     words = [word.rstrip(".:-") for word in _WORD.findall(lowered)]
     files = tuple(PurePath(word).name for word in words if _IS_FILE.search(word))
     spoken = tuple(pair for pair in pairwise(words) if _among(pair[0], _MANIFOLD))
-    written = (read_touched(ActionType.COMMAND, code) for code in _CODE.findall(lowered))
+    # A pasted log may quote thousands of commands.
+    codes = (code[1] for code in islice(_CODE.finditer(lowered), MOST_CODES))
+    written = (read_touched(ActionType.COMMAND, code) for code in codes)
     return _join([Touched(files, spoken), *written])
 
 

@@ -10,20 +10,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal
 from urllib.parse import unquote
 
 from config.paths import WORKSPACE_ID, is_workspace_id
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity.claims import is_of_owner
 from pipeline.identity.git_config import remote_of
+from pipeline.identity.override import Override, Split, read_nearest_override
 from pipeline.identity.repository import (
     Repository,
     UnreadableFile,
-    exists,
     open_repository,
     printable,
-    read_bounded,
     resolve_upwards,
     root_of_folder,
 )
@@ -35,13 +34,8 @@ CASELESS_HOSTS = frozenset({"github.com", "gitlab.com", "bitbucket.org", "codebe
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _SCP = re.compile(r"(\[[^\]/]*\]|[^:/\[]+):(.*)", re.DOTALL)
 SLUG_CHARS = 48
-FILE_NAME = ".reverie.toml"
 
-Split = Literal["none", "clone", "worktree"]
 Rule = Literal["explicit", "environment", "file", "git-remote", "git", "path"]
-
-_KEYS = ("workspace", "split")
-_SPLITS = tuple(value for value in get_args(Split) if value != "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +134,6 @@ def _local(path: str, base: Path) -> ProjectPlace | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
-    """What a `.reverie.toml` says."""
-
-    file: Path
-    workspace: str | None = None
-    split: Split | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Identity:
     """A folder's workspace id, the rule that gave it, and why.
 
@@ -197,33 +182,6 @@ def identify(
         return derived
     left_out = f"{derived.detail}; {printable(problem.loc)} is left out: {problem.msg}"
     return replace(derived, detail=left_out, problem=problem)
-
-
-def read_nearest_override(folder: Path) -> Override | None:
-    """Return what the nearest `.reverie.toml` says; raise UnreadableFile when it cannot be taken."""
-    file = next((place / FILE_NAME for place in resolve_upwards(folder) if exists(place / FILE_NAME)), None)
-    if file is None:
-        return None
-    # Few projects have such a file.
-    import tomllib
-
-    try:
-        values = tomllib.loads(read_bounded(file).decode())
-    except (ValueError, RecursionError) as error:
-        raise UnreadableFile(file, f"is not TOML: {printable(str(error))}") from error
-    return _check_override(file, values)
-
-
-def _check_override(file: Path, values: dict[str, Any]) -> Override:
-    for key in values:
-        if key not in _KEYS:
-            raise UnreadableFile(file, f"unknown key {printable(key)}; it takes {' and '.join(_KEYS)}")
-    workspace, split = values.get("workspace"), values.get("split")
-    if workspace is not None and not (isinstance(workspace, str) and is_workspace_id(workspace)):
-        raise UnreadableFile(file, f"workspace must match {WORKSPACE_ID.pattern}")
-    if split is not None and split not in _SPLITS:
-        raise UnreadableFile(file, f"split must be one of {', '.join(_SPLITS)}")
-    return Override(file, workspace, split)
 
 
 def _check_id(name: str, loc: str) -> str:

@@ -19,12 +19,20 @@ from pipeline.records import Kind
 SOURCE = "chatgpt"
 VERSION = "chatgpt 1"
 EXPECTED = "data export of ChatGPT (conversations.json, or the .zip or folder that holds it)"
-FILES = re.compile(r"(^|/)conversations(-\d+)?\.json$")
+FILES = re.compile(r"(^|/)conversations([-_ ]?\(?\d+\)?)?\.json$", re.IGNORECASE)
 
 # What the assistant says to a tool is no answer, but for what it notes down and the documents that it writes.
 _NOTES = "bio"
 _WRITES, _REWRITES = "canmore.create_textdoc", "canmore.update_textdoc"
-_SPOKEN = ("text", "multimodal_text", "code")
+# Contents that are no part of what is said; a type that is not known is read as text.
+_UNSPOKEN = frozenset(
+    """
+    thoughts reasoning_recap model_editable_context user_editable_context execution_output system_error
+    tether_browsing_code tether_browsing_display tether_quote sonic_webpage app_pairing_content
+    """.split()  # noqa: SIM905 - readable as words
+)
+# Where messages are in a list instead of a tree.
+_LISTS = ("linear_conversation", "messages")
 
 _PRIVATE = "\ue200-\ue20f"
 _MARK = re.compile("( ?)\ue200([^\ue200\ue201]*)\ue201")
@@ -39,14 +47,16 @@ def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
 
 def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
     raw = entry.value
-    if entry.number is None or not isinstance(raw, dict) or not isinstance(raw.get("mapping"), dict):
+    if entry.number is None or not isinstance(raw, dict):
+        return None
+    messages = _find_messages(raw)
+    if messages is None:
         return None
     name = id_of(raw.get("conversation_id")) or id_of(raw.get("id"))
     if not name:
         return [Skipped(place, "a conversation without an id")]
     if raw.get("is_do_not_remember") is True:
         return [Skipped(name, "marked as not to be remembered")]
-    messages = list(_branch(raw["mapping"], raw.get("current_node")))
     conversation = Conversation(
         source=SOURCE,
         id=name,
@@ -59,20 +69,32 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
     return [read_conversation(VERSION, conversation, known)]
 
 
+def _find_messages(raw: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Return the visible messages of a conversation, oldest first; None for something else."""
+    mapping = raw.get("mapping")
+    listed = next((raw[name] for name in _LISTS if isinstance(raw.get(name), list)), None)
+    if isinstance(mapping, dict):
+        nodes = list(_branch(mapping, raw.get("current_node")))
+    elif listed is not None:
+        nodes = [one for one in listed if isinstance(one, dict)]
+    else:
+        return None
+    messages = (node.get("message", node) for node in nodes)
+    return [
+        message
+        for message in messages
+        if isinstance(message, dict) and _field(message, "metadata", "is_visually_hidden_from_conversation") is not True
+    ]
+
+
 def _branch(mapping: Mapping[str, Any], current: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the visible messages of the branch that ends at the current node, oldest first."""
+    """Yield the nodes of the branch that ends at the current node, oldest first."""
     name = current if isinstance(current, str) and current in mapping else _latest_leaf(mapping)
     nodes: dict[str, Mapping[str, Any]] = {}
     while isinstance(name, str) and name not in nodes and isinstance(node := mapping.get(name), dict):
         nodes[name] = node
         name = node.get("parent")
-    for node in reversed(nodes.values()):
-        message = node.get("message")
-        if (
-            isinstance(message, dict)
-            and _field(message, "metadata", "is_visually_hidden_from_conversation") is not True
-        ):
-            yield message
+    yield from ({"message": node.get("message")} for node in reversed(nodes.values()))
 
 
 def _latest_leaf(mapping: Mapping[str, Any]) -> str | None:
@@ -82,18 +104,25 @@ def _latest_leaf(mapping: Mapping[str, Any]) -> str | None:
 
 def _turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Turn]:
     for message in messages:
-        role = _field(message, "author", "role")
-        spoken = _field(message, "content", "content_type") in _SPOKEN and message.get("recipient") in (None, "", "all")
+        role = _role(message)
+        content_type = _field(message, "content", "content_type")
+        is_speech = not isinstance(content_type, str) or content_type not in _UNSPOKEN
+        spoken = is_speech and message.get("recipient") in (None, "", "all")
         if not spoken or role not in ("user", "assistant"):
             continue
         text = _remove_marks(_text(message)) if role == "assistant" else _text(message) + _format_attachments(message)
         yield Turn(role == "user", text.strip(), time_of(message.get("create_time")))
 
 
+def _role(message: Mapping[str, Any]) -> Any:
+    author = message.get("author")
+    return author if isinstance(author, str) else _field(message, "author", "role") or message.get("role")
+
+
 def _extras(messages: Iterable[Mapping[str, Any]]) -> Iterator[Extra]:
     title = ""
     for message in messages:
-        if _field(message, "author", "role") != "assistant":
+        if _role(message) != "assistant":
             continue
         at = time_of(message.get("create_time"))
         recipient = message.get("recipient")
@@ -117,11 +146,11 @@ def _find_rewritten(given: Mapping[str, Any]) -> str:
 
 def _text(message: Mapping[str, Any]) -> str:
     content = message.get("content")
-    if not isinstance(content, dict):
-        return ""
-    parts = content.get("parts")
+    parts = content.get("parts") if isinstance(content, dict) else content
+    if isinstance(parts, str):
+        return text_of(parts)
     if not isinstance(parts, list):
-        return text_of(content.get("text"))
+        return text_of(_field(content, "text"))
     # What was spoken aloud stands as a transcript among the parts; images and sounds are only pointed to.
     texts = [text_of(one.get("text")) if isinstance(one, dict) else text_of(one) for one in parts]
     return "\n\n".join(one for one in texts if one)

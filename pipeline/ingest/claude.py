@@ -43,6 +43,8 @@ _PROJECT, _TOLD = re.compile(r"(?:^|/)projects/([^/ ]+)\.json"), "prompt_templat
 # What stands in the plain text of a message for a block that it cannot show.
 _PLACEHOLDER = re.compile(r"\n{0,2}```\nThis block is not supported on your current device yet\.\n```\n{0,2}")
 _SPOKEN = ("text", "voice_note")
+_MESSAGES = ("chat_messages", "messages")
+_ASKING = ("human", "user")
 # The tools that write a document, and the fields that hold its title and its text.
 _WRITERS = {"artifacts": ("title", "content"), "create_file": ("path", "file_text")}
 _WHOLE = (None, "create", "rewrite")
@@ -68,8 +70,9 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
         return _read_field(known, entry, place)
     if not isinstance(value, dict):
         return None
-    if isinstance(value.get("chat_messages"), list):
-        return [_conversation(known, value, place)]
+    messages = next((value[name] for name in _MESSAGES if isinstance(value.get(name), list)), None)
+    if messages is not None:
+        return [_conversation(known, value, messages, place)]
     if isinstance(value.get("docs"), list):
         return _read_project(known, value, place)
     return _read_memories(known, value) if any(name in value for name in _MEMORY_FIELDS) else None
@@ -86,13 +89,11 @@ def _read_field(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
 # What was talked about
 
 
-def _conversation(known: Known, raw: Mapping[str, Any], place: str) -> Reading:
-    name = id_of(raw.get("uuid"))
+def _conversation(known: Known, raw: Mapping[str, Any], listed: Sequence[Any], place: str) -> Reading:
+    name = id_of(raw.get("uuid")) or id_of(raw.get("id"))
     if not name:
         return Skipped(place, "a conversation without an id")
-    messages = _branch(
-        [one for one in raw["chat_messages"] if isinstance(one, dict)], raw.get("current_leaf_message_uuid")
-    )
+    messages = _branch([one for one in listed if isinstance(one, dict)], raw.get("current_leaf_message_uuid"))
     title = name_of(raw.get("name"))
     summary = text_of(raw.get("summary"))
     conversation = Conversation(
@@ -101,7 +102,7 @@ def _conversation(known: Known, raw: Mapping[str, Any], place: str) -> Reading:
         title=title,
         began=time_of(raw.get("created_at")),
         ended=time_of(raw.get("updated_at")),
-        turns=[_turn(one) for one in messages if one.get("sender") in ("human", "assistant")],
+        turns=[_turn(one) for one in messages if _sender(one) in (*_ASKING, "assistant")],
         extras=[
             *([Extra(Kind.EPISODE, title, summary)] if summary else []),
             *(extra for one in messages for extra in (*_read_attachments(one), *_read_documents(one))),
@@ -129,17 +130,24 @@ def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> list[Mapping
 
 
 def _turn(message: Mapping[str, Any]) -> Turn:
-    asked = message.get("sender") == "human"
+    asked = _sender(message) in _ASKING
     text = _text(message) + (_format_attachments(message) if asked else "")
     return Turn(asked, text.strip(), time_of(message.get("created_at")))
 
 
+def _sender(message: Mapping[str, Any]) -> Any:
+    return message.get("sender") or message.get("role")
+
+
 def _text(message: Mapping[str, Any]) -> str:
-    blocks = _objects(message.get("content"))
+    content = message.get("content")
+    if said := text_of(content):
+        return said
+    blocks = [content] if isinstance(content, dict) else _objects(content)
     if not blocks:
         return _PLACEHOLDER.sub("\n\n", text_of(message.get("text")))
     # The plain text beside the blocks mixes the answer with what Claude thought before it.
-    texts = (text_of(block.get("text")) for block in blocks if block.get("type") in _SPOKEN)
+    texts = (text_of(block.get("text")) for block in blocks if block.get("type", "text") in _SPOKEN)
     return "\n\n".join(one for one in texts if one)
 
 

@@ -39,6 +39,8 @@ MAX_VALUE_BYTES = 32 * 1024 * 1024
 
 # What a damaged, an encrypted or an oddly packed archive raises.
 _UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error)
+# What a value of a type that no export had so far raises in a reader.
+_UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # The longest that a question or an answer may be apart from the text.
 MAX_FIELD_CHARS = 2000
 MAX_QUESTION_CHARS = 500
@@ -121,16 +123,24 @@ class _ExportReader:
 
     def _read_entry(self, entry: ExportEntry, place: str) -> Readings:
         if isinstance(entry.value, LostValue):
+            self.strange += 1
+            self.problem = f"has nothing that can be read: {entry.value.reason}"
             yield Skipped(place, entry.value.reason)
             return
-        taken = self._export.take(entry, place)
-        if taken is None:
+        try:
+            taken = self._export.take(entry, place)
+            readings = None if taken is None else list(taken)
+        except _UNEXPECTED as error:
             self.strange += 1
-            yield Skipped(place, "of an unknown kind")
+            self.problem = f"has nothing that can be read: {error}"
+            yield Skipped(_name_entry(place, entry.value), f"cannot be read: {type(error).__name__}: {error}"[:200])
             return
-        for reading in taken:
-            self.known += 1
-            yield reading
+        if readings is None:
+            self.strange += 1
+            yield Skipped(_name_entry(place, entry.value), "of an unknown kind")
+            return
+        self.known += len(readings)
+        yield from readings
 
     def _advance(self, read: int) -> None:
         self._done += read
@@ -216,6 +226,13 @@ def _parts_of_file(path: Path, name: str, *, within: bool) -> Iterator[Part]:
 
 def _part_name(name: str) -> str:
     return name_of(name, MAX_KEY_CHARS - 100) or "a file without a name"
+
+
+def _name_entry(place: str, value: object) -> str:
+    """Return the place of an entry, with the title by which a person knows it."""
+    titles = (value.get(field) for field in ("title", "name")) if isinstance(value, dict) else ()
+    title = next(filter(None, map(name_of, titles)), "")
+    return f"{place} “{title}”" if title else place
 
 
 def _place(part: Part, entry: ExportEntry) -> str:

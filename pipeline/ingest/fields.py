@@ -29,6 +29,7 @@ LEFT_OUT = "left_out"
 _FIRST_YEAR, _LAST_YEAR = 1990, 2099
 # What is larger counts milliseconds, then microseconds: as seconds it would lie past the year 5000.
 _MILLISECONDS_FROM, _MICROSECONDS_FROM = 1e11, 1e14
+_NUMBER = re.compile(r"\d{9,16}(?:\.\d+)?")
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 # Where a text may be cut, the best place first: each ends where the next piece begins.
 _ENDS = (
@@ -126,6 +127,8 @@ def _from_number(value: float) -> datetime | None:
 def _from_text(value: Any) -> datetime | None:
     if not isinstance(value, str) or len(value) > 64:
         return None
+    if _NUMBER.fullmatch(value.strip()):
+        return _from_number(float(value))
     try:
         moment = datetime.fromisoformat(value.strip())
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -3,16 +3,18 @@
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.ingest.entries import build_source_error, open_source
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
+    Item,
     Known,
     Progress,
-    Reading,
     Readings,
     Skipped,
     metadata_of,
@@ -21,13 +23,14 @@ from pipeline.ingest.fields import (
     session_of,
     split_under_heading,
     tags_of,
-    time_of,
 )
+from pipeline.ingest.front_matter import FrontMatter, parse_moment, split_front_matter
 from pipeline.records import Draft, Kind, Source
 from pipeline.text.normalize import normalize_text
+from pipeline.times import utc_text
 
 SOURCE = "markdown"
-VERSION = b"markdown 1\n"
+VERSION = b"markdown 2\n"
 SUFFIXES = frozenset({".md", ".markdown"})
 MAX_FILE_BYTES = 8 * 1024 * 1024
 # So much of a file tells what it is.
@@ -41,6 +44,8 @@ _OTHERS = (
     ("a page of HTML", re.compile(rb"<(?:!doctype html|html)", re.IGNORECASE), ""),
     ("a database", re.compile(rb"SQLite format 3"), "`reverie import pmb`"),
 )
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_DATED_NAME = re.compile(r"((?:19|20)\d\d)-?(\d\d)-?(\d\d)(?![0-9]{1,3}(?![0-9]))")
 # Between the title of a document and its headings.
 STEP = " › "
 
@@ -50,23 +55,6 @@ _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 # Lines that no underline makes a heading of: lists, quotes, tables, indented code.
 _NO_PARAGRAPH = re.compile(r" {4}|\t| {0,3}(?:[-*+>|]|\d+[.)])(?:\s|\||$)| {0,3}\|")
-_FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
-_ELEMENT = re.compile(r"[ \t]*-[ \t]+(.*)$")
-_TITLES, _DATES, _TAGS = (
-    ("title",),
-    ("date", "created", "created_at", "updated", "modified"),
-    ("tags", "tag", "keywords"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
-    """What a document says of itself before it begins."""
-
-    title: str = ""
-    date: str = ""
-    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +73,7 @@ def read_markdown(path: Path, known: Known, progress: Progress) -> Readings:
     if not files:
         raise build_source_error("holds no Markdown: no file that ends in .md or .markdown")
     for key, file, size in files:
-        yield _read_note(known, key, file, size)
+        yield from _read_note(known, key, file, size)
         done += max(size, 0)
         progress(done, total)
 
@@ -122,16 +110,34 @@ def _check_is_text(file: Path) -> None:
         raise build_source_error(f"{file.name} is no Markdown but a binary file")
 
 
-def _read_note(known: Known, key: str, file: Path, size: int) -> Reading:
+def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
     raw = _read(key, file, size)
     if isinstance(raw, Skipped):
-        return raw
+        yield raw
+        return
     digest = hashlib.sha256(VERSION + raw).hexdigest()
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode("utf-16" if raw.startswith(_UTF_16_MARKS) else "utf-8-sig")
     except UnicodeDecodeError:
-        return Skipped(key, "not valid UTF-8")
-    return read_item(known, key, digest, _drafts(key, text))
+        yield Skipped(key, "not valid UTF-8")
+        return
+    front, body = split_front_matter(text)
+    # A note without a date is as old as its file, not new.
+    occurred_at = front.occurred_at or _date_of_name(file.stem) or _time_of_file(file)
+    reading = read_item(known, key, digest, _drafts(key, front, body, occurred_at))
+    yield reading
+    if isinstance(reading, Item):
+        yield from (Skipped(key, f"partly: {problem}") for problem in front.problems)
+
+
+def _date_of_name(stem: str) -> str | None:
+    """Return the date at the start of a file's name, as Jekyll's posts and daily notes have it."""
+    found = _DATED_NAME.match(stem)
+    return None if found is None else parse_moment("-".join(found.groups()))
+
+
+def _time_of_file(file: Path) -> str:
+    return utc_text(datetime.fromtimestamp(min(max(file.stat().st_mtime, 0.0), time.time()), UTC))
 
 
 def _read(key: str, file: Path, size: int) -> bytes | Skipped:
@@ -147,9 +153,9 @@ def _read(key: str, file: Path, size: int) -> bytes | Skipped:
     return raw if len(raw) <= MAX_FILE_BYTES else Skipped(key, f"larger than {MAX_FILE_BYTES >> 20} MiB")
 
 
-def _drafts(key: str, text: str) -> Iterator[Draft]:
-    front, body = split_front_matter(text)
-    sections = list(split_sections(body))
+def _drafts(key: str, front: FrontMatter, body: str, occurred_at: str) -> Iterator[Draft]:
+    # A recall in the words of its description finds a note.
+    sections = list(split_sections(f"{front.summary}\n\n{body}" if front.summary else body))
     title = _title(front, sections, key)
     for section in sections:
         under = section.path[1:] if section.path[:1] == (title,) else section.path
@@ -162,7 +168,7 @@ def _drafts(key: str, text: str) -> Iterator[Draft]:
                 metadata=metadata_of({"title": title, "path": key}),
                 session_id=session_of(SOURCE, key),
                 source=Source.IMPORT,
-                occurred_at=time_of(front.date),
+                occurred_at=occurred_at,
                 details={"title": heading, "uri": key},
             )
 
@@ -172,23 +178,6 @@ def _title(front: FrontMatter, sections: list[DocumentSection], key: str) -> str
     tops = {section.path[0] for section in sections if section.path and section.top == 1}
     only = tops.pop() if len(tops) == 1 else ""
     return name_of(front.title) or name_of(only) or name_of(Path(key).stem) or key[:100]
-
-
-def split_front_matter(text: str) -> tuple[FrontMatter, str]:
-    """Return what stands in front of a document, in the part of YAML that notes are headed with, and the rest."""
-    text = text.replace("\r\n", "\n")
-    found = _FRONT.match(text)
-    if found is None:
-        return FrontMatter(), text
-    fields = _fields(found[1])
-    return (
-        FrontMatter(
-            title=_first(fields, _TITLES),
-            date=_first(fields, _DATES),
-            tags=tuple(tag for name in _TAGS for value in fields.get(name, ()) for tag in _split_list(value)),
-        ),
-        text[found.end() :],
-    )
 
 
 def split_sections(text: str) -> Iterator[DocumentSection]:
@@ -256,30 +245,3 @@ def _name(rest: str) -> str:
     name = rest.strip()
     strip_markers = name.rstrip("#")
     return strip_markers.rstrip() if not strip_markers or strip_markers[-1] in " \t" else name
-
-
-def _fields(front: str) -> dict[str, list[str]]:
-    fields: dict[str, list[str]] = {}
-    name = ""
-    for line in front.splitlines():
-        if field := _FIELD.match(line):
-            name = field[1].lower()
-            fields[name] = [_unquote(field[2])] if field[2] else []
-        elif name and (element := _ELEMENT.match(line)):
-            fields[name].append(_unquote(element[1]))
-    return fields
-
-
-def _first(fields: dict[str, list[str]], names: tuple[str, ...]) -> str:
-    return next((value for name in names for value in fields.get(name, ()) if value), "")
-
-
-def _split_list(value: str) -> list[str]:
-    """Return the elements of `[a, b]` or `a, b`."""
-    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
-    return [_unquote(one.strip()).lstrip("#") for one in inner.split(",")]
-
-
-def _unquote(value: str) -> str:
-    text = value.strip()
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

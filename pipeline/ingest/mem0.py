@@ -36,7 +36,7 @@ VERSION = "mem0 1"
 EXPECTED = 'export of mem0 (the JSON of get_all(): {"results": […]} or a list of memories)'
 FILES = re.compile(r"\.json$")
 
-_LISTS = (None, "results", "memories")
+_LISTS = (None, "results", "memories", "items", "data")
 _TEXTS = ("memory", "content", "text", "data")
 # Around the memories stand a page's counts and links, and in a backup tables that say nothing by themselves.
 _AROUND = ("count", "previous", "total", "page", "size", "pages", "page_size", "user", "export_meta")

@@ -1,7 +1,7 @@
 """What a reader must know beside a memory's text: who denies or supersedes it, and whether its code has changed."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 
@@ -22,8 +22,13 @@ def refresh_staleness(memory: Memory, annotations: Annotations, checkout: str | 
     return replace(annotations, stale=stale, missing=stale is not False and is_missing(anchor))
 
 
-def find_annotations(db: Connection, shown: Sequence[Memory]) -> dict[int, Annotations]:
-    """Find the annotations of memories, by row number; most memories have none and are left out."""
+def find_annotations(
+    db: Connection, shown: Sequence[Memory], is_late: Callable[[], bool] = lambda: False
+) -> dict[int, Annotations]:
+    """Find the annotations of memories, by row number; most memories have none and are left out.
+
+    Once it is late, no more files are looked at.
+    """
     denied: dict[int, list[edges.Denial]] = {}
     scopes = {memory.seq: memory.scope for memory in shown}
     for denial in edges.denials(db, json.dumps(list(scopes))):
@@ -37,7 +42,8 @@ def find_annotations(db: Connection, shown: Sequence[Memory]) -> dict[int, Annot
         by = denied.get(memory.seq, [])
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
         said = Annotations(tuple(denial.other_id for denial in by), None, settled, newer.get(memory.seq))
-        annotations = refresh_staleness(memory, said, checkout)
+        looks_at_file = memory.anchor is not None and not is_late()
+        annotations = refresh_staleness(memory, said, checkout) if looks_at_file else said
         if annotations != NOTHING:
             found[memory.seq] = annotations
     return found

@@ -18,6 +18,8 @@ from pipeline.text.tokens import speaker_of
 LOOKED_AT = 30
 # Of a question that one stated slot answers, so much of its words stands in that slot.
 ANSWERED = 0.6
+# A text that states more values is a table; of those, what shares most with the question is looked at.
+MOST_VALUES = 12
 # Two slots of fewer words are the same by chance: "a total of 30 pages".
 SURE_WORDS = 3
 # What holds so many more words of the question elsewhere is about the question by those.
@@ -40,7 +42,7 @@ def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     stated = {
         seq: values
         for seq, content in memories.contents(db, list(places)).items()
-        if (values := [one for one in find_stated_values(content) if _is_asked(one, asked, text)])
+        if (values := _find_asked_values(content, asked, text))
     }
     groups = _group_by_slot(memories.by_seqs(db, stated), stated, asked) if len(stated) > 1 else []
     return put_newest_first(ranking, [[places[seq] for seq in group] for group in groups])
@@ -60,6 +62,11 @@ def _group_by_slot(
         if any(_give_other_values(one, another, asked) for one, another in product(stated[seq], stated[other]))
         and _may_replace(told[seq], told[other])
     )
+
+
+def _find_asked_values(content: str, asked: frozenset[str], text: str) -> list[StatedValue]:
+    values = dict.fromkeys(one for one in find_stated_values(content) if _is_asked(one, asked, text))
+    return sorted(values, key=lambda one: len(one.slot & asked), reverse=True)[:MOST_VALUES]
 
 
 def _is_asked(one: StatedValue, asked: frozenset[str], text: str) -> bool:

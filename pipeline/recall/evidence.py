@@ -185,9 +185,16 @@ def _only_run(texts: Mapping[int, Sequence[str]], asked: Sequence[str]) -> int:
 
 def longest_common_run(left: Sequence[str], right: Sequence[str]) -> int:
     """Return the length of the longest run of tokens that stands in both, in order and without gaps."""
-    best = 0
-    row = [0] * (len(right) + 1)
-    for token in left:
-        row = [0, *(row[at] + 1 if token == other else 0 for at, other in enumerate(right))]
-        best = max(best, *row)
-    return best
+    # Tokens as single characters: runs are compared as texts, and each length is tried only if a shorter one occurs.
+    signs = {token: chr(number) for number, token in enumerate(dict.fromkeys(left), ord("0"))}
+    asked = "".join(map(signs.__getitem__, left))
+    said = "".join(signs.get(token, "\n") for token in right)
+    least, most = 0, min(len(left), len(max(said.split("\n"), key=len)))
+    while least < most:
+        length = (least + most + 1) // 2
+        runs = {said[at : at + length] for at in range(len(said) - length + 1)}
+        if any(asked[at : at + length] in runs for at in range(len(asked) - length + 1)):
+            least = length
+        else:
+            most = length - 1
+    return least

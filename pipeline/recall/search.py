@@ -5,7 +5,8 @@
     lexical and dense side by side → a pool of their best and what stands beside those
         → checked against the store → evidence → ranked
 
-Recall never writes, never calls a language model, and never outlives its deadline by more than the final check.
+Recall never writes and never calls a language model. After its deadline it starts no step that an answer can do
+without, and reports each that it leaves out as late.
 """
 
 import threading
@@ -28,12 +29,23 @@ from pipeline.index.rows import NO_ROWS, RankingFeatures, Seqs, SessionMap, valu
 from pipeline.recall.annotations import find_annotations, refresh_staleness
 from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
 from pipeline.recall.currency import put_current_first
+from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_by_words, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, least_relevance, rank, relevance
 from pipeline.records import Filter, Memory, Viewer
-from pipeline.records.recall import NOTHING, Answer, Channel, ChannelReport, ChannelState, Hit, MemoryExplanation, Query
+from pipeline.records.recall import (
+    NOTHING,
+    Answer,
+    Channel,
+    ChannelReport,
+    ChannelState,
+    Hit,
+    MemoryExplanation,
+    Query,
+    Step,
+)
 from pipeline.store import changes, edges, facts, index_state, memories, meta
 from pipeline.store.database import Database
 from pipeline.times import elapsed_ms, utc_text
@@ -132,19 +144,26 @@ def warm(context: SearchContext) -> None:
         context.ranking_features.refresh(db)
 
 
-def search(context: SearchContext, query: Query) -> Answer:
-    """Answer a query within its budget; an empty text lists by importance and recency."""
+def search(context: SearchContext, query: Query, deadline: Deadline | None = None) -> Answer:
+    """Answer a query by a deadline, else within its budget; an empty text lists by importance and recency."""
     began = time.perf_counter()
+    deadline = deadline or Deadline(query.budget_ms)
     if not query.text:
         return _list_leading(context, query, began)
     now = datetime.now(UTC)
     with context.database.read() as db:
         state, checkout = cache_key(db, now), meta.get(db, meta.CHECKOUT)
         query = _widen_viewer(db, query)
-    answer = context.answers.get((state, query), lambda: _answer(context, query, now), query.budget_ms / 1000)
+    answer = context.answers.get((state, query), lambda: _answer(context, query, now, deadline), deadline.remaining_s)
     # A kept answer names the state of the store that it was computed from; files change without it.
-    hits = (replace(hit, annotations=refresh_staleness(hit.memory, hit.annotations, checkout)) for hit in answer.hits)
-    return replace(answer, hits=_demote_missing(hits), took_ms=elapsed_ms(began))
+    hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
+    return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
+
+
+def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hit:
+    if hit.memory.anchor is None or deadline.leaves_out(Step.STALENESS):
+        return hit
+    return replace(hit, annotations=refresh_staleness(hit.memory, hit.annotations, checkout))
 
 
 def _demote_missing(hits: Iterable[Hit]) -> tuple[Hit, ...]:
@@ -167,7 +186,8 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
         return _list_leading(context, query, began)
     with context.database.read() as db:
         query = _widen_viewer(db, query)
-    return replace(_answer(context, query, datetime.now(UTC)), took_ms=elapsed_ms(began))
+    answer = _answer(context, query, datetime.now(UTC), Deadline(query.budget_ms))
+    return replace(answer, took_ms=elapsed_ms(began))
 
 
 def cache_key(db: Connection, now: datetime) -> Hashable:
@@ -180,12 +200,13 @@ def cache_key(db: Connection, now: datetime) -> Hashable:
 
 def explain_result(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
     """Say why a memory is or is not among a query's hits; raise NotFound for one that does not exist."""
-    results = _query_channels(context, query, datetime.now(UTC))
+    deadline = Deadline(query.budget_ms)
+    results = _query_channels(context, query, datetime.now(UTC), deadline)
     with context.database.read() as db:
         memory = memories.get(db, memory_id)
         if memory is None:
             raise NotFound("no such memory")
-        _, candidates, ranking = _rank_candidates(context, db, results)
+        _, candidates, ranking = _rank_candidates(context, db, results, deadline)
         return explain_memory(db, ranking, candidates, query, memory)
 
 
@@ -197,20 +218,20 @@ def _widen_viewer(db: Connection, query: Query) -> Query:
     return query
 
 
-def _answer(context: SearchContext, query: Query, now: datetime) -> Answer:
+def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> Answer:
     began = time.perf_counter()
-    results = _query_channels(context, query, now)
+    results = _query_channels(context, query, now, deadline)
     with context.database.read() as db:
-        results, candidates, ranking = _rank_candidates(context, db, results)
-        hits = _build_hits(db, ranking, candidates, query)
+        results, candidates, ranking = _rank_candidates(context, db, results, deadline)
+        hits = _build_hits(db, ranking, candidates, query, deadline)
     reports: dict[str, ChannelReport] = {channel: item.report for channel, item in results.found.items()}
+    reports |= deadline.late
     settled = candidates.dense is None or candidates.dense.settled
     return Answer(hits, reports, elapsed_ms(began), settled)
 
 
-def _query_channels(context: SearchContext, query: Query, now: datetime) -> ChannelResults:
-    """Ask the channels, side by side and within the budget."""
-    deadline = time.perf_counter() + query.budget_ms / 1000
+def _query_channels(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> ChannelResults:
+    """Ask the channels, side by side and until the deadline."""
     question = parse_query(query.text, now)
     allowed = _allowed_mask(context, query.filter)
     searches = {
@@ -218,12 +239,12 @@ def _query_channels(context: SearchContext, query: Query, now: datetime) -> Chan
         Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
     }
     wanted = {channel: find for channel, find in searches.items() if channel in query.channels}
-    found = context.channels.run(wanted, deadline, context.on_error)
+    found = context.channels.run(wanted, deadline.at, context.on_error)
     return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | found)
 
 
 def _rank_candidates(
-    context: SearchContext, db: Connection, results: ChannelResults
+    context: SearchContext, db: Connection, results: ChannelResults, deadline: Deadline
 ) -> tuple[ChannelResults, Candidates, Ranking]:
     """Rank what the channels found; one whose index breaks only now is left out as if it had never answered."""
     candidates = _pool_candidates(context, db, results)
@@ -232,11 +253,17 @@ def _rank_candidates(
     except IndexUnavailable as error:
         context.on_error(Channel.DENSE, error)
         cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
-        return _rank_candidates(context, db, replace(results, found={**results.found, Channel.DENSE: cold}))
-    return results, candidates, put_current_first(db, rank(evidence), results.question.text)
+        results = replace(results, found={**results.found, Channel.DENSE: cold})
+        return _rank_candidates(context, db, results, deadline)
+    ranking = rank(evidence)
+    if not deadline.leaves_out(Step.CURRENCY):
+        ranking = put_current_first(db, ranking, results.question.text)
+    return results, candidates, ranking
 
 
-def _build_hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query) -> tuple[Hit, ...]:
+def _build_hits(
+    db: Connection, ranking: Ranking, candidates: Candidates, query: Query, deadline: Deadline
+) -> tuple[Hit, ...]:
     shown: dict[int, Memory] = {}
     probable = relevance(ranking)
     order = ranking.order[probable[ranking.order] >= least_relevance(ranking.evidence, query.min_relevance)]
@@ -250,7 +277,7 @@ def _build_hits(db: Connection, ranking: Ranking, candidates: Candidates, query:
     places = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in found])
     signals = signals_of(db, ranking, candidates, places) if query.explain else [None] * len(found)
     scores, relevances = ranking.score[places].tolist(), probable[places].tolist()
-    annotations = find_annotations(db, found)
+    annotations = find_annotations(db, found, lambda: deadline.leaves_out(Step.STALENESS))
     noted = [annotations.get(memory.seq, NOTHING) for memory in found]
     return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, noted, strict=True))
 

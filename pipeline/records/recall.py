@@ -23,6 +23,15 @@ class Channel(StrEnum):
     DENSE = "dense"
 
 
+class Step(StrEnum):
+    """Work after the channels that an answer can do without."""
+
+    CURRENCY = "currency"
+    STALENESS = "staleness"
+    NAMED = "named"
+    EXCERPTS = "excerpts"
+
+
 SEARCHED = tuple(Channel)
 
 

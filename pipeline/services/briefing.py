@@ -12,16 +12,16 @@ from sqlite3 import Connection
 
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
-from pipeline.context.excerpt import find_excerpt
 from pipeline.context.render import Entry, render_block
 from pipeline.errors import NotFound
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import drop_superseded, find_annotations
+from pipeline.recall.deadline import Deadline
 from pipeline.recall.query import asks_progress
 from pipeline.recall.rank import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Viewer, sessions_named
-from pipeline.records.recall import NOTHING, Hit, Query
+from pipeline.records.recall import NOTHING, Answer, Hit, Query, Step
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
 from pipeline.services.lessons import (
@@ -33,19 +33,16 @@ from pipeline.services.lessons import (
     is_rule,
     with_records,
 )
-from pipeline.services.prompt_lines import choose_told, find_named_code
+from pipeline.services.prompt_lines import choose_told, excerpt_hits, find_named_code
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, arcs, goals, memories
 from pipeline.store.arcs import VisibleArc
-from pipeline.text.tokens import search_tokens
 from pipeline.times import utc_text
 
 CONSIDERED = 40
 # Of what is about the person, whatever the workspace.
 PERSON_TOLD = 3
-# What an agent is told unasked stands between it and its work: no more text than is read at a glance.
-EXCERPT_CHARS = 200
 MESSAGE_CHARS = 1600
 SHOWN_EACH = 5
 UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
@@ -191,31 +188,32 @@ def compose_briefing(
     only_new: bool = False,
 ) -> Briefing:
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
-    query = message_query(message, session.viewer, limits.budget_ms)
-    person = _find_of_person(readable.person, session, query, only_new=only_new)
+    query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
+    found = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
+    person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
     if context is None:
-        return _render(Briefing(relevant=bool(person), person=person), session, (), (), limits, now)
-    found = search(context, query)
+        is_late = bool(deadline.late)
+        return _render(Briefing(bool(person), is_late, person=person), session, (), (), limits, now)
     with context.database.read() as db:
-        hits = _choose(db, session, message, [hit for hit in found.hits if hit.memory.is_told_unasked])
+        hits = _choose(db, session, message, [hit for hit in found.hits if hit.memory.is_told_unasked], deadline)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person) and not asks_progress(message):
-            return Briefing(degraded=found.degraded)
+            return Briefing(degraded=found.degraded or bool(deadline.late))
         about = _sort_by_use(hits)
         known = _gather(db, session, about, hits, now)
-        beside = _excerpts(about.beside_lessons(), message)
+        beside = excerpt_hits(about.beside_lessons(), message, deadline)
         under_way = once((*known.open_goals, *known.recent_activity), but=beside) if asks_progress(message) else []
         if only_new:
             under_way = drop_seen(db, session, under_way)
         if not hits and not under_way and not person:
-            return Briefing(degraded=found.degraded)
+            return Briefing(degraded=found.degraded or bool(deadline.late))
         beside += _annotate(db, under_way)
         rules = _with_records(db, about.lessons)
     withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
     lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
-    known = replace(known, degraded=found.degraded, person=person, withheld=withheld)
+    known = replace(known, degraded=found.degraded or bool(deadline.late), person=person, withheld=withheld)
     return _render(known, session, lessons, beside, limits, now)
 
 
@@ -234,12 +232,13 @@ def _gather(db: Connection, session: AgentSession, about: _About, hits: Sequence
 
 
 def _find_of_person(
-    context: SearchContext | None, session: AgentSession, query: Query, *, only_new: bool
+    context: SearchContext | None, session: AgentSession, query: Query, deadline: Deadline, *, only_new: bool
 ) -> tuple[Hit, ...]:
     """Return the few that are surely about a message of what is about the person."""
     if context is None:
         return ()
-    hits = search(context, replace(query, filter=replace(query.filter, scope=session.viewer.personal))).hits
+    query = replace(query, filter=replace(query.filter, scope=session.viewer.personal))
+    hits = search(context, query, deadline).hits
     about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.is_told_unasked]
     if only_new and about:
         with context.database.read() as db:
@@ -311,22 +310,11 @@ def _render(
     )
 
 
-def _excerpts(hits: Sequence[Hit], message: str) -> list[Entry]:
-    asked = frozenset(search_tokens(message))
-    return [Entry(hit.memory, hit.annotations, excerpt=_excerpt(hit.memory, asked)) for hit in hits]
-
-
-def _excerpt(memory: Memory, asked: frozenset[str]) -> str:
-    """Return the part of a memory that is about a message; of the outline of a file, with its path."""
-    text = render_text(memory)
-    found = find_excerpt(text, asked, EXCERPT_CHARS)
-    path = text.partition(" · ")[0]
-    return found if memory.kind is not Kind.CODE or found.startswith(path) else f"{path}: {found}"
-
-
-def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
+def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit], deadline: Deadline) -> list[Hit]:
     """Return what is told of what was found, and what a message names whether it was found or not."""
     found = [hit for hit in found if hit.relevance >= _least_relevance(hit.memory)]
+    if deadline.leaves_out(Step.NAMED):
+        return choose_told(_drop_dead_lessons(db, found), [])
     alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, found))
     return choose_told(alive, find_named_code(db, session.viewer, message, found))
 

@@ -14,6 +14,7 @@ from config.operating_system import POSIX
 from config.paths import HomePaths
 from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import ReverieError, StorageUnreachable, StoreDamaged, StoreUnavailable
+from pipeline.identity import identify
 from pipeline.jobs import health
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import CheckResult
@@ -96,6 +97,14 @@ def check_home(context: CheckContext) -> Iterator[CheckResult]:
 def _make_home(context: CheckContext) -> str:
     context.paths.ensure()
     return f"made {context.paths.root}"
+
+
+def check_project_file(folder: Path) -> Iterator[CheckResult]:
+    """Report a `.reverie.toml` of the folder's project that is not used, and why."""
+    problem = identify(folder).problem
+    if problem is not None:
+        hint = "correct the file or remove it"
+        yield CheckResult("project file", "warn", f"{problem.loc} is not used: {problem.msg}", hint)
 
 
 def check_permissions(context: CheckContext) -> Iterator[CheckResult]:

@@ -5,14 +5,20 @@ from dataclasses import replace
 from sqlite3 import Connection
 
 from pipeline.context.code_names import defines, read_code_names
+from pipeline.context.excerpt import CUT, find_excerpt
+from pipeline.context.render import Entry
+from pipeline.kinds import render_text
+from pipeline.recall.deadline import Deadline
 from pipeline.recall.rank import RELEVANT
 from pipeline.records import Filter, Kind, Memory, Source, Viewer
-from pipeline.records.recall import Hit
+from pipeline.records.recall import Hit, Step
 from pipeline.services.lessons import is_rule
 from pipeline.store import ingested, memories
+from pipeline.text.tokens import search_tokens
 
 # What an agent is told unasked stands between it and its work: the few best.
 TOLD = 5
+EXCERPT_CHARS = 200
 TOLD_SHARE_OF_BEST = 0.7
 # Of indexed code less is told, as files of one project are all a little about it: beside code that the message names
 # only what is as good as the best, and of a project's history only what is surely about the message.
@@ -88,3 +94,22 @@ def _place_of(memory: Memory) -> str | None:
 def _is_commit(memory: Memory) -> bool:
     """Tell whether a memory was taken from a project's history."""
     return memory.source is Source.IMPORT and "commit" in memory.metadata
+
+
+def excerpt_hits(hits: Sequence[Hit], message: str, deadline: Deadline) -> list[Entry]:
+    """Return what is shown of each hit: the part that is about a message."""
+    asked = frozenset(search_tokens(message))
+    return [Entry(hit.memory, hit.annotations, excerpt=_excerpt(hit.memory, asked, deadline)) for hit in hits]
+
+
+def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline) -> str:
+    """Return the part of a memory that is about a message, its beginning when the answer is due.
+
+    Of the outline of a file, with its path.
+    """
+    text = render_text(memory)
+    if len(text) > EXCERPT_CHARS and deadline.leaves_out(Step.EXCERPTS):
+        return f"{text[: EXCERPT_CHARS - len(CUT)]}{CUT}"
+    found = find_excerpt(text, asked, EXCERPT_CHARS)
+    path = text.partition(" · ")[0]
+    return found if memory.kind is not Kind.CODE or found.startswith(path) else f"{path}: {found}"

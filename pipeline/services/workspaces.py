@@ -10,7 +10,7 @@ from config.settings import SETTINGS, Settings
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
-from pipeline.identity.identify import read_nearest_override
+from pipeline.identity.override import read_nearest_override
 from pipeline.identity.repository import (
     UnreadableFile,
     branch_of_folder,

@@ -55,7 +55,8 @@ _NEGATION = re.compile(r"n't\b", re.IGNORECASE)
 _CLITIC = re.compile(r"(?<=\w)'(?:s|d|m|re|ve|ll)\b", re.IGNORECASE)
 
 _SPEAKER = re.compile(r"\s*([^\W\d_][\w .'’-]{0,39}):\s")
-_ASKS = re.compile(r"[?？؟]\W*$")
+_QUESTION_MARK = re.compile(r"[?？؟]")
+_LAST_SIGNS = re.compile(r"(?<!\W)\W+$")
 _TIME = re.compile(
     rf"\b({'|'.join((*WEEKDAYS, *MONTHS))}|(19|20)\d\d|yesterday|today|tonight|tomorrow|ago|last|next|since|recently|"
     r"(day|week|weekend|month|year|summer|winter|spring)s?|morning|night)\b",
@@ -105,7 +106,7 @@ def is_field(term: str) -> bool:
 
 
 def _field_terms(content: str) -> Iterator[str]:
-    if _ASKS.search(content):
+    if (signs := _LAST_SIGNS.search(content)) and _QUESTION_MARK.search(signs[0]):
         yield ASKS
     if _TIME.search(content):
         yield NAMES_TIME

@@ -78,8 +78,11 @@ def test_a_file_names_the_workspace_once_agreed_and_a_broken_one_disturbs_nobody
     agree_to_claim(container.settings, tmp_path / ".reverie.toml", "chosen")
     assert "8123" in post(client, asked).get_data(as_text=True)
     (tmp_path / ".reverie.toml").write_text('workspace = "Not an id"')
-    assert is_silent(post(client, asked))
+    for _ in range(3):
+        assert is_silent(post(client, asked))
     assert list_logged(client) == []
+    [problem] = [one["message"] for one in client.get("/v1/errors").get_json()["items"]]
+    assert problem.startswith(f"{tmp_path / '.reverie.toml'} is not used: workspace must match")
 
 
 def test_the_environment_of_the_server_decides_nothing(client, tmp_path, digested, monkeypatch):

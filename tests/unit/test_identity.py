@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField
-from pipeline.identity import identify
+from pipeline.identity import identify, override as override_module
 from pipeline.identity.identify import place_of_remote
 from pipeline.identity.repository import branch_of_folder
 
@@ -390,7 +390,17 @@ def test_a_file_may_split_and_is_stronger_than_the_setting(tmp_path):
         ("split = []", "split must be one of"),
         ('colour = "x"', "unknown key colour"),
         ("workspace", "is not TOML"),
-        ("a = " + "[" * 5000, "is not TOML"),
+        ("a = " + "[" * 3000, "has too many dots and brackets"),
+        ("a" + ".a" * 2000 + " = 1", "has too many dots and brackets"),
+        ("a" + " . 'a'" * 600 + " = 1", "has too many dots and brackets"),
+        ('"#".' + '"a".' * 600 + "a = 1", "has too many dots and brackets"),
+        ("[" + "a." * 2000 + "a]", "has too many dots and brackets"),
+        ("a = " + "{a = " * 700 + "1", "has too many dots and brackets"),
+        ("workspace.a = 1", "workspace must match"),
+        ("a.b = 1", "unknown key a"),
+        # 1 MB of this took all memory (issue 34, K2).
+        ("a" + ".a" * 500_000 + " = 1", "is larger than 4 KiB"),
+        ('workspace = "x"' + "\n" * 5000, "is larger than 4 KiB"),
         ("\x00", "is not TOML"),
     ],
 )
@@ -410,6 +420,32 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     problem = identify(tmp_path).problem
     assert problem is not None
     assert problem.msg == "is not a file"
+
+
+def test_a_link_in_place_of_a_file_is_not_followed(tmp_path):
+    (tmp_path / "elsewhere").write_text('workspace = "x"')
+    (tmp_path / ".reverie.toml").symlink_to("elsewhere")
+    problem = identify(tmp_path).problem
+    assert problem is not None
+    assert problem.msg.startswith("is a symbolic link")
+
+
+@pytest.mark.parametrize("text", ['workspace = "x"', "a.b = 1", "workspace"])
+def test_a_file_is_read_once_until_it_changes(tmp_path, monkeypatch, text):
+    reads = []
+    read_once = override_module._read
+    monkeypatch.setattr(override_module, "_read", lambda file: reads.append(file) or read_once(file))
+    file = override(tmp_path, text) / ".reverie.toml"
+    before = identify(tmp_path, is_agreed=agreed)
+    assert identify(tmp_path, is_agreed=agreed) == before
+    assert reads == [file]
+    file.write_text('workspace = "another"')
+    assert identify(tmp_path, is_agreed=agreed).id == "another"
+
+
+def test_a_comment_and_a_long_text_may_contain_dots(tmp_path):
+    text = "# a.b.c.d.e.f.g.h.i.j.k [[[[\nworkspace = 'v1.2.3.4.5.6.7.8.9.10' # [....[[[["
+    assert id_of(override(tmp_path, text), is_agreed=agreed) == "v1.2.3.4.5.6.7.8.9.10"
 
 
 # Branch

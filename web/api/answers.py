@@ -18,7 +18,7 @@ from pydantic import (
 
 from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
 from pipeline.records.people import shown_name
-from pipeline.records.recall import Channel, ChannelState
+from pipeline.records.recall import Channel, ChannelState, Step
 from pipeline.services.memories import is_stale
 from pipeline.times import utc_text
 
@@ -275,11 +275,11 @@ TeamChannel = Annotated[str, StringConstraints(pattern=r"^team:.+")]
 
 
 class RecallAnswer(Answer):
-    """The answer to a recall; a team that was asked is a channel, `team:` and its name."""
+    """The answer to a recall; a team that was asked is a channel, `team:` and its name, and so is a step left out."""
 
     results: list[HitAnswer] | list[SessionHitAnswer]
     took_ms: float
-    channels: dict[Channel | TeamChannel, ChannelAnswer]
+    channels: dict[Channel | Step | TeamChannel, ChannelAnswer]
     degraded: bool
 
 

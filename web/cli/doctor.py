@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -73,6 +74,7 @@ def _list_checks(state: State) -> Iterator[Check]:
     says = str(file) if file.exists() else "all at their defaults, or from the environment"
     yield "settings", lambda: [CheckResult("settings", "ok", says)]
     yield "home", lambda: diagnostics.check_home(context)
+    yield "project file", lambda: diagnostics.check_project_file(Path())
     yield "permissions", lambda: diagnostics.check_permissions(context)
     yield "encryption", lambda: diagnostics.check_encryption(context)
     yield "server", lambda: checks.check_server(probe)

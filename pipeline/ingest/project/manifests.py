@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from xml.etree import ElementTree as ET
@@ -10,25 +9,30 @@ from xml.etree import ElementTree as ET
 from pipeline.ingest.project.files import SkippedFile
 from pipeline.ingest.project.prose import one_line, shorten, strip_markers
 from pipeline.ingest.project.render import format_list, sentence, split_into_parts
+from pipeline.ingest.toml import LongKey, parse_foreign_toml
 
 LONGEST_COMMAND: Final = 160
 LONGEST_DESCRIPTION: Final = 500
 
 _REQUIREMENT: Final = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
-_GO_LINE: Final = re.compile(r"^\s*(module|go|require|tool)?\s*\(?\s*([^\s()]+)?[ \t]*([^\s/]\S*)?[ \t]*(//.*)?$")
+_GO_LINE: Final = re.compile(
+    r"^\s*+(?:(module|go|require|tool)(?=[\s(]|$))?\s*+\(?\s*+([^\s()]++)?+[ \t]*+([^\s/]\S*+)?+[ \t]*+(//.*)?$"
+)
 _TARGET: Final = re.compile(
-    r"^(?P<name>[A-Za-z0-9][\w./-]*)(?P<parameters>[^:=\n]*):(?![=:])(?:[^#\n]*)(?:#+\s*(?P<doc>.*))?$"
+    r"^(?P<name>[A-Za-z0-9][\w./-]*+)(?P<parameters>[^:=\n]*+):(?![=:])[^#\n]*+(?:#++\s*+(?P<doc>.*))?$"
 )
 _JUST_TARGET: Final = re.compile(
-    r"^(?P<name>[A-Za-z_][\w-]*)(?P<parameters>[^:\n]*):(?!=)(?:[^#\n]*)(?:#+\s*(?P<doc>.*))?$"
+    r"^(?P<name>[A-Za-z_][\w-]*+)(?P<parameters>[^:\n]*+):(?!=)[^#\n]*+(?:#++\s*+(?P<doc>.*))?$"
 )
-_RECIPE: Final = re.compile(r"^[ \t]+[@-]?(?P<command>[^#\s].*)$")
+_RECIPE: Final = re.compile(r"^[ \t]++[@-]?(?P<command>[^#\s].*)$")
 
 
 def render_manifest(key: str, name: str, text: str) -> list[str]:
     """Return the parts that tell of a manifest; raise SkippedFile for one that cannot be read."""
     try:
         title, lines = _READERS[name.casefold()](text)
+    except LongKey as error:
+        raise SkippedFile(str(error)) from error
     except (ValueError, ET.ParseError) as error:
         raise SkippedFile("cannot be parsed") from error
     except RecursionError as error:
@@ -40,7 +44,7 @@ def render_manifest(key: str, name: str, text: str) -> list[str]:
 
 
 def _pyproject(text: str) -> tuple[str, Iterator[str]]:
-    data = tomllib.loads(text)
+    data = parse_foreign_toml(text)
     poetry = _mapping(_mapping(data.get("tool")).get("poetry"))
     project = {**poetry, **_mapping(data.get("project"))}
     groups = {**_mapping(project.get("optional-dependencies")), **_mapping(data.get("dependency-groups"))}
@@ -80,7 +84,7 @@ def _package_json(text: str) -> tuple[str, Iterator[str]]:
 
 
 def _cargo(text: str) -> tuple[str, Iterator[str]]:
-    data = tomllib.loads(text)
+    data = parse_foreign_toml(text)
     package, workspace = _mapping(data.get("package")), _mapping(data.get("workspace"))
 
     def lines() -> Iterator[str]:

@@ -22,21 +22,25 @@ _FRONT_MATTER: Final = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _CODE_BLOCK: Final = re.compile(
     r"(^[ ]{0,3}(?:```|~~~).*?(?:^[ ]{0,3}(?:```|~~~)[ \t]*$|\Z))", re.MULTILINE | re.DOTALL
 )
-_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 # Badges and pictures say nothing in words.
 _PICTURE: Final = re.compile(
-    r"\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?|<img\b[^>]*>|^\.\. (?:image|figure)::.*$", re.MULTILINE
+    r"\[?!\[[^\[\]\n]*+\]\((?:[^)\n!]|!(?!\[))*+\)(?:\]\([^()\n]*+\))?|<img\b[^<>]*+>|^\.\. (?:image|figure)::.*$",
+    re.MULTILINE,
 )
-_TAG: Final = re.compile(r"</?(?:p|div|a|br|h[1-6]|center|picture|source)(?:\s[^>]*)?/?>")
+_TAG: Final = re.compile(r"</?(?:p|div|a|br|h[1-6]|center|picture|source)(?:\s[^<>]*+|/)?>")
 _RULER: Final = re.compile(r"(?<=\n\n)[ \t]*([#=*~_-])\1{9,}[ \t]*$", re.MULTILINE)
 _FENCE: Final = re.compile(r"\s{0,3}(```+|~~~+)")
-_HASHES: Final = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
+_HASHES: Final = re.compile(r"\s{0,3}(#{1,6})\s++(.*)$")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'#*+`:.])\1{2,}\s*$")
 _LETTER: Final = re.compile(r"[^\W_]")
 LONGEST_DOC: Final = 200
 LONGEST_PURPOSE: Final = 300
 
-_MARKERS: Final = re.compile(r"^[ \t]*(?:/{2,}!?|/\*+!?|\*+/|\*+(?![*\w])|#+!?|<!--)?[ \t]?|[ \t]*(?:\*+/|-->)[ \t]*$")
+_MARKERS: Final = re.compile(
+    r"^[ \t]*(?:/{2,}!?|/\*+!?|\*+/|\*+(?![*\w])|#+!?|<!--)?[ \t]?"
+    r"|(?<![ \t])[ \t]*+(?:(?<!\*)\*++/|-->)[ \t]*+$"
+)
 _DIRECTIVE: Final = re.compile(
     r"\s*(?:-\*-|vim?:|eslint|tslint|jshint|global\s|globals\s|@ts-|@flow|@jsx|@jest|prettier-|istanbul|c8\s|v8\s|biome-"
     r"|go:|nolint|\+build|pylint|flake8|ruff:|noqa|mypy|pyright|type:\s*ignore|fmt:|isort|pragma|coding[:=]|region"
@@ -59,8 +63,8 @@ _DOC_TAG: Final = re.compile(r"\s*(?:[@\\][a-zA-Z]+\b|:(?:param|type|returns?|ra
 _ADDRESS: Final = re.compile(r"\s*<?https?://\S+\s*")
 _WORD_LETTER: Final = re.compile(r"[^\W\d_]")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!cf\.)(?<!etc\.)\s+(?=[^a-z])")
-_ROLE: Final = re.compile(r":[a-z][a-z:]*:`[~!]?([^`]+)`")
-_LINK: Final = re.compile(r"\{@\w+\s+([^}]*)\}")
+_ROLE: Final = re.compile(r"(?<![a-z:]):[a-z][a-z:]*:`[~!]?([^`]+)`")
+_LINK: Final = re.compile(r"\{@\w+\s+([^{}]*+)\}")
 _HTML: Final = re.compile(r"</?[a-zA-Z][^<>]*>")
 
 
@@ -155,7 +159,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         hashes = None if fence else _HASHES.match(line)
         underline = None if fence or not line.strip() else _UNDERLINE.match(following)
         if hashes:
-            yield len(hashes[1]), hashes[2]
+            yield len(hashes[1]), _remove_closing_hashes(hashes[2])
         elif underline and _LETTER.search(line) and len(underline[0].strip()) >= min(len(line.strip()), 3):
             if underline[1] not in marks:
                 marks.append(underline[1])
@@ -163,6 +167,12 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield marks.index(underline[1]) + 1, line
         else:
             yield 0, line
+
+
+def _remove_closing_hashes(heading: str) -> str:
+    heading = heading.rstrip()
+    title = heading.rstrip("#")
+    return title.rstrip() if title[-1:].isspace() else heading
 
 
 def one_line(text: str) -> str:

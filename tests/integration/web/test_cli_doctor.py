@@ -87,6 +87,15 @@ def test_a_fresh_machine_fails_nothing_and_nothing_is_made(tmp_path, monkeypatch
     assert home.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_project_file_that_is_not_used_is_named_with_the_reason(stack, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "project file" not in run_doctor()
+    (tmp_path / ".reverie.toml").write_text("a" + ".a" * 100_000 + " = 1")
+    found = run_doctor()["project file"]
+    assert found["state"] == "warn"
+    assert found["says"] == f"{tmp_path / '.reverie.toml'} is not used: is larger than 4 KiB"
+
+
 def torch_installed(folder, monkeypatch, cuda, packages):
     """Put a torch of our making first, and hide the real one."""
     (folder / "torch").mkdir()

@@ -1,6 +1,9 @@
 """What of code a message names: paths and identifiers, and no word of prose."""
 
+import re
+
 import pytest
+from hypothesis import given, strategies as st
 
 from pipeline.context.code_names import CodeNames, defines, read_code_names
 
@@ -36,3 +39,21 @@ def test_names_are_read_from_a_message(message, names):
 )
 def test_an_outline_tells_what_it_defines(outline, is_defined):
     assert defines(outline, "Result") is is_defined
+
+
+# How files were found before: correct, but its steps grow with the square of the text.
+REFERENCE = re.compile(r"(?<![\w@])(?:[\w.@+-]+[/\\])*[\w+-][\w.+-]+\.[a-z]\w{0,9}(?![\w/\\(@])")
+
+
+@given(
+    st.text(st.sampled_from("abC1_/\\ (.-"), max_size=24).filter(lambda text: not re.search(r"[-/\\][.]|^[.]", text))
+)
+def test_files_are_found_as_by_one_expression(message):
+    expected = [found[0].replace("\\", "/").removeprefix("./") for found in REFERENCE.finditer(message)]
+    assert read_code_names(message).files == tuple(dict.fromkeys(expected))[:8]
+
+
+@pytest.mark.parametrize("message", ["see .github/ci.yml", "open src/.eslintrc.js now", "./a/b.py", "../x/y.tar.gz."])
+def test_dots_before_names_are_read_as_before(message):
+    expected = [found[0].removeprefix("./") for found in REFERENCE.finditer(message)]
+    assert list(read_code_names(message).files) == expected

@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest.fields import Unchanged
-from pipeline.ingest.markdown import MAX_FILE_BYTES, FrontMatter, read_markdown, split_front_matter, split_sections
+from pipeline.ingest.front_matter import FrontMatter, split_front_matter
+from pipeline.ingest.markdown import MAX_FILE_BYTES, read_markdown, split_sections
 from pipeline.records import Kind
 from tests.fakes.exports import again, items, read, reasons_by_key
 
@@ -159,22 +160,6 @@ def test_an_underlined_line_is_a_heading():
     # A rule, a list, a table and the end of a longer paragraph are none.
     for text in ("a\n\n---\nb", "- a\n---\nb", "| a |\n---\nb", "one\ntwo\n---\nb"):
         assert _paths(text) == [((), text)]
-
-
-@pytest.mark.parametrize(
-    ("front", "expected"),
-    [
-        ("title: A note\ntags:\n  - one\n  - 'two'\n", FrontMatter("A note", "", ("one", "two"))),
-        ("Title: 'A: note'\ncreated: 2026-01-02T03:04:05Z\n", FrontMatter("A: note", "2026-01-02T03:04:05Z", ())),
-        ("tags: one, #two\naliases: [x]\n", FrontMatter("", "", ("one", "two"))),
-        ("title:\nnested:\n  title: no\n", FrontMatter()),
-        ("", FrontMatter()),
-        ("not yaml at all\n: :\n- - -\n", FrontMatter()),
-    ],
-)
-def test_what_stands_in_front_is_understood(front, expected):
-    assert split_front_matter(f"---\n{front}---\nBody\n") == (expected, "Body\n")
-    assert split_front_matter(f"---\n{front}---\nBody\n".replace("\n", "\r\n"))[0] == expected
 
 
 def test_a_rule_at_the_beginning_is_no_front():

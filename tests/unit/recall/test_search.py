@@ -1,6 +1,7 @@
 """A stale index may miss, but it never shows what must not be seen; and no answer outlives the state it was true in."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import given, settings, strategies as st
 from pipeline.errors import Conflict, EncoderUnavailable, IndexUnavailable, NotFound
 from pipeline.index import dense
 from pipeline.index.segment import build_segment
-from pipeline.recall.search import BEST_OF_CHANNEL
+from pipeline.recall.deadline import Deadline
+from pipeline.recall.search import BEST_OF_CHANNEL, search
 from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
-from pipeline.records.recall import Channel, ChannelState
+from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -500,3 +502,18 @@ def test_of_rules_for_the_same_thing_the_newest_comes_first(workspace, fold):
     found = workspace.find_ids("What do method names have to start with?")
     assert [one for one in found if one != other] == [rules[1], rules[0], rules[2]]
     assert found[0] != other
+
+
+def test_after_the_deadline_hits_are_answered_without_the_steps_left_out(workspace):
+    workspace.write("The retry limit is 5")
+    workspace.embed()
+    query = Query("What is the retry limit?", budget_ms=10_000)
+    started = iter([0.0])
+    # The channels answer in time; what follows them starts too late.
+    late = Deadline(query.budget_ms, clock=lambda: time.perf_counter() + next(started, 100.0))
+    answer = search(workspace.reader, query, late)
+    assert answer.degraded
+    assert answer.channels["currency"].state is ChannelState.LATE
+    whole = search(workspace.reader, query)
+    assert not whole.degraded
+    assert [hit.memory.id for hit in answer.hits] == [hit.memory.id for hit in whole.hits]

@@ -1,12 +1,15 @@
 """An agent is told what is about its message, rules first, and nothing at all where nothing is."""
 
 import re
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from pipeline.recall.deadline import Deadline
 from pipeline.records import HEADER, RULES_HEADER, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
+from pipeline.services import briefing as briefing_module
 from pipeline.services.briefing import SHOWN_EACH, AgentSession, Briefing, BriefingLimits, Readable, compose_briefing
 from pipeline.services.lessons import ENOUGH
 from pipeline.services.prompt_lines import TOLD
@@ -260,3 +263,27 @@ def test_what_is_superseded_is_not_told(workspace, tell):
     old = workspace.write(ABOUT)
     new = workspace.write("Billing listens on port 9000", edges=(EdgeDraft(EdgeKind.SUPERSEDES, old),))
     assert [line[3:11] for line in list_lines(tell())] == [new[-8:]]
+
+
+def test_after_the_deadline_what_was_found_is_told_without_the_steps_left_out(workspace, tell, monkeypatch):
+    """Issue 34, K10: memories of thousands of short sentences held up a prompt for seconds."""
+    long = f"{ABOUT}. " + "It is. " * 1400
+    workspace.write(long)
+    in_time = tell()
+    assert not in_time.degraded
+    delay = [0.0]
+    search = briefing_module.search
+    monkeypatch.setattr(
+        briefing_module, "Deadline", lambda budget_ms: Deadline(budget_ms, lambda: time.perf_counter() + delay[0])
+    )
+
+    def search_slowly(context, query, deadline):
+        found = search(context, query, deadline)
+        delay[0] = 100.0
+        return found
+
+    monkeypatch.setattr(briefing_module, "search", search_slowly)
+    late = tell()
+    assert late.degraded
+    assert [one.id for one in late.shown] == [one.id for one in in_time.shown]
+    assert ABOUT in late.text

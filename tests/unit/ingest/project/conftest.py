@@ -1,4 +1,5 @@
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 
@@ -6,6 +7,8 @@ import pytest
 
 from pipeline.ingest.fields import Item, Reading, Skipped
 from pipeline.ingest.project import read_project
+from pipeline.ingest.project.describe import describe_file
+from pipeline.ingest.project.imports import ProjectTree
 
 
 class Project:
@@ -24,7 +27,11 @@ class Project:
 
     def read(self, known: Mapping[str, str] | None = None) -> list[Reading]:
         self.progress.clear()
-        return list(read_project(self.root, known or {}, lambda done, total: self.progress.append((done, total))))
+        describe = partial(describe_file, tree=ProjectTree(self.root.resolve()))
+        return list(read_project(self.root, known or {}, self._note_progress, describe))
+
+    def _note_progress(self, done: int, total: int) -> None:
+        self.progress.append((done, total))
 
     def items(self) -> dict[str, Item]:
         return {one.key: one for one in self.read() if isinstance(one, Item)}

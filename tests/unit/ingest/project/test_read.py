@@ -7,7 +7,7 @@ import pytest
 from pipeline.anchors import is_stale
 from pipeline.errors import InvalidField
 from pipeline.ingest.fields import Item, Skipped, Unchanged
-from pipeline.ingest.project import read, read_project
+from pipeline.ingest.project import describe, read, read_project
 from pipeline.records import Kind, Source
 from pipeline.times import utc_now
 from pipeline.write.prepare import prepare_batch
@@ -45,8 +45,8 @@ def test_what_did_not_change_is_not_parsed_again(project, monkeypatch):
     known = read_known(project.read())
     project.write({"b.py": "B = 2"})
     parsed = []
-    outline_of = read.outline_of
-    monkeypatch.setattr(read, "outline_of", lambda data, grammar: parsed.append(data) or outline_of(data, grammar))
+    outline_of = describe.outline_of
+    monkeypatch.setattr(describe, "outline_of", lambda data, grammar: parsed.append(data) or outline_of(data, grammar))
     again = project.read(known)
     assert {one.key for one in again if isinstance(one, Unchanged)} == {"a.py", "README.md", "go.mod"}
     assert [one.key for one in again if isinstance(one, Item)] == ["b.py"]
@@ -240,5 +240,5 @@ def test_the_root_may_be_a_link_itself(project, tmp_path):
     project.write({"a.py": "A = 1"})
     link = Path(tmp_path / "link")
     link.symlink_to(project.root)
-    (item,) = read_project(link, {}, lambda *_: None)
-    assert item.drafts[0].anchor.path == str(project.root.resolve() / "a.py")
+    root, project.root = project.root, link
+    assert project.items()["a.py"].drafts[0].anchor.path == str(root.resolve() / "a.py")

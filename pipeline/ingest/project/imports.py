@@ -1,0 +1,182 @@
+"""Resolve the imports of a source file to files of its project, if it is certain which they mean."""
+
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+from pipeline.ingest.project.files import SkippedFile, read_file, text_of
+from pipeline.ingest.project.outline import Import
+
+KEPT_FOLDERS: Final = 1024
+
+_ENDINGS: Final = ("ts", "tsx", "d.ts", "js", "jsx", "mts", "cts", "mjs", "cjs")
+# A TypeScript file names another by what it will be compiled to.
+_COMPILED: Final = {".js": (".ts", ".tsx"), ".jsx": (".tsx",), ".mjs": (".mts",), ".cjs": (".cts",)}
+_GO_MODULE: Final = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
+_RUST_MODULE: Final = re.compile(r"^(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;")
+_CRATE_ROOTS: Final = ("lib.rs", "main.rs")
+_INNER_MODULES: Final = ("mod.rs", *_CRATE_ROOTS)
+
+
+class ProjectTree:
+    """Which files stand where below a root; folders that were looked at are remembered for one run."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._names: Callable[[str], frozenset[str]] = lru_cache(KEPT_FOLDERS)(self._list_folder)
+        self._module: Callable[[str], str] = lru_cache(KEPT_FOLDERS)(self._module_name)
+
+    def has(self, key: str) -> bool:
+        """Tell whether a file or folder of that POSIX path below the root is there."""
+        folder = ""
+        for name in key.split("/"):
+            if name not in self._names(folder):
+                return False
+            folder = posixpath.join(folder, name)
+        return True
+
+    def first(self, keys: Iterable[str]) -> str | None:
+        """Return the first of some paths that is there and within the root."""
+        return next((key for key in map(posixpath.normpath, keys) if self.has(key)), None)
+
+    def go_module(self, folder: str) -> tuple[str, str] | None:
+        """Return the name and the folder of the Go module that a folder belongs to."""
+        for above in _upwards(folder):
+            if self.has(posixpath.join(above, "go.mod")):
+                return self._module(above), above
+        return None
+
+    def _list_folder(self, folder: str) -> frozenset[str]:
+        try:
+            return frozenset(place.name for place in (self._root / folder).iterdir())
+        except (OSError, ValueError):
+            # What cannot be looked at holds nothing that an import could mean.
+            return frozenset()
+
+    def _module_name(self, folder: str) -> str:
+        try:
+            found = _GO_MODULE.search(text_of(read_file(str(self._root / folder / "go.mod"))[0]))
+        except SkippedFile:
+            return ""
+        return found[1] if found else ""
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    yield folder
+    while folder:
+        folder = posixpath.dirname(folder)
+        yield folder
+
+
+def resolve(imports: Iterable[Import], grammar: str, key: str, tree: ProjectTree) -> list[str]:
+    """Return what a file imports, each once: files and folders of the project first."""
+    candidates, foreign = _LANGUAGES[grammar]
+    own: list[str] = []
+    others: list[str] = []
+    for one in imports:
+        found = tree.first(candidates(one, key, tree))
+        (others if found is None else own).append(found or foreign(one.module))
+    return [name for name in dict.fromkeys([*own, *others]) if name and name != key]
+
+
+def _python(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+    """Yield the module that an imported name may be, then the module that it is taken from."""
+    path = one.module.lstrip(".").replace(".", "/")
+    level = len(one.module) - len(one.module.lstrip("."))
+    folder = posixpath.dirname(key)
+    bases = [posixpath.join(folder, *[".."] * (level - 1))]
+    if not level:
+        bases = [] if path.partition("/")[0] in sys.stdlib_module_names else _python_roots(folder, tree)
+    for base in bases:
+        for module in (posixpath.join(base, path, one.name), posixpath.join(base, path)):
+            yield from (f"{module.rstrip('/')}.py", f"{module}/__init__.py")
+
+
+def _python_roots(folder: str, tree: ProjectTree) -> list[str]:
+    """Return where absolute imports of a file begin: above its outermost package, at the root, in `src`."""
+    above = folder
+    while above and tree.has(posixpath.join(above, "__init__.py")):
+        above = posixpath.dirname(above)
+    return list(dict.fromkeys([above, "", "src"]))
+
+
+def _javascript(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
+    if not one.module.startswith("."):
+        return
+    path = posixpath.join(posixpath.dirname(key), one.module)
+    stem, ending = posixpath.splitext(path)
+    yield from (f"{stem}{other}" for other in _COMPILED.get(ending, ()))
+    if ending:
+        yield path
+    yield from (f"{path}.{other}" for other in _ENDINGS)
+    yield from (f"{path}/index.{other}" for other in _ENDINGS)
+
+
+def _go(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+    name, folder = tree.go_module(posixpath.dirname(key)) or ("", "")
+    path = one.module.strip('"`')
+    if name and path.startswith(f"{name}/"):
+        yield posixpath.join(folder, path[len(name) + 1 :])
+
+
+def _rust(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+    """Yield the file of a module that is declared here, or of the innermost that a path leads through."""
+    folder, name = posixpath.split(key)
+    if declared := _RUST_MODULE.search(one.module):
+        inside = folder if name in _INNER_MODULES else posixpath.join(folder, name.removesuffix(".rs"))
+        yield from _rust_files(posixpath.join(inside, declared[1]))
+    elif one.module.startswith("crate::"):
+        path = _rust_path(one.module).split("::")[1:]
+        roots = (up for up in _upwards(folder) if any(tree.has(posixpath.join(up, root)) for root in _CRATE_ROOTS))
+        for crate in [*roots][:1]:
+            for end in range(len(path), 0, -1):
+                yield from _rust_files(posixpath.join(crate, *path[:end]))
+
+
+def _rust_files(path: str) -> tuple[str, str]:
+    return f"{path}.rs", f"{path}/mod.rs"
+
+
+def _rust_path(text: str) -> str:
+    # Only the path counts, not how its end is spread or renamed.
+    return " ".join(text.split()).partition("{")[0].partition(" as ")[0].rstrip(";").removesuffix("::*").rstrip(":")
+
+
+def _java(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
+    """Yield the file of an imported class: at its place below the folder that both packages stand in."""
+    path, parts = _java_path(one.module), posixpath.dirname(key).split("/")
+    if path[0] not in parts:
+        return
+    root = "/".join(parts[: parts.index(path[0])])
+    # A nested class or a method stands in the file of the class around it.
+    classes = [end for end in range(len(path), 0, -1) if path[end - 1][:1].isupper()]
+    if path[-1] == "*" and not classes:
+        yield posixpath.join(root, *path[:-1])
+    yield from (f"{posixpath.join(root, *path[:end])}.java" for end in reversed(classes))
+
+
+def _java_path(text: str) -> list[str]:
+    return "".join(text.rstrip(" ;").split()[-1:]).split(".")
+
+
+def _java_package(text: str) -> str:
+    # Of what is not the project's own, the package says enough.
+    return ".".join(takewhile(lambda part: part[:1].islower(), _java_path(text)))
+
+
+_Candidates = Callable[[Import, str, ProjectTree], Iterator[str]]
+# Which files an import may mean, and how one is written that means none of the project's.
+_LANGUAGES: Final[Mapping[str, tuple[_Candidates, Callable[[str], str]]]] = {
+    "python": (_python, str),
+    "javascript": (_javascript, str),
+    "typescript": (_javascript, str),
+    "tsx": (_javascript, str),
+    "go": (_go, lambda text: text.strip('"`')),
+    "rust": (_rust, _rust_path),
+    "java": (_java, _java_package),
+}
