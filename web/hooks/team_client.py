@@ -18,6 +18,9 @@ from config.paths import WORKSPACE_HEADER
 from config.settings import Settings, environment_with, environment_workspace, load_settings
 from pipeline.services.team_servers import TeamServer, find_team, is_resting, let_rest
 from pipeline.services.workspaces import choose_workspace
+from web.hooks.client import LONGEST_EVENT
+from web.hooks.event_fields import shorten_event
+from web.json_text import read_object
 from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 
 # Less than the three seconds that hosts give, with what Python takes to start, and less than a connection is waited
@@ -43,12 +46,13 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     server = find_team(settings.paths.servers, name)
     if is_resting(settings.paths.servers, name):
         return b""
-    said = json.loads(event)
-    folder = Path(str(said.get("cwd") or Path.cwd()))
+    said = read_object(event).fields
+    cwd = said.get("cwd")
+    folder = Path(cwd) if isinstance(cwd, str) and cwd else Path.cwd()
     headers = headers_for(settings, server, folder) | {"Content-Type": "application/json"}
     is_last = said.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
-    send = partial(_send, server.url, f"/hooks/{host}", json.dumps(_with_said(said)).encode(), headers, answers)
+    send = partial(_send, server.url, f"/hooks/{host}", _render(_with_said(said)), headers, answers)
     # A name that is looked up and an answer that comes byte by byte know no deadline: what is late is left behind.
     threading.Thread(target=send, daemon=True).start()
     try:
@@ -57,6 +61,10 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
         if not is_last:
             let_rest(settings.paths.servers, name)
         return b""
+
+
+def _render(event: dict[str, Any]) -> bytes:
+    return shorten_event(json.dumps(event).encode(), LONGEST_EVENT)
 
 
 def _send(url: str, path: str, event: bytes, headers: Mapping[str, str], answers: "SimpleQueue[bytes]") -> None:
