@@ -38,6 +38,7 @@ _SUBSTITUTED_DOCUMENT = re.compile(
 _DOCUMENT = re.compile(
     r"""<<-?\s*(["']?)(\w+)\1([^\n]*+)(?:\n.*?(?:\n[^\S\n]*+\2(?=\s|$)|\Z)|(?P<empty>\Z))""", re.DOTALL
 )
+_MORE = re.compile(r"\s*+\S")
 _MESSAGE = re.compile(r"""(\s-[a-zA-Z]*m\s*|\s--message[= ])(["'])(.*?)(?<!\\)\2""", re.DOTALL)
 _SUBJECT = re.compile(r"\s-[a-zA-Z]*m\s*\"([^\"]+)\"|\s--message[= ]\"([^\"]+)\"|\s-[a-zA-Z]*m\s*'([^']+)'")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|(?P<open>\\?\Z))|' + r"'[^']*+'", re.DOTALL)
@@ -98,6 +99,10 @@ def find_guarded_target(tool: str, given: Mapping[str, Any], *, is_whole: bool) 
     if target is not None or tool not in EDITING | SHELLS | {""}:
         return target
     if tool in SHELLS:
+        command = extract_command(given)
+        if len(command) > READ_CHARS:
+            # What is behind the part that is read may do more than look.
+            return ToolTarget(ActionType.COMMAND, command)
         is_readable = all(_is_command(given.get(name)) for name in COMMAND_NAMES)
     else:
         # An edit names its file.
@@ -155,7 +160,15 @@ def split_commands(command: str) -> list[str]:
 
 
 def _without_documents(text: str) -> str:
-    return _DOCUMENT.sub(lambda found: found[0] if found["empty"] is not None else f"<<{found[2]}{found[3]}", text)
+    return _DOCUMENT.sub(_empty_document, text)
+
+
+def _empty_document(document: re.Match[str]) -> str:
+    if document["empty"] is not None:
+        return document[0]
+    # The mark of a document that is left open would take what is run behind it.
+    has_more = _MORE.match(document.string, document.end()) is not None
+    return document[3] if has_more else f"<<{document[2]}{document[3]}"
 
 
 def _without_quotations(text: str, *, is_cut: bool) -> str:

@@ -163,7 +163,7 @@ def test_only_who_may_is_answered(door, headers, status):
         b'"text"',
         b"\xff\xfe",
         b"[" * 100_000,
-        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "\\ud800"}}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": [1]}',
         b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}',
         json.dumps([hello(), hello()]).encode(),
     ],
