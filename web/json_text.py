@@ -103,14 +103,17 @@ def _read_value(text: str, place: int, depth: int) -> tuple[Any, bool, int]:
     try:
         value = json.loads(text[place:end], strict=False)
     except (ValueError, RecursionError):
-        pass
-    else:
-        # A number at the end of a text may go on.
-        return value, end < len(text) or isinstance(value, list | dict), end
-    if text[place : place + 1] != "{" or depth == 1:
-        return None, False, end
-    within = _read_members(text[place:end], depth - 1)
-    return within.fields, within.is_whole and not within.broken, end
+        return *_read_in_part(text[place:end], depth), end
+    # A number at the end of a text may go on.
+    return value, end < len(text) or isinstance(value, list | dict), end
+
+
+def _read_in_part(text: str, depth: int) -> tuple[Any, bool]:
+    """Return the members of an object that is not valid as a whole, None for any other value; whether it is whole."""
+    if not text.startswith("{") or depth == 1:
+        return None, False
+    within = _read_members(text, depth - 1)
+    return within.fields, within.is_whole and not within.broken
 
 
 def _find_end(text: str, place: int) -> int:
