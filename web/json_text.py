@@ -37,8 +37,11 @@ class ReadObject:
 
 def decode_json(body: bytes) -> str:
     """Return the text of a JSON document in UTF-8, 16 or 32, with U+FFFD in place of what is no character."""
-    text = body.decode(json.detect_encoding(body), errors="replace").removeprefix("\ufeff")
-    # A pair of surrogates is a character; half of a pair cannot be stored, sent or shown.
+    return mend_surrogates(body.decode(json.detect_encoding(body), errors="replace").removeprefix("\ufeff"))
+
+
+def mend_surrogates(text: str) -> str:
+    """Return JSON with U+FFFD in place of each half of a surrogate pair, which cannot be stored, sent or shown."""
     return _SURROGATE.sub(lambda found: found["kept"] or r"\ufffd", text) if r"\ud" in text.lower() else text
 
 
@@ -60,7 +63,7 @@ def read_object(body: bytes) -> ReadObject:
 def read_text_object(text: str) -> dict[str, Any] | str:
     """Return the object whose JSON a text is, the text itself where it is none."""
     try:
-        value = json.loads(text, strict=False)
+        value = json.loads(mend_surrogates(text), strict=False)
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, dict) else text

@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from web.json_text import mend_surrogates
+
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -40,7 +42,7 @@ def fit_value(schema: Mapping[str, Any], value: Any) -> Any:
 def _read_text(schema: Mapping[str, Any], text: str) -> Any:
     """Return the value whose JSON a text is, the text itself where that is not of the type that is wanted."""
     try:
-        value = json.loads(text)
+        value = json.loads(mend_surrogates(text))
     except (ValueError, RecursionError):
         return text
     kinds = {"array": ("array", "object"), "integer": ("number",)}.get(schema["type"], (schema["type"],))

@@ -70,6 +70,7 @@ def test_a_number_is_an_id_and_half_a_character_is_replaced():
 
 def test_arguments_that_are_sent_as_a_text_are_read():
     assert read({"tool_input": json.dumps({"command": "make"})}).tool_input == {"command": "make"}
+    assert read({"tool_input": json.dumps({"command": "\ud83d"})}).tool_input == {"command": "\ufffd"}
     assert read({"tool_input": "make test"}).tool_input == {"command": "make test"}
 
 

@@ -34,6 +34,7 @@ ITEMS = {
         (ITEMS, '{"content": "a"}', [{"content": "a"}]),
         (ITEMS, ['{"content": "a", "weight": "0.5"}'], [{"content": "a", "weight": 0.5}]),
         (ITEMS, {"content": "a", "tags": "b"}, [{"content": "a", "tags": ["b"]}]),
+        (WORDS, r'["half \ud83d"]', ["half \ufffd"]),
         (WORDS, "a", ["a"]),
         (WORDS, "[a", ["[a"]),
         ({"type": "integer"}, "3", 3),
