@@ -15,7 +15,7 @@ from pipeline.write.tool_actions import list_effective_commands
 
 # More lessons than this nobody keeps; the newest are looked at.
 LOOKED_AT = 500
-# Of a long command line, what comes first is looked for.
+# Of a long command line, as many of the first and of the last commands are looked for.
 MOST_COMMANDS = 12
 MOST_FILES = 24
 MOST_CODES = 100
@@ -57,7 +57,9 @@ def read_touched(action_type: ActionType, target: str) -> Touched:
     lowered = target.casefold()
     if action_type is ActionType.EDIT:
         return Touched((PurePath(lowered).name,), ())
-    parts = [found for part in list_effective_commands(lowered)[:MOST_COMMANDS] if (found := _WORD.findall(part))]
+    effective = list_effective_commands(lowered)
+    ends = effective[:MOST_COMMANDS] + effective[MOST_COMMANDS:][-MOST_COMMANDS:]
+    parts = [found for part in ends if (found := _WORD.findall(part))]
     files = [PurePath(word).name for part in parts for word in part[1:] if _is_file(word)]
     named = [_drop_glue([PurePath(part[0]).name, *(word for word in part[1:] if not _is_file(word))]) for part in parts]
     return Touched(tuple(files[:MOST_FILES]), tuple(tuple(command) for command in named if command))

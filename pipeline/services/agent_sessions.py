@@ -6,7 +6,7 @@ anything is written.
 """
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,7 +17,6 @@ from config.settings import Settings
 from pipeline.anchors import find_checkout
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField
-from pipeline.lru import LruCache
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
     OWNED,
@@ -52,7 +51,7 @@ from pipeline.services.hook_answers import (
     trace_of,
 )
 from pipeline.services.incognito import is_any_incognito
-from pipeline.services.lesson_guard import AllowedCalls, ToolCall, ToolGuard, decide, list_critical, refuse_once
+from pipeline.services.lesson_guard import AllowedCalls, RefusedCalls, ToolCall, ToolGuard, decide, list_critical
 from pipeline.services.lessons import BY_JOURNAL
 from pipeline.services.recall import SearchContexts
 from pipeline.services.said_records import SaidRecordStore, SaidSource
@@ -67,15 +66,13 @@ from pipeline.store.database import Database
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
-from pipeline.write.tool_actions import ToolTarget, find_target, mentions_action, recognize_action
+from pipeline.write.tool_actions import find_guarded_target, mentions_action, recognize_action
 
 __all__ = ["ActionType", "AgentSession", "HookAnswer", "JournalRow", "ToolGuard"]
 
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
 WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
-# Of more refusals than these the oldest is forgotten, and may come once more.
-MOST_REFUSED = 256
 TURN_MEMORIES = 50
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
@@ -124,7 +121,7 @@ class AgentSessionService:
         self._teams = teams
         self._contexts = contexts
         self._feedback = feedback
-        self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
+        self._refused = RefusedCalls()
         self._allowed = AllowedCalls()
 
     def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
@@ -221,14 +218,22 @@ class AgentSessionService:
         return HookAnswer(brief.text, (*brief.shown, *brief.person_shown))
 
     def guard_tool_use(
-        self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, can_ask: bool = True
+        self,
+        workspace: Workspace,
+        session: AgentSession,
+        tool: str,
+        given: Mapping[str, Any],
+        *,
+        is_whole: bool = True,
+        can_ask: bool = True,
     ) -> ToolGuard | None:
         """Return what critical lessons that name it say against a tool's use, also if they were told before.
 
         Other lessons come with a prompt or a session's start: what is told before a tool is read behind its result.
-        Where a host cannot ask its user, what would be asked is refused once.
+        Where a host cannot ask its user, what would be asked is refused once. If the call was read in part only,
+        `is_whole` is false.
         """
-        target = find_target(tool, given)
+        target = find_guarded_target(tool, given, is_whole=is_whole)
         decision = workspace.settings.lesson_guard if workspace.settings.hooks else "off"
         if target is None or decision == "off" or not workspace.exists or self._is_incognito(workspace, session):
             return None
@@ -242,21 +247,12 @@ class AgentSessionService:
         with workspace.database.read() as db:
             guard = decide(db, session, lessons, call, decision, datetime.now(UTC))
         if guard is not None and guard.decision == "ask" and not can_ask:
-            guard = self._refuse_once(workspace, session, target, guard)
+            guard = self._refused.refuse_once(workspace.id, session, target, guard)
         elif guard is not None and guard.decision == "ask" and not workspace.keeps_journal:
             self._allowed.note_asked(workspace.id, session, call, guard)
         if guard is not None:
             self._feedback.record_impressions(workspace, guard.impressions)
         return guard
-
-    def _refuse_once(
-        self, workspace: Workspace, session: AgentSession, target: ToolTarget, guard: ToolGuard
-    ) -> ToolGuard | None:
-        lessons = tuple(lesson.seq for lesson in guard.shown)
-        key = (workspace.id, session.id, session.agent_id, target.type, target.target, lessons)
-        # The first that comes is refused, and gets itself back.
-        first = self._refused.get(key, lambda _guard: True, lambda: guard)
-        return refuse_once(guard) if first is guard else None
 
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool

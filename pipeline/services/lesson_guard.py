@@ -14,15 +14,18 @@ from pipeline.recall.annotations import drop_superseded
 from pipeline.records import HEADER, Memory
 from pipeline.services.briefing import AgentSession, drop_dead
 from pipeline.services.feedback import Impression, make_impressions
-from pipeline.services.lessons import is_critical
+from pipeline.services.lessons import is_critical, is_rule
 from pipeline.store import agent_sessions, impressions
 from pipeline.store.agent_sessions import Action
-from pipeline.write.tool_actions import ToolTarget, recognize_action
+from pipeline.write.tool_actions import READ_CHARS, UNREADABLE, ToolTarget, recognize_action
 
 MOST_LESSONS = 3
 # Of more calls than these that were asked about the oldest is forgotten, and asked about once more.
 MOST_ASKED = 256
+# Of more refusals than these the oldest is forgotten, and may come once more.
+MOST_REFUSED = 256
 REFUSED_ONCE = "Refused once because of this. Ask your user; if it is right all the same, do it again."
+READ_IN_PART = "Only a part of this call could be read. Check these rules before it runs."
 
 Decision = Literal["ask", "deny"]
 
@@ -82,15 +85,41 @@ def _name_call(workspace_id: str, session: AgentSession, tool: str, given: Mappi
     return None if action is None else (workspace_id, session.id, action.type, action.target)
 
 
-def refuse_once(guard: ToolGuard) -> ToolGuard:
-    """Return what stands for a question where a host cannot ask its user: a refusal that a second try overcomes."""
-    return replace(guard, decision="deny", reason=f"{guard.reason}\n{REFUSED_ONCE}")
+class RefusedCalls:
+    """Know in this process which calls were refused because their host cannot ask its user."""
+
+    def __init__(self) -> None:
+        self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
+
+    def refuse_once(
+        self, workspace_id: str, session: AgentSession, target: ToolTarget, guard: ToolGuard
+    ) -> ToolGuard | None:
+        """Return a refusal in place of a question, None for a call that was refused before."""
+        lessons = tuple(lesson.seq for lesson in guard.shown)
+        key = (workspace_id, session.id, session.agent_id, target.type, target.target, lessons)
+        # The first that comes is refused, and gets itself back.
+        first = self._refused.get(key, lambda _guard: True, lambda: guard)
+        return replace(guard, decision="deny", reason=f"{guard.reason}\n{REFUSED_ONCE}") if first is guard else None
 
 
 def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> list[Memory]:
-    """List the critical lessons that name what is about to be touched; one that is never heeded is none of them."""
-    named = lessons_about(db, read_touched(target.type, target.target), session.viewer, LOOKED_AT)
-    return drop_dead(db, drop_superseded(db, [lesson for lesson in named if is_critical(lesson)]))
+    """List the critical lessons that name what is about to be touched; one that is never heeded is none of them.
+
+    If none does and the target could be read in part only, list all of them: each may be about the rest.
+    """
+    ends = dict.fromkeys((target.target, target.target[-READ_CHARS:]))
+    named = [
+        one for end in ends for one in lessons_about(db, read_touched(target.type, end), session.viewer, LOOKED_AT)
+    ]
+    critical = list({lesson.seq: lesson for lesson in named if is_critical(lesson)}.values())
+    if not critical and not _is_read_whole(target):
+        lessons = impressions.list_lessons_mentioning(db, session.viewer, (), LOOKED_AT)
+        critical = [lesson for lesson in lessons if is_rule(lesson) and is_critical(lesson)]
+    return drop_dead(db, drop_superseded(db, critical))
+
+
+def _is_read_whole(target: ToolTarget) -> bool:
+    return target is not UNREADABLE and len(target.target) <= READ_CHARS
 
 
 def decide(
@@ -102,7 +131,8 @@ def decide(
     left = forbidding or [one for one in _drop_allowed(db, session, lessons, call) if one.seq not in call.allowed]
     if not left:
         return None
-    return _make_guard(db, session, left[:MOST_LESSONS], "deny" if forbidding else "ask", now)
+    guard = _make_guard(db, session, left[:MOST_LESSONS], "deny" if forbidding else "ask", now)
+    return guard if _is_read_whole(call.target) else replace(guard, reason=f"{READ_IN_PART}\n{guard.reason}")
 
 
 def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memory], call: ToolCall) -> list[Memory]:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.errors import StoreUnavailable
+from pipeline.lru import LruCache
 from pipeline.store.database import HomeTables
 
 KEPT_ERRORS = 2000
 KEPT_CHARS = 4000
+# Errors that are logged once by a process; of more than these the oldest may be logged again.
+LOGGED_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Operations:
     def __init__(self, tables: HomeTables, redact: Callable[[str], str]) -> None:
         self._tables = tables
         self.redact = redact
+        self._logged: LruCache[tuple[str, str], float] = LruCache(LOGGED_ONCE)
 
     def record_error(self, component: str, message: str, *, workspace: str | None = None) -> None:
         """Log an error, redacted and cut; one that cannot be stored still reaches standard error."""
@@ -55,6 +59,14 @@ class Operations:
                 db.execute("DELETE FROM error WHERE seq <= (SELECT max(seq) FROM error) - ?", (KEPT_ERRORS,))
         except (sqlite3.Error, StoreUnavailable, OSError) as error:
             print(f"{component}: {text} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
+
+    def record_error_once(self, component: str, message: str) -> None:
+        """Log an error that this process has not logged lately: its cause sends the same again and again."""
+        self._logged.get((component, message), lambda _at: True, lambda: self._record_now(component, message))
+
+    def _record_now(self, component: str, message: str) -> float:
+        self.record_error(component, message)
+        return time.time()
 
     def mark_repaired(self, components: Sequence[str], *, workspace: str | None, before: float) -> None:
         """Note that what failed in a workspace, or without one in none, before a moment works again."""

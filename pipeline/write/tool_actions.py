@@ -22,6 +22,8 @@ LONGEST_SUBJECT = 160
 
 EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch"})
 SHELLS = frozenset({"Bash", "PowerShell", "shell", "shell_command", "local_shell", "exec_command"})
+COMMAND_NAMES = ("command", "cmd")
+PATH_NAMES = ("file_path", "notebook_path", "path")
 # Everything else that an assistant's host offers looks and does not touch.
 FOREIGN_TOOL = "mcp__"
 OWN_TOOLS = "mcp__reverie"
@@ -36,6 +38,7 @@ _SUBSTITUTED_DOCUMENT = re.compile(
 _DOCUMENT = re.compile(
     r"""<<-?\s*(["']?)(\w+)\1([^\n]*+)(?:\n.*?(?:\n[^\S\n]*+\2(?=\s|$)|\Z)|(?P<empty>\Z))""", re.DOTALL
 )
+_MORE = re.compile(r"\s*+\S")
 _MESSAGE = re.compile(r"""(\s-[a-zA-Z]*m\s*|\s--message[= ])(["'])(.*?)(?<!\\)\2""", re.DOTALL)
 _SUBJECT = re.compile(r"\s-[a-zA-Z]*m\s*\"([^\"]+)\"|\s--message[= ]\"([^\"]+)\"|\s-[a-zA-Z]*m\s*'([^']+)'")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|(?P<open>\\?\Z))|' + r"'[^']*+'", re.DOTALL)
@@ -86,10 +89,39 @@ class ToolTarget:
     target: str
 
 
+# What a call touches that may edit or run anything and whose arguments could not be read.
+UNREADABLE = ToolTarget(ActionType.COMMAND, "")
+
+
+def find_guarded_target(tool: str, given: Mapping[str, Any], *, is_whole: bool) -> ToolTarget | None:
+    """Return what a tool call touches, also where its name or arguments could be read only in part."""
+    target = find_target(tool, given)
+    if target is not None or tool not in EDITING | SHELLS | {""}:
+        return target
+    if tool in SHELLS:
+        command = extract_command(given)
+        if len(command) > READ_CHARS:
+            # What is behind the part that is read may do more than look.
+            return ToolTarget(ActionType.COMMAND, command)
+        is_readable = all(_is_command(given.get(name)) for name in COMMAND_NAMES)
+    else:
+        # An edit names its file.
+        is_readable = tool not in EDITING or not given
+    return None if is_whole and is_readable else UNREADABLE
+
+
+def _is_command(value: Any) -> bool:
+    return all(map(_is_scalar, value if isinstance(value, list) else [value]))
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, list | Mapping)
+
+
 def find_target(tool: str, given: Mapping[str, Any]) -> ToolTarget | None:
-    """Return what a tool call touches, None when it only looks."""
+    """Return what a tool call touches, None when it only looks or does not say what it touches."""
     if tool in EDITING:
-        file = _first_given(given, "file_path", "notebook_path", "path")[: READ_CHARS + 1]
+        file = _first_given(given, *PATH_NAMES)[: READ_CHARS + 1]
         return ToolTarget(ActionType.EDIT, file) if file else None
     if tool in SHELLS:
         command = extract_command(given)
@@ -128,7 +160,15 @@ def split_commands(command: str) -> list[str]:
 
 
 def _without_documents(text: str) -> str:
-    return _DOCUMENT.sub(lambda found: found[0] if found["empty"] is not None else f"<<{found[2]}{found[3]}", text)
+    return _DOCUMENT.sub(_empty_document, text)
+
+
+def _empty_document(document: re.Match[str]) -> str:
+    if document["empty"] is not None:
+        return document[0]
+    # The mark of a document that is left open would take what is run behind it.
+    has_more = _MORE.match(document.string, document.end()) is not None
+    return document[3] if has_more else f"<<{document[2]}{document[3]}"
 
 
 def _without_quotations(text: str, *, is_cut: bool) -> str:
@@ -182,16 +222,21 @@ def find_test_run(command: str) -> tuple[str, frozenset[str]]:
 
 def extract_command(given: Mapping[str, Any]) -> str:
     """Return the command line that a shell was given; of a document in it only what begins it is kept."""
-    command = given.get("command", given.get("cmd"))
-    if isinstance(command, list):
+    command = next((given[name] for name in COMMAND_NAMES if given.get(name) is not None), "")
+    if isinstance(command, list) and _is_command(command):
         words = [str(word) for word in command]
         # A shell that is given its script: the script is the command.
         is_shell = len(words) == 3 and PurePath(words[0]).name in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc")
         command = words[2] if is_shell else " ".join(words)
-    text = str(command or "")[: 4 * READ_CHARS]
+    text = cut_middle(str(command or ""), 4 * READ_CHARS) if _is_command(command) else ""
     text = _SUBSTITUTED_DOCUMENT.sub(_quote_document, text)
     text = _MESSAGE.sub(lambda found: f'{found[1]}"{_first_line(found[3])}"', text)
     return _without_documents(text).strip()
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Return the start and the end of a text that is longer than so many characters."""
+    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
 
 
 def shorten_command(command: str) -> str:
@@ -226,4 +271,4 @@ def _first_line(text: str) -> str:
 
 
 def _first_given(given: Mapping[str, Any], *names: str) -> str:
-    return next((str(given[name]) for name in names if given.get(name)), "")
+    return next((str(given[name]) for name in names if given.get(name) and _is_scalar(given[name])), "")

@@ -565,7 +565,7 @@ def test_in_a_silent_workspace_no_event_stores_or_tells_anything(client, contain
     "body",
     [
         {"type": "agent-turn-complete", "thread-id": "t", "input-messages": ["hi"]},
-        {"hook_event_name": "PostToolUse", "tool_input": "text"},
+        {"hook_event_name": "PostToolUse", "tool_input": ["text"]},
         {"hook_event_name": "PreToolUse", "tool_name": 7},
         {"hook_event_name": ["Stop"]},
         {"event": "beforeSubmitPrompt", "conversation_id": "c"},

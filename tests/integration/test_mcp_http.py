@@ -163,7 +163,7 @@ def test_only_who_may_is_answered(door, headers, status):
         b'"text"',
         b"\xff\xfe",
         b"[" * 100_000,
-        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "\\ud800"}}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": [1]}',
         b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}',
         json.dumps([hello(), hello()]).encode(),
     ],
@@ -172,6 +172,20 @@ def test_only_who_may_is_answered(door, headers, status):
 def test_what_is_no_message_is_refused(door, body):
     assert door.send(body).status == 400
     assert door.send().status == 200
+
+
+def test_what_is_refused_is_answered_with_its_ids(door):
+    batch = door.send([message("ping") | {"id": 2}, message("ping") | {"id": "b"}])
+    assert [(one["id"], one["error"]["code"]) for one in batch.json()] == [(2, -32600), ("b", -32600)]
+    assert door.send(b"not json").json()["error"]["code"] == -32700
+    positional = door.send(message("tools/list") | {"params": [1]}).json()
+    assert (positional["id"], positional["error"]["code"]) == (1, -32602)
+
+
+def test_other_forms_of_arguments_are_read(door):
+    asked = message("tools/call", name="recall", arguments=json.dumps({"query": "kiosk \ud83d", "k": "3"}))
+    answer = door.send(asked)
+    assert (answer.status, answer.json()["result"].get("isError", False)) == (200, False)
 
 
 anything = st.recursive(

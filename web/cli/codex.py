@@ -51,7 +51,7 @@ def codex_notify(
     """Take Codex's notification of a finished turn; whatever is wrong with it is said and disturbs nobody."""
     try:
         notice = json.loads(notification)
-    except ValueError:
+    except (ValueError, RecursionError):
         notice = None
     if not isinstance(notice, dict) or notice.get("type") != TURN_COMPLETE:
         click.echo("nothing to note", err=True)
@@ -106,13 +106,14 @@ def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> 
 
 
 def _send(url: str, headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
+    from web.hooks.client import LONGEST_EVENT
+    from web.hooks.event_fields import shorten_event
     from web.kept_connections import KeptConnections
 
     with closing(KeptConnections(url, TIMEOUT_S)) as connections:
         for event in events:
-            answer = connections.send(
-                "POST", HOOK, json.dumps(event).encode(), {**headers, "Content-Type": "application/json"}
-            )
+            body = shorten_event(json.dumps(event).encode(), LONGEST_EVENT)
+            answer = connections.send("POST", HOOK, body, {**headers, "Content-Type": "application/json"})
             if answer.status != HTTPStatus.OK:
                 raise Refused(f"HTTP {answer.status}")
 

@@ -1,17 +1,14 @@
 """Claude Code's hook events: context in, or nothing; the agent is never disturbed."""
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from flask import Response, request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS
 from pipeline.records.people import personal_scope
 from pipeline.records.transcripts import TranscriptMark
 from pipeline.services.agent_sessions import AgentSession, HookAnswer, identify_session
@@ -22,7 +19,10 @@ from pipeline.services.turns import Role
 from pipeline.services.workspace import Workspace
 from web.access_log import note_memories, note_workspace
 from web.endpoint import Api, Call, Endpoint, json_response, workspace_finder, workspace_of_folder
+from web.hooks.event import HookEvent, read_event
+from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.transcript import read_transcript
+from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
 
 api = Api("claude_code")
@@ -30,11 +30,6 @@ api = Api("claude_code")
 LONGEST_PROMPT = 4000
 # How an event is counted that nobody handles.
 UNREAD = "other"
-MOST_SAID, MAX_SAID_CHARS = 200, 200_000
-
-# An event as its host sends it, or what it is answered with.
-Fields = dict[str, Any]
-_FIELDS = TypeAdapter(Fields)
 
 # What a host is told, and the answer that it is made of.
 Handled = tuple[Fields | None, HookAnswer]
@@ -43,42 +38,6 @@ NOTED: Handled = (None, HookAnswer(reason="noted"))
 REPEATABLE = frozenset({"Stop", "PreCompact", "SessionEnd", "SubagentStop"})
 # These may make a project's workspace.
 WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
-
-Name = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS)]
-
-
-class SaidMessage(BaseModel):
-    """What was said in a turn, as the client of a host sends it, with the host's own id and folder of the record."""
-
-    id: str | None = None
-    cwd: str = ""
-
-    role: Role
-    content: Annotated[str, StringConstraints(max_length=MAX_SAID_CHARS)]
-    at: Annotated[str, StringConstraints(max_length=40)] | None = None
-
-
-class HookEvent(BaseModel):
-    """The fields of an event that Reverie reads; hosts add others freely.
-
-    An event with a longer name than any is passed over: cut, two sessions' names could become one.
-    """
-
-    model_config = ConfigDict(extra="ignore")
-
-    hook_event_name: Name
-    cwd: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
-    session_id: Name = ""
-    agent_id: Name = ""
-    prompt: str = ""
-    source: Name = ""
-    tool_name: Name = ""
-    tool_input: dict[str, Any] = Field(default_factory=dict)
-    tool_response: Any = None
-    transcript_path: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
-    said: Annotated[list[SaidMessage], Field(max_length=MOST_SAID)] = Field(default_factory=list)
-    can_ask: bool = True
-    """Whether the host can have its user asked before a tool: known of each host, whatever it says."""
 
 
 @api.route(
@@ -108,17 +67,15 @@ def answer_event(
     place: tuple[str, str | None] = (call.workspace_id, None)
     answer = HookAnswer()
     try:
-        said = _FIELDS.validate_json(request.get_data(cache=False))
-        event = HookEvent.model_validate(read(said) | {"can_ask": can_ask})
-        if event.hook_event_name in HANDLERS:
-            name = event.hook_event_name
+        event, fields = _read(request.get_data(cache=False), read, can_ask=can_ask)
+        _note_dropped(call, host, event)
+        if event.name in HANDLERS:
+            name = event.name
             workspace = _workspace(call, event, to_write=name in WRITING)
             place = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
-            told, answer = _handle_once(call, workspace, event, host, said)
+            told, answer = _handle_once(call, workspace, event, host, fields)
         else:
-            problem = _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
-    except ValidationError as error:
-        problem = _note(call, f"unreadable event: {error.error_count()} fields, first {error.errors()[0]['type']}")
+            answer = HookAnswer(reason="the event is not handled")
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
         told, problem = None, _note(call, f"{type(error).__name__}: {error}")
     run = describe_run(name, host, place, began, answer)
@@ -133,9 +90,9 @@ def answer_event(
     return json_response(said_back) if said_back else _empty()
 
 
-def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, said: Fields) -> Handled:
+def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, fields: Fields) -> Handled:
     """Answer an event; of one that is delivered again, no run is kept and nothing is shown or stored again."""
-    session, name = _session(call, event), event.hook_event_name
+    session, name = _session(call, event), event.name
     handle = partial(HANDLERS[name], call, workspace, event)
     if session.id is None:
         return handle()
@@ -149,9 +106,30 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
         return told, HookAnswer(reason="the event was delivered twice", is_kept=False)
 
     answered: Handled = call.container.hook_deliveries.answer(
-        (host, workspace.id, session.id), name, said, handle, repeat
+        (host, workspace.id, session.id), name, fields, handle, repeat
     )
     return answered
+
+
+def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tuple[HookEvent, Fields]:
+    """Return the event in a request's body, and its fields; what is no JSON object is an event without fields."""
+    try:
+        sent = unify_fields(read_object(body))
+    except ValueError:
+        sent = ReadObject({}, is_whole=False)
+    event = read_event(read(sent.fields), can_ask=can_ask)
+    lost = sent.broken if sent.has_read("tool_input") else sent.broken | {"tool_input"}
+    return replace(event, dropped=event.dropped | lost), sent.fields
+
+
+def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
+    """Log once that fields of an event could not be read or that it is not handled: hosts send the same again."""
+    problems = [f"{field} could not be read" for field in sorted(event.dropped)]
+    if event.name not in HANDLERS:
+        problems.append("Reverie does not handle it")
+    if problems:
+        says = f"event {event.name!r} of {host}: {', '.join(problems)}"
+        call.container.operations.record_error_once("hooks.claude-code", says)
 
 
 def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
@@ -170,8 +148,9 @@ def _context(answer: HookAnswer) -> Handled:
 
 
 def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    is_whole = event.dropped.isdisjoint({"tool_name", "tool_input"})
     guard = call.container.agent_sessions.guard_tool_use(
-        workspace, _session(call, event), event.tool_name, event.tool_input, can_ask=event.can_ask
+        workspace, _session(call, event), event.tool_name, event.tool_input, is_whole=is_whole, can_ask=event.can_ask
     )
     if guard is None:
         return None, HookAnswer(reason="no critical lesson names it")
@@ -211,7 +190,10 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
     """Return where the words of a turn are read: in the event itself, or in a transcript."""
     find_workspace = workspace_finder(call, to_write=True)
     if event.said:
-        records = [SaidRecord(one.role, one.content, one.id, one.at, one.cwd) for one in event.said]
+        records = [
+            SaidRecord(Role(one["role"]), one["content"], one.get("id"), one.get("at"), one.get("cwd", ""))
+            for one in event.said
+        ]
         return SaidSource(lambda _mark: (records, None), find_workspace)
     # A person's transcript is on their machine: a file of that path on this machine is not theirs.
     if not event.transcript_path or call.caller.person is not None:

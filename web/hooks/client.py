@@ -21,7 +21,9 @@ START_WITHIN_S = 1.9
 AGAIN_S = 10.0
 POLL_S = 0.02
 START_LOCK = "start.lock"
+# A longer event is sent without the middle of its long texts, and read no further than so far.
 LONGEST_EVENT = 1 << 20
+LONGEST_READ = 1 << 26
 CHUNK = 1 << 16
 # Of a host: the variable that moves its folder, that folder in the home, and its file of hooks.
 SETTINGS = {
@@ -59,7 +61,7 @@ def main() -> int:
 def _answer(words: list[str]) -> bytes:
     if SERVER_OPTION in words[1:-1]:
         return _ask_team(words)
-    event = sys.stdin.buffer.read(LONGEST_EVENT)
+    event = read_event()
     name = words[0] if words and words[0] in SETTINGS else "claude-code"
     if PLUGIN in words and _is_set_up(name):
         return b""
@@ -84,15 +86,32 @@ def _answer(words: list[str]) -> bytes:
             time.sleep(POLL_S)
 
 
+def read_event() -> bytes:
+    """Return the event on standard input, shortened if it is long.
+
+    All of the input is read: a host that cannot write its event to the end reports an error.
+    """
+    event = sys.stdin.buffer.read(LONGEST_EVENT + 1)
+    if len(event) <= LONGEST_EVENT:
+        return event
+    event += sys.stdin.buffer.read(LONGEST_READ)
+    while sys.stdin.buffer.read(CHUNK):
+        pass
+    from web.hooks.event_fields import shorten_event
+
+    return shorten_event(event, LONGEST_EVENT)
+
+
 def _ask_team(words: list[str]) -> bytes:
+    # Who asks for headers sends no event.
+    event = b"" if words[0] == HEADERS else read_event()
     # Apart from this: it takes many times as long to import.
     from web.hooks.team_client import answer, describe_headers
 
     name, variables = words[words.index(SERVER_OPTION) + 1], read_variables(words)
-    # Who asks for headers sends no event.
     if words[0] == HEADERS:
         return describe_headers(name, variables)
-    return answer(words[0], name, variables, sys.stdin.buffer.read(LONGEST_EVENT))
+    return answer(words[0], name, variables, event)
 
 
 def _is_set_up(name: str) -> bool:

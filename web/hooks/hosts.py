@@ -7,8 +7,9 @@ from typing import Any
 from flask import Response
 
 from web.endpoint import Api, Call, Endpoint
-from web.hooks.claude_code import Fields, answer_event
+from web.hooks.claude_code import answer_event
 from web.hooks.codex_rollout import list_patched_files
+from web.hooks.event_fields import Fields
 
 api = Api("hook_hosts")
 
@@ -66,14 +67,16 @@ def _read_codex(event: Fields) -> Fields:
 
 def _read_gemini(event: Fields) -> Fields:
     """Return an event by Claude Code's names, with what the response says of a failure."""
-    name, tool = str(event.get("hook_event_name")), str(event.get("tool_name", ""))
-    read = event | {"hook_event_name": GEMINI_EVENTS.get(name, name)}
+    name, tool = event.get("hook_event_name"), event.get("tool_name")
+    read = dict(event)
+    if isinstance(name, str):
+        read["hook_event_name"] = GEMINI_EVENTS.get(name, name)
     if name == "AfterAgent":
         # The whole turn comes with its end.
         spoken = (("user", event.get("prompt")), ("assistant", event.get("prompt_response")))
         read["said"] = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
         read.pop("transcript_path", None)
-    if tool:
+    if isinstance(tool, str):
         read["tool_name"] = GEMINI_TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))
     if name == "AfterTool":
         read["tool_response"] = {"is_error": _has_failed(event.get("tool_response"))}

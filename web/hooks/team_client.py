@@ -20,6 +20,9 @@ from pipeline.errors import UnreadableTranscript
 from pipeline.services.team_servers import TeamServer, find_team, is_resting, let_rest
 from pipeline.services.workspaces import choose_workspace
 from web.contract import INCOGNITO_HEADER
+from web.hooks.client import LONGEST_EVENT
+from web.hooks.event_fields import shorten_event
+from web.json_text import read_object
 from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 
 # Less than the three seconds that hosts give, with what Python takes to start, and less than a connection is waited
@@ -47,8 +50,9 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     server = find_team(settings.paths.servers, name)
     if is_resting(settings.paths.servers, name):
         return b""
-    said = json.loads(event)
-    folder = str(said.get("cwd") or Path.cwd())
+    said = read_object(event).fields
+    cwd = said.get("cwd")
+    folder = cwd if isinstance(cwd, str) and cwd else str(Path.cwd())
     requests = _split_by_workspace(said, folder, lambda place: headers_for(settings, server, Path(place)))
     is_last = said.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
@@ -63,13 +67,17 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
         return b""
 
 
+def _render(event: dict[str, Any]) -> bytes:
+    return shorten_event(json.dumps(event).encode(), LONGEST_EVENT)
+
+
 def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQueue[bytes]") -> None:
     """Put what a server answers to the first of some requests once all are sent, nothing where it cannot be asked."""
     bodies = []
     with closing(KeptConnections(url, WITHIN_S)) as connections:
         for headers, event in requests:
             try:
-                sent = connections.send("POST", path, json.dumps(event).encode(), headers)
+                sent = connections.send("POST", path, _render(event), headers)
             except (NotConnected, BrokenOff):
                 break
             bodies.append(sent.body if sent.status == HTTPStatus.OK else b"")

@@ -22,9 +22,9 @@ from web.mcp.tool import (
     FLAG,
     ID,
     NUMBER,
-    OBJECT,
     SESSION,
     TEXT,
+    TEXTS,
     TIME,
     Effect,
     Server,
@@ -34,6 +34,7 @@ from web.mcp.tool import (
     items,
     limit,
     one_of,
+    record,
     segment,
     text,
 )
@@ -46,6 +47,8 @@ WHY_NOT_ALL = "memory is starting (ask again in a moment) or a team does not ans
 NOT_ALL_SEARCHED = f"nothing was found, but not everything could be looked through: {WHY_NOT_ALL}"
 THERE_MAY_BE_MORE = f"(not everything could be looked through, there may be more: {WHY_NOT_ALL})"
 # A goal and a keyed fact have tools of their own.
+# What a decision and what a lesson says in particular.
+DETAILS = record(reason=TEXT, alternatives=TEXTS, rule=TEXT, applies_when=TEXT, severity=TEXT)
 TO = text("A team to store it for, if the user says so")
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
@@ -101,7 +104,8 @@ def remember_batch(call: ToolCall) -> ToolResult:
 def set_fact(call: ToolCall) -> ToolResult:
     """Give a fact a value, or end the one that holds."""
     path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
-    if call.arguments["value"] is None:
+    # A schema of text leaves a model no other null.
+    if call.arguments["value"] in (None, "null"):
         began = call.pick("valid_from")
         query = {"valid_to": began["valid_from"]} if began else None
         ended = call.server.call("DELETE", path, query=query)
@@ -313,10 +317,9 @@ CORE: tuple[Tool, ...] = (
                     "properties": {
                         "content": TEXT,
                         "kind": one_of(STORED),
-                        "details": OBJECT
-                        | {"description": "decision: reason, alternatives[]; lesson: rule, applies_when, severity"},
+                        "details": DETAILS | {"description": "Of a decision or a lesson"},
                         "importance": NUMBER | {"description": "0 to 1; rarely needed"},
-                        "tags": {"type": "array", "items": TEXT},
+                        "tags": TEXTS,
                         "edges": items(kind=one_of(["cause", "supports", "contradicts", "supersedes"]), to=ID),
                         "occurred_at": TIME,
                     },
@@ -332,17 +335,18 @@ CORE: tuple[Tool, ...] = (
     ),
     Tool(
         "set_fact",
-        "Set a value that may change, as staging/port = 5433. The value before is kept as history; null ends it.",
+        "Set a value that may change, as staging/port = 5433. The old value stays as history; the value null ends it.",
         set_fact,
         {
             "subject": TEXT,
             "attribute": TEXT,
-            "value": {"type": ["string", "number", "boolean", "null"]},
+            "value": TEXT,
             "valid_from": TIME,
             "session_id": SESSION,
             "to": TO,
         },
         ("subject", "attribute", "value"),
+        ("value",),
         effect=Effect.ADDS,
     ),
     Tool(

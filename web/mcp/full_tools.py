@@ -6,7 +6,7 @@ from typing import Any
 from pipeline.context.quoting import ANYBODY, Speaker, flatten, quote
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import EdgeKind, EntityKind, Kind
-from web.mcp.core_tools import CORE
+from web.mcp.core_tools import CORE, DETAILS
 from web.mcp.rendering import render_edges, render_memories, render_memory, shorten
 from web.mcp.session_tools import SESSION_TOOLS
 from web.mcp.tool import (
@@ -14,14 +14,15 @@ from web.mcp.tool import (
     ID,
     INTEGER,
     NUMBER,
-    OBJECT,
     TEXT,
+    TEXTS,
     Effect,
     Tool,
     ToolCall,
     ToolResult,
     limit,
     one_of,
+    record,
     segment,
     text,
 )
@@ -229,10 +230,10 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
             "id": ID,
             "content": TEXT,
             "importance": NUMBER,
-            "tags": {"type": "array", "items": TEXT},
-            "metadata": OBJECT,
+            "tags": TEXTS,
+            "metadata": record(agent=TEXT),
             "pinned": FLAG,
-            "details": OBJECT,
+            "details": DETAILS,
             "branch": TEXT,
         },
         ("id",),

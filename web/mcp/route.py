@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from flask import Flask, Response, current_app, request
 
 from web.api.bodies import QueryString
-from web.endpoint import Api, Call, Endpoint
+from web.endpoint import Api, Call, Endpoint, json_response
+from web.mcp.messages import read_message
 from web.problems import problem
 
 if TYPE_CHECKING:
@@ -59,7 +60,11 @@ def speak(_call: Call, query: ProfileQuery) -> Response:
     if request.mimetype != JSON:
         return problem(415, f"Content-Type must be {JSON}")
     # Too long a body is refused here.
-    body = request.get_data(cache=False)
+    message = read_message(request.get_data(cache=False))
+    if not isinstance(message, str):
+        refusals = [refusal.render() for refusal in message]
+        return json_response(refusals if len(refusals) > 1 else refusals[0], 400)
+    body = message.encode()
     environ = request.environ | {"QUERY_STRING": "", "CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
     servers: FrontServers = current_app.extensions[EXTENSION]
     return cast(Response, Response.from_app(servers.get(query.profile), environ, buffered=True))

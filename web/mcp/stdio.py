@@ -1,16 +1,18 @@
 """MCP over standard input and output."""
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import ErrorData, JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
+from web.mcp.messages import INVALID_REQUEST, Refusal, read_message
 from web.mcp.opening import OpeningLine
 
 
@@ -20,21 +22,70 @@ def serve_stdio(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
 
 
 async def _serve(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
-    async with stdio_server() as (read, write):
-        await server.run(
-            Replaying(map(parse_line, opening), read),
-            Omitting(answered_ids(opening), write),
-            server.create_initialization_options(),
-        )
+    lines = HostLines((said.line.encode() for said in opening), _take_input())
+    # The SDK drops a line that it cannot read, and its host would wait for an answer.
+    async with stdio_server(stdin=cast(Any, lines)) as (read, write):
+        lines.refuse_by(write.send)
+        await server.run(read, Omitting(answered_ids(opening), write), server.create_initialization_options())
 
 
-def parse_line(said: OpeningLine) -> SessionMessage | Exception:
-    """Return a line as the SDK's stream gives it."""
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(said.line, by_name=False))
-    except ValueError as error:
-        # The SDK answers what it could not read.
-        return error
+def _take_input() -> AsyncIterator[bytes]:
+    """Return the lines of standard input, which from now on is empty for programs that a tool starts."""
+    wire = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return aiter(anyio.wrap_file(os.fdopen(wire, "rb")))
+
+
+class HostLines:
+    """The lines of a host that the SDK can read; each other line is answered with an error."""
+
+    def __init__(self, opening: Iterable[bytes], rest: AsyncIterator[bytes]) -> None:
+        self._opening = iter(opening)
+        self._rest = rest
+        self._send: Callable[[SessionMessage], Awaitable[None]] | None = None
+        self._can_send = anyio.Event()
+
+    def refuse_by(self, send: Callable[[SessionMessage], Awaitable[None]]) -> None:
+        """Set how a line is answered that the SDK cannot read."""
+        self._send = send
+        self._can_send.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        """Return the next line that the SDK can read."""
+        while True:
+            line = next(self._opening, None)
+            if line is None:
+                line = await anext(self._rest)
+            if not line.strip():
+                continue
+            message = read_line(line)
+            if isinstance(message, str):
+                return message
+            for refusal in message:
+                await self._refuse(refusal)
+
+    async def _refuse(self, refusal: Refusal) -> None:
+        await self._can_send.wait()
+        if self._send is not None:
+            error = ErrorData(code=refusal.code, message=refusal.message)
+            await self._send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=refusal.id, error=error)))
+
+
+def read_line(line: bytes) -> str | list[Refusal]:
+    """Return a line as the SDK can read it, else the errors to answer it with."""
+    message = read_message(line)
+    if isinstance(message, str):
+        try:
+            jsonrpc_message_adapter.validate_json(message, by_name=False)
+        except ValueError:
+            # An answer to a request of the server that is none.
+            return [Refusal(None, INVALID_REQUEST, "the message is neither a request nor an answer")]
+    return message
 
 
 def answered_ids(opening: Sequence[OpeningLine]) -> list[str | int]:
@@ -42,11 +93,12 @@ def answered_ids(opening: Sequence[OpeningLine]) -> list[str | int]:
     return [json.loads(said.line)["id"] for said in opening if said.answered]
 
 
-class _Wrapped:
-    """A stream that closes the one that it stands before."""
+class Omitting:
+    """A stream of messages that leaves out the answers to some requests, each once."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
+    def __init__(self, request_ids: Iterable[str | int], rest: Any) -> None:
+        self._omitted = list(request_ids)
+        self._inner = rest
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -59,38 +111,6 @@ class _Wrapped:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-class Replaying(_Wrapped):
-    """A stream of messages that begins with those that were read before."""
-
-    def __init__(self, before: Iterable[SessionMessage | Exception], rest: Any) -> None:
-        super().__init__(rest)
-        self._before = iter(before)
-
-    async def receive(self) -> SessionMessage | Exception:
-        """Return the next message."""
-        for one in self._before:
-            return one
-        received: SessionMessage | Exception = await self._inner.receive()
-        return received
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-
-class Omitting(_Wrapped):
-    """A stream of messages that leaves out the answers to some requests, each once."""
-
-    def __init__(self, request_ids: Iterable[str | int], rest: Any) -> None:
-        super().__init__(rest)
-        self._omitted = list(request_ids)
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message, unless it is an answer that was given already."""

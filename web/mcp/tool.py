@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from pipeline.errors import FieldError, InvalidField, ReverieError
 from web.mcp.rendering import ShownIds
+from web.mcp.values import accepts_value, fit_value, is_scalar
 
 Schema = dict[str, Any]
 
@@ -18,8 +19,7 @@ TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "number"}
 INTEGER: Schema = {"type": "integer"}
 FLAG: Schema = {"type": "boolean"}
-OBJECT: Schema = {"type": "object"}
-OBJECTS: Schema = {"type": "array", "items": OBJECT}
+TEXTS: Schema = {"type": "array", "items": TEXT}
 TIME: Schema = {"type": "string", "description": "RFC 3339, with time zone"}
 SESSION: Schema = {"type": "string", "description": "Your session"}
 ID: Schema = {"type": "string"}
@@ -108,13 +108,17 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool; `takes` are the properties of its arguments."""
+    """A tool; `takes` are the properties of its arguments.
+
+    Those of `scalars` take a number, a flag and null as well: the APIs of models know no union of types.
+    """
 
     name: str
     description: str
     run: Callable[[ToolCall], ToolResult]
     takes: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    scalars: tuple[str, ...] = ()
     effect: Effect = Effect.READS
 
     @property
@@ -128,7 +132,7 @@ def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, An
     """Return the arguments without those left empty; raise InvalidField, naming each that cannot be taken."""
     # Models send null for what they leave out.
     given = {
-        name: value for name, value in arguments.items() if value is not None or _takes(tool.takes.get(name), None)
+        name: _fit(tool, name, value) for name, value in arguments.items() if value is not None or name in tool.scalars
     }
     problems = [
         FieldError(name, f"unknown; there are {', '.join(tool.takes) or 'none'}")
@@ -137,13 +141,29 @@ def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, An
     ]
     problems += [FieldError(name, "is required") for name in tool.required if name not in given]
     problems += [
-        FieldError(name, f"must be {_describe_types(tool.takes[name])}")
+        FieldError(name, f"must be {_describe_types(tool, name)}")
         for name, value in given.items()
-        if name in tool.takes and not _takes(tool.takes[name], value)
+        if name in tool.takes and not _takes(tool, name, value)
     ]
     if problems:
         raise InvalidField(*problems)
     return given
+
+
+def _fit(tool: Tool, name: str, value: Any) -> Any:
+    # What cannot be undone is done only if it is asked for as it must be.
+    return value if name not in tool.takes or tool.effect is Effect.FORGETS else fit_value(tool.takes[name], value)
+
+
+def _takes(tool: Tool, name: str, value: Any) -> bool:
+    return is_scalar(value) if name in tool.scalars else accepts_value(tool.takes[name], value)
+
+
+def _describe_types(tool: Tool, name: str) -> str:
+    if name in tool.scalars:
+        return "string or number or boolean or null"
+    schema = tool.takes[name]
+    return " or ".join(map(str, schema.get("enum") or [schema["type"]]))
 
 
 def segment(text: str) -> str:
@@ -195,7 +215,12 @@ def one_of(names: Iterable[str]) -> Schema:
 
 def items(**properties: Schema) -> Schema:
     """Return the schema of a list of objects with these properties."""
-    return {"type": "array", "items": {"type": "object", "properties": properties}}
+    return {"type": "array", "items": record(**properties)}
+
+
+def record(**properties: Schema) -> Schema:
+    """Return the schema of an object with these properties. Gemini's API takes none without."""
+    return {"type": "object", "properties": properties}
 
 
 def limit(most: int) -> Schema:
@@ -208,32 +233,3 @@ _HINTS: Mapping[str, dict[str, bool]] = {
     "adds": {"destructiveHint": False, "openWorldHint": False},
     "forgets": {"destructiveHint": True, "openWorldHint": False},
 }
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
-}
-
-
-def _takes(schema: Schema | None, value: Any) -> bool:
-    if schema is None:
-        return False
-    if "enum" in schema:
-        return value in schema["enum"]
-    types = _type_names(schema)
-    if isinstance(value, bool):
-        return "boolean" in types
-    return any(isinstance(value, _TYPES[name]) for name in types)
-
-
-def _type_names(schema: Schema) -> list[str]:
-    named = schema["type"]
-    return [named] if isinstance(named, str) else list(named)
-
-
-def _describe_types(schema: Schema) -> str:
-    return " or ".join(map(str, schema.get("enum") or _type_names(schema)))

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import urllib3
 
+from tests.support.served import serve_home
 from tests.support.stack import free_port
 from web import detached
 from web.hooks import client
@@ -83,3 +85,34 @@ def test_a_plugin_yields_to_what_the_setup_has_written(tmp_path, host, file):
     assert run_client(tmp_path, host, "--plugin").returncode == 0
     # It would have asked for the stack.
     assert not (tmp_path / ".reverie").exists()
+
+
+def write_event(process, event):
+    """Write an event as hosts do, a piece at a time; a pipe that breaks is an error."""
+    for start in range(0, len(event), 1 << 16):
+        os.write(process.stdin.fileno(), event[start : start + (1 << 16)])
+    process.stdin.close()
+
+
+# Kind: a host writes a large file, and its event is longer than any buffer.
+@pytest.mark.parametrize("size", [1_200_000, 5_000_000])
+def test_a_call_is_guarded_however_long_its_event_is(home, tmp_path, size):
+    lesson = {"content": "data/ledger.json is written by the bank alone", "kind": "lesson"}
+    call = {"tool_name": "Write", "tool_input": {"content": "é" * size, "file_path": "data/ledger.json"}}
+    event = json.dumps({"hook_event_name": "PreToolUse", "session_id": "big", "cwd": str(tmp_path)} | call).encode()
+    with serve_home(home) as port:
+        headers = {"Authorization": f"Bearer {home.paths.token()}"}
+        body = lesson | {"details": {"severity": "critical"}}
+        assert urllib3.request("POST", f"http://127.0.0.1:{port}/v1/memories", json=body, headers=headers).status == 201
+        variables = os.environ | {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(port)}
+        said = b""
+        # On a busy machine the client may give up before the server answers.
+        for _ in range(20):
+            command = [sys.executable, "-m", "web.hooks.client", "claude-code"]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables) as process:
+                write_event(process, event)
+                said = process.stdout.read()
+            assert process.returncode == 0
+            if said:
+                break
+    assert json.loads(said)["hookSpecificOutput"]["permissionDecision"] == "ask"

@@ -31,7 +31,7 @@ from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIO
 from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
 from web.mcp.server import always, build_server
-from web.mcp.stdio import Omitting, Replaying, answered_ids, parse_line
+from web.mcp.stdio import Omitting, answered_ids
 from web.mcp.tool import (
     Tool,
     ToolCall,
@@ -103,10 +103,10 @@ def test_every_tool_is_documented_in_its_profile_and_no_other_is():
 TAKES = {
     "word": {"type": "string"},
     "count": {"type": "integer"},
-    "value": {"type": ["string", "number", "boolean", "null"]},
+    "value": {"type": "string"},
     "side": {"type": "string", "enum": ["left", "right"]},
 }
-PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult(""), TAKES, ("word",))
+PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult(""), TAKES, ("word",), ("value",))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,9 @@ PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult(""), TAKES, ("word",))
         ({"word": "a", "cuont": 1}, ["cuont: unknown; there are word, count, value, side"]),
         ({"word": 1}, ["word: must be string"]),
         ({"word": "a", "count": True}, ["count: must be integer"]),
-        ({"word": "a", "count": "1"}, ["count: must be integer"]),
+        ({"word": "a", "count": "one"}, ["count: must be integer"]),
+        ({"word": "a", "count": 1.5}, ["count: must be integer"]),
+        ({"word": "a", "count": "[1]"}, ["count: must be integer"]),
         ({"word": "a", "side": "up"}, ["side: must be left or right"]),
         ({"word": "a", "value": [1]}, ["value: must be string or number or boolean or null"]),
     ],
@@ -616,11 +618,11 @@ def conversation(lines, *opening, server=None):
         async with from_server, anyio.create_task_group() as tasks:
             tasks.start_soon(
                 server.run,
-                Replaying(map(parse_line, opening), from_host),
+                from_host,
                 Omitting(answered_ids(opening), to_host),
                 server.create_initialization_options(),
             )
-            for said in lines:
+            for said in [*(json.loads(one.line) for one in opening), *lines]:
                 await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(said)))
             answers = [
                 await from_server.receive() for _ in range(sum("id" in said for said in lines) + len(unanswered))

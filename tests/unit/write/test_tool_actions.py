@@ -104,6 +104,11 @@ def test_a_document_in_a_command_is_not_kept():
     assert make_command("cat > x.env <<'EOF'\nhello=world\nEOF").target == "cat > x.env <<EOF"
 
 
+def test_what_runs_behind_a_document_is_a_command():
+    command = extract_command({"command": "cat > x <<EOF\nhello\nEOF\ngit push && cat <<A\nx\nA\nmake build"})
+    assert split_commands(command) == ["cat > x", "git push", "cat", "make build"]
+
+
 @pytest.mark.parametrize(
     ("given", "target"),
     [
@@ -178,7 +183,7 @@ def test_what_is_quoted_is_no_command():
         ("make x # 5\" wide\npytest 'a; b'", ['make x # 5" wide', 'pytest ""']),
         ("make x 2>&1>/dev/null && make y 12>/dev/null", ["make x", "make y"]),
         ("make -j12 CC=gcc test", ["make -j12 test"]),
-        ("cat >a <<-'END' && make x\nb; c\n\n\n\tEND\nmake y", ["cat >a <<END", "make x", "make y"]),
+        ("cat >a <<-'END' && make x\nb; c\n\n\n\tEND\nmake y", ["cat >a", "make x", "make y"]),
         ("cat >a <<END; make x", ["cat >a <<END", "make x"]),
     ],
 )
@@ -192,7 +197,7 @@ def test_what_is_never_closed_hides_no_command(command, parts):
         ('make "$(cat <<E\nOne\n\nTwo\n\n  E\n  )"', 'make "One"'),
         ("make '$(cat <<E\nOne\nE\n)\"", 'make \'"One""'),
         ('make "$(cat <<E\nOne\nE\n) and more"', 'make ""One" and more"'),
-        ('make $(cat <<A\nOne\nA\n| sort) "$(cat <<B\nTwo\nB\n)"', 'make $(cat <<A\n| sort) "Two"'),
+        ('make $(cat <<A\nOne\nA\n| sort) "$(cat <<B\nTwo\nB\n)"', 'make $(cat \n| sort) "Two"'),
         ("make $(cat <<A\nOne", "make $(cat <<A"),
     ],
 )

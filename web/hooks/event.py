@@ -1,0 +1,124 @@
+"""A hook event as Reverie reads it: each field is repaired or dropped alone, and the event stays."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
+from pipeline.services.turns import Role
+from web.hooks.event_fields import Fields
+
+MOST_SAID, MAX_SAID_CHARS = 200, 200_000
+_ROLES = frozenset(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """The fields of an event that Reverie reads; hosts add others freely.
+
+    A field that a host leaves out is empty, whether the host says so by null or not at all. `dropped` are the names of
+    the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs.
+    """
+
+    name: str = ""
+    cwd: str = ""
+    session_id: str = ""
+    agent_id: str = ""
+    prompt: str = ""
+    source: str = ""
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+    tool_response: Any = None
+    transcript_path: str = ""
+    said: tuple[dict[str, str], ...] = ()
+    dropped: frozenset[str] = frozenset()
+    can_ask: bool = True
+
+
+def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
+    """Return the event of these fields; a field of a wrong type or length is dropped."""
+    reader = _FieldReader(fields)
+    return HookEvent(
+        name=reader.read_text("hook_event_name"),
+        cwd=reader.read_text("cwd", MAX_FOLDER_CHARS),
+        session_id=reader.read_id("session_id"),
+        agent_id=reader.read_id("agent_id"),
+        prompt=reader.read_text("prompt", None),
+        source=reader.read_text("source"),
+        tool_name=reader.read_text("tool_name"),
+        tool_input=reader.read_object("tool_input"),
+        tool_response=fields.get("tool_response"),
+        transcript_path=reader.read_text("transcript_path", MAX_FOLDER_CHARS),
+        said=reader.read_said("said"),
+        dropped=frozenset(reader.dropped),
+        can_ask=can_ask,
+    )
+
+
+class _FieldReader:
+    """Reads the fields of an event, and collects the names of those that it drops."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self.dropped: set[str] = set()
+
+    def read_text(self, name: str, most: int | None = MAX_SESSION_ID_CHARS) -> str:
+        """Return a text of at most so many characters, empty where there is none."""
+        value = self._fields.get(name)
+        if isinstance(value, str) and (most is None or len(value) <= most):
+            return value
+        self._drop(name, value)
+        return ""
+
+    def read_id(self, name: str) -> str:
+        """Return the id of a session or an agent. It is never cut: the ids of two sessions could become the same."""
+        value = self._fields.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if isinstance(value, str) and OWNED in value:
+            self._drop(name, value)
+            return ""
+        return self.read_text(name)
+
+    def read_object(self, name: str) -> Mapping[str, Any]:
+        """Return an object, empty where there is none."""
+        value = self._fields.get(name)
+        if isinstance(value, Mapping):
+            return value
+        self._drop(name, value)
+        return {}
+
+    def read_said(self, name: str) -> tuple[dict[str, str], ...]:
+        """Return the messages of a turn that can be read, of more than are kept the last."""
+        value = self._fields.get(name)
+        if not isinstance(value, list):
+            self._drop(name, value)
+            return ()
+        kept = value[-MOST_SAID:]
+        messages = tuple(message for one in kept if (message := _read_message(one)) is not None)
+        if len(messages) < len(kept):
+            self._drop(name, kept)
+        return messages
+
+    def _drop(self, name: str, value: Any) -> None:
+        if value is not None:
+            self.dropped.add(name)
+
+
+def _read_message(message: Any) -> dict[str, str] | None:
+    fields = message if isinstance(message, Mapping) else {}
+    role, content, at = (fields.get(name) for name in ("role", "content", "at"))
+    if not (isinstance(role, str) and role in _ROLES and isinstance(content, str)):
+        return None
+    known = {"role": role, "content": content[:MAX_SAID_CHARS]}
+    # The host's own id of the record, and the folder in which it was said.
+    known |= {name: value for name in ("id", "cwd") if isinstance(value := fields.get(name), str)}
+    return known | {"at": at} if isinstance(at, str) and _is_time(at) else known
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False

@@ -1,0 +1,113 @@
+"""The fields of hook events in the spelling of Claude Code, and those of a long event that are worth sending.
+
+Standard library only: the client of hooks imports this module while an agent waits, though only for a long event.
+"""
+
+import json
+from typing import Any
+
+from web.json_text import ReadObject, read_object, read_text_object
+
+# An event as its host sends it, or the answer to it.
+Fields = dict[str, Any]
+
+# The same fields in the spelling of VS Code, Copilot and Cursor.
+_SPELLINGS = {
+    "hookEventName": "hook_event_name",
+    "sessionId": "session_id",
+    "conversation_id": "session_id",
+    "agentId": "agent_id",
+    "transcriptPath": "transcript_path",
+    "toolName": "tool_name",
+    "toolInput": "tool_input",
+    "toolArgs": "tool_input",
+    "toolResponse": "tool_response",
+    "toolResult": "tool_response",
+}
+# Texts of an event of which a part is worth sending. Half of an id or of a path would name something else.
+_LONG_TEXTS = frozenset(("prompt", "prompt_response", "content", "command", "cmd", "input", "error", "llmContent"))
+_NAMES = ("hook_event_name", "cwd", "session_id", "agent_id", "source", "tool_name", "transcript_path")
+_TARGETS = frozenset(("command", "cmd", "input", "file_path", "notebook_path", "path"))
+_PARTS = {
+    "tool_input": _TARGETS,
+    "tool_response": frozenset(("is_error", "interrupted", "exit_code", "exitCode", "error", "llmContent")),
+}
+# What the server reads; other fields of a long event are not sent.
+_FIELDS = frozenset((*_NAMES, *_PARTS, "prompt", "prompt_response", "said"))
+_LONGEST_NAME = 10_000
+_MOST_ITEMS = 400
+# An event, its messages, a message, its content.
+_DEEPEST = 4
+# Of each long text so many characters; fewer where an event has many of them.
+_TEXT_CHARS = (32_000, 4_000, 400)
+
+
+def unify_fields(read: ReadObject) -> ReadObject:
+    """Return the fields of an event in the spelling of Claude Code, without those that are null."""
+    fields = {name: value for name, value in read.fields.items() if value is not None}
+    for theirs, ours in _SPELLINGS.items():
+        if theirs in fields:
+            fields.setdefault(ours, fields.pop(theirs))
+    folders = fields.get("workspace_roots")
+    if isinstance(folders, list) and folders:
+        fields.setdefault("cwd", folders[0])
+    if isinstance(fields.get("tool_input"), str):
+        arguments = read_text_object(fields["tool_input"])
+        # A text alone is what a shell is to run.
+        fields["tool_input"] = {"command": arguments} if isinstance(arguments, str) else arguments
+    name = fields.get("hook_event_name")
+    if isinstance(name, str):
+        # Hosts differ in the first letter only: `preToolUse`.
+        fields["hook_event_name"] = name[:1].upper() + name[1:]
+    return ReadObject(fields, frozenset(_SPELLINGS.get(name, name) for name in read.broken), read.is_whole)
+
+
+def shorten_event(event: bytes, most: int) -> bytes:
+    """Return an event as JSON of at most so many bytes, as it is where it is not longer.
+
+    Of long texts the middle goes: a command may run something behind a long document.
+    """
+    if len(event) <= most:
+        return event
+    try:
+        read = unify_fields(read_object(event))
+    except ValueError:
+        return event[:most]
+    fields = {name: _pick(name, value) for name, value in read.fields.items() if name in _FIELDS}
+    arguments = fields.get("tool_input")
+    if not read.has_read("tool_input") and not (isinstance(arguments, dict) and arguments):
+        # Neither an object nor absent: so the server learns that the arguments were lost.
+        fields["tool_input"] = []
+    for chars in _TEXT_CHARS:
+        shortened = json.dumps(_shorten("", fields, chars, _DEEPEST)).encode()
+        if len(shortened) <= most:
+            break
+    return shortened[:most]
+
+
+def _pick(name: str, value: Any) -> Any:
+    """Return a field, of an object of a tool only the parts that the server reads."""
+    if name in _PARTS and isinstance(value, dict):
+        return {part: value[part] for part in value if part in _PARTS[name]}
+    return value
+
+
+def _shorten(name: str, value: Any, chars: int, depth: int) -> Any:
+    """Return a value with its long texts cut; a name that is too long for a name is left out."""
+    if isinstance(value, str):
+        if name in _LONG_TEXTS:
+            return cut_middle(value, chars)
+        return value if len(value) <= _LONGEST_NAME else None
+    if isinstance(value, list | dict) and depth == 0:
+        return None
+    if isinstance(value, list):
+        ends = value if len(value) <= _MOST_ITEMS else value[: _MOST_ITEMS // 2] + value[-_MOST_ITEMS // 2 :]
+        return [_shorten(name, item, chars, depth - 1) for item in ends]
+    if isinstance(value, dict):
+        return {part: _shorten(part, item, chars, depth - 1) for part, item in value.items() if item is not None}
+    return value
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Return the start and the end of a text that is longer than so many characters."""
+    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
