@@ -19,6 +19,7 @@ from web.connections import Wsgi, listen
 from web.first_app import MAX_BODY_BYTES, GrowingApp
 from web.listener import ListenerRefused, check_listener
 from web.metrics import Metrics
+from web.own_server import describe_unproven, remove_unproven
 from web.request_ids import RequestIdFilter
 from workers.notifier import Notifier, WakeUp
 
@@ -49,6 +50,8 @@ def serve(settings: Settings) -> int:
         print(error if isinstance(error, ListenerRefused) else f"{where}{error.strerror}", file=sys.stderr)  # noqa: T201 - this is the command's answer
         return EXIT_TAKEN
 
+    _record_unproven(container)
+
     def stop(_signal: int, _frame: FrameType | None) -> None:
         container.stopping.set()
         raise SystemExit(0)
@@ -71,6 +74,14 @@ def serve(settings: Settings) -> int:
         notifier.close()
         container.close()
     return 0
+
+
+def _record_unproven(container: WebContainer) -> None:
+    """Record that hooks found another program at the server's address, which is this server's again."""
+    paths = container.settings.paths
+    if noted := describe_unproven(paths):
+        container.operations.record_error("hooks", noted)
+        remove_unproven(paths)
 
 
 def _prepare_process(settings: Settings) -> None:
