@@ -15,7 +15,7 @@ from web.first_app import MAX_BODY_BYTES
 
 def serve_app(container: WebContainer) -> AbstractContextManager[int]:
     """Serve a web server on a free port, and return the port."""
-    return serving(create_app(container), threads=4, files=1024, max_body_bytes=MAX_BODY_BYTES)
+    return serving(create_app(container), threads=4, files=1024, max_body_bytes=2 * MAX_BODY_BYTES)
 
 
 def run(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:

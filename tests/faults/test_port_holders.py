@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -112,6 +113,7 @@ def test_what_hooks_noted_is_recorded_when_the_server_has_its_port_again(stack):
     note = stack.home / "unproven-server"
     note.write_text(f"1764100000.000 {HOST}:{stack.port}\n")
     stack.start("web")
-    [said] = [line for line in stack.client().errors() if line.startswith("hooks: ")]
+    with closing(stack.client()) as asking:
+        [said] = [line for line in asking.errors() if line.startswith("hooks: ")]
     assert f"the program at {HOST}:{stack.port} did not prove to be the server" in said
     assert not note.exists()

@@ -7,16 +7,19 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from config.paths import HomePaths
+from config.settings import Settings
+from pipeline.errors import WrongServer
 from tests.fakes.command_line import run, serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from tests.support import strangers
 from web.hooks import client
+from web.mcp.bridge import Bridge
 
 TOKEN = "the-token-of-this-data-directory"
 PROMPT = "a prompt that is nobody else's business"
@@ -138,6 +141,17 @@ def test_codex_notification_is_not_handed_to_a_stranger(home, listen):
     stranger = listen(strangers.say_json)
     notice = {"type": "agent-turn-complete", "thread-id": "t", "cwd": str(home), "input-messages": [PROMPT]}
     assert "is not the Reverie of" in run("codex-notify", json.dumps(notice)).stderr
+    assert_learned_nothing(stranger, home)
+
+
+@pytest.mark.parametrize("behave", [strangers.be_silent, strangers.say_healthy])
+def test_a_tool_answers_with_the_program_that_has_the_port_and_starts_nothing(home, listen, behave):
+    stranger = listen(behave)
+    started = []
+    bridge = Bridge(Settings(home=home, port=stranger.port), lambda **_: "default", lambda: started.append(1))
+    with closing(bridge), pytest.raises(WrongServer, match="is not the Reverie of"):
+        bridge.call("POST", "/v1/recall", {"query": PROMPT})
+    assert started == []
     assert_learned_nothing(stranger, home)
 
 
