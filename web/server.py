@@ -46,8 +46,7 @@ def serve(settings: Settings) -> int:
         check_listener(settings, container.people)
         server = start_listening(app, settings)
     except (ListenerRefused, OSError) as error:
-        where = f"cannot listen on {settings.host}:{settings.port}: "
-        print(error if isinstance(error, ListenerRefused) else f"{where}{error.strerror}", file=sys.stderr)  # noqa: T201 - this is the command's answer
+        print(_explain_refusal(settings, error), file=sys.stderr)  # noqa: T201 - this is the command's answer
         return EXIT_TAKEN
 
     _record_unproven(container)
@@ -74,6 +73,12 @@ def serve(settings: Settings) -> int:
         notifier.close()
         container.close()
     return 0
+
+
+def _explain_refusal(settings: Settings, error: ListenerRefused | OSError) -> str:
+    if isinstance(error, ListenerRefused):
+        return str(error)
+    return f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
 
 
 def _record_unproven(container: WebContainer) -> None:
