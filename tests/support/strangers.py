@@ -115,6 +115,9 @@ def relay_to(port: int) -> Behave:
         with socket.create_connection((HOST, port)) as server:
             server.settimeout(5)
             server.sendall(request)
-            connection.sendall(server.recv(1 << 16))
+            reply = b""
+            while not reply.endswith(b"}"):
+                reply += server.recv(1 << 16)
+            connection.sendall(reply)
 
     return relay
