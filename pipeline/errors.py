@@ -23,6 +23,7 @@ ReverieError
 ├── PeerRefused          what another machine sent is not taken, or it does not take what it is sent (403)
 │   └── ClockAhead       its clock is further ahead than two clocks may be apart
 ├── RemoteUnreachable    a remote that memories travel by, or a team's server, cannot be reached now (502)
+├── WrongServer          a program at the server's address is not the server of this data directory
 └── ServerUnreachable    a client found no Reverie server
     └── AnswerLost       a server was there and broke off: whether it did what was asked is unknown
 """
@@ -165,6 +166,15 @@ class RemoteUnreachable(ReverieError):
 
 class StageFailed(ReverieError):
     """Say that a stage could not digest a memory."""
+
+
+class WrongServer(ReverieError):
+    """Say which program is at the server's address in place of the data directory's server, and what to do."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}; {remedy}")
+        self.problem = problem
+        self.remedy = remedy
 
 
 class ServerUnreachable(ReverieError):

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
-from config.paths import WORKSPACE_HEADER, CurrentToken
+from config.paths import WORKSPACE_HEADER, CurrentToken, HomePaths
 from config.settings import Settings, environment_incognito
 from pipeline.errors import (
     AnswerLost,
@@ -17,6 +17,7 @@ from pipeline.errors import (
 )
 from web.contract import CALLER_HEADER, INCOGNITO_HEADER, PROJECT_HEADER, STATUS_OF_ERROR
 from web.kept_connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
+from web.own_server import OwnServerCheck
 
 ANSWER_TIMEOUT_S = 60.0
 # The most that a list answers at once.
@@ -25,6 +26,8 @@ LARGEST_PAGE_OF_ITEMS = 1000
 EVERYTHING = 2**62
 HOW_TO_START = "start it with `reverie up` (`reverie up --daemon` for the background)"
 
+HOW_TO_RESTART = "restart it: `reverie down`, then `reverie up`"
+
 
 class ServerProblem(ReverieError):
     """Say that the server refused or failed in a way that has no type of its own."""
@@ -32,6 +35,15 @@ class ServerProblem(ReverieError):
     def __init__(self, detail: str, status: int = 500) -> None:
         super().__init__(detail)
         self.status = status
+
+
+class JsonObject(dict[str, Any]):
+    """An object of an answer: a field that it lacks is the server's fault, and no error of the program."""
+
+    def __missing__(self, name: str) -> Any:
+        raise ServerProblem(
+            f"the server answered without the field {name!r}: it may be of another version of Reverie; {HOW_TO_RESTART}"
+        )
 
 
 class TokenRefused(ReverieError):
@@ -66,7 +78,12 @@ class Client:
         self._caller = {} if caller is None else {CALLER_HEADER: caller}
         if incognito:
             self._caller[INCOGNITO_HEADER] = "true"
-        self._connections = KeptConnections(self.url, timeout_s)
+        # A token of the data directory is for its own server only, which may be any program that has the port.
+        check = None
+        if isinstance(token, CurrentToken):
+            paths = HomePaths(token.file.parent)
+            check = OwnServerCheck(paths, urlsplit(self.url).hostname or "", timeout_s)
+        self._connections = KeptConnections(self.url, timeout_s, check)
         # Brings a server back that nobody reached; asked once.
         self._revive = revive
 
@@ -130,7 +147,8 @@ class Client:
             # Renewed between our look and its, or made just now, where the home had lost it.
             answer = self._send(method, target, data, headers, renewed)
         if answer.status == HTTPStatus.UNAUTHORIZED and not isinstance(self._token, str):
-            raise TokenRefused(self._why_refused(self._token))
+            refused = f"the server at {self.url} does not accept the token in {self._token.file}"
+            raise TokenRefused(f"{refused}; {HOW_TO_RESTART}")
         return read_answer(answer, self.url)
 
     def _current_token(self) -> str:
@@ -147,11 +165,6 @@ class Client:
             if revive is not None and revive():
                 return self._send(method, target, data, headers, self._current_token())
             raise ServerUnreachable(f"no Reverie server answers at {self.url}; {HOW_TO_START}") from error
-
-    def _why_refused(self, token: CurrentToken) -> str:
-        if not token():
-            return f"there is no token in {token.file}; the server at {self.url} may be another home's"
-        return f"the server at {self.url} does not take the token in {token.file}; it may be another home's"
 
     def health(self) -> dict[str, Any]:
         """Return that the server answers, its version and whether its encoder is loaded."""
@@ -335,13 +348,16 @@ class Client:
         answer = self.call(method, path, body, **rest)
         if not isinstance(answer, dict):
             raise ServerProblem(f"something that is not Reverie answers at {self.url}", 200)
+        items = answer.get("items", [])
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise ServerProblem(f"the server at {self.url} answered with a list of another form; {HOW_TO_RESTART}")
         return answer
 
 
 def read_answer(answer: HttpAnswer, url: str) -> Any:
     """Return the JSON of a successful answer; raise ReverieError for any other."""
     try:
-        read = json.loads(answer.body) if answer.body else None
+        read = json.loads(answer.body, object_hook=JsonObject) if answer.body else None
     except ValueError as error:
         raise ServerProblem(f"something that is not Reverie answers at {url}", answer.status) from error
     if 200 <= answer.status < 300:

@@ -42,6 +42,8 @@ Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 VOUCH = "reverie.vouch"
 # Whether a request came by the proxy that is believed.
 BY_PROXY = "reverie.by_proxy"
+# Returns the address at which the server accepted the connection of a request.
+LOCAL_ADDRESS = "reverie.local_address"
 
 
 def vouch_for(environ: dict[str, Any]) -> None:
@@ -91,6 +93,7 @@ class Task(WSGITask):  # type: ignore[misc]  # waitress ships no types
         environ: dict[str, Any] = super().get_environment()
         environ[VOUCH] = self.channel.vouch
         environ[BY_PROXY] = self.channel.is_proxy
+        environ[LOCAL_ADDRESS] = self.channel.socket.getsockname
         return environ
 
 

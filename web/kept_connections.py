@@ -7,7 +7,7 @@ import http.client
 import select
 import socket
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
@@ -37,8 +37,10 @@ class HttpAnswer:
 class KeptConnections:
     """Send requests to one server over connections that stay open; safe to use from several threads."""
 
-    def __init__(self, url: str, timeout_s: float) -> None:
+    def __init__(self, url: str, timeout_s: float, check: Callable[[socket.socket], None] | None = None) -> None:
+        """Take the address; `check` is called with each new connection, before anything is sent over it."""
         address = urlsplit(url)
+        self._check = check
         self._host, self._port = address.hostname or "", address.port
         self._is_tls, self._prefix = address.scheme == "https", address.path.rstrip("/")
         self._timeout_s = timeout_s
@@ -50,7 +52,10 @@ class KeptConnections:
             self._idle.pop().close()
 
     def send(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> HttpAnswer:
-        """Send one request, once; raise NotConnected before and BrokenOff after the server was reached."""
+        """Send one request, once; raise NotConnected before and BrokenOff after the server was reached.
+
+        What the check of a new connection raises is raised too.
+        """
         connection = self._take()
         try:
             connection.request(method, quote(self._prefix + target, safe=_AS_IT_IS), body, dict(headers))
@@ -86,7 +91,16 @@ class KeptConnections:
         except (OSError, UnicodeError) as error:
             connection.close()
             raise NotConnected(str(error)) from error
-        connection.sock.settimeout(self._timeout_s)
+        try:
+            if self._check is not None:
+                self._check(connection.sock)
+            connection.sock.settimeout(self._timeout_s)
+        except OSError as error:
+            connection.close()
+            raise BrokenOff(str(error) or type(error).__name__) from error
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _lives(self, connection: http.client.HTTPConnection) -> bool:

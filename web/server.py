@@ -19,6 +19,7 @@ from web.connections import Wsgi, listen
 from web.first_app import MAX_BODY_BYTES, GrowingApp
 from web.listener import ListenerRefused, check_listener
 from web.metrics import Metrics
+from web.own_server import describe_unproven, remove_unproven
 from web.request_ids import RequestIdFilter
 from workers.notifier import Notifier, WakeUp
 
@@ -45,9 +46,10 @@ def serve(settings: Settings) -> int:
         check_listener(settings, container.people)
         server = start_listening(app, settings)
     except (ListenerRefused, OSError) as error:
-        where = f"cannot listen on {settings.host}:{settings.port}: "
-        print(error if isinstance(error, ListenerRefused) else f"{where}{error.strerror}", file=sys.stderr)  # noqa: T201 - this is the command's answer
+        print(_explain_refusal(settings, error), file=sys.stderr)  # noqa: T201 - this is the command's answer
         return EXIT_TAKEN
+
+    _record_unproven(container)
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         container.stopping.set()
@@ -71,6 +73,20 @@ def serve(settings: Settings) -> int:
         notifier.close()
         container.close()
     return 0
+
+
+def _explain_refusal(settings: Settings, error: ListenerRefused | OSError) -> str:
+    if isinstance(error, ListenerRefused):
+        return str(error)
+    return f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
+
+
+def _record_unproven(container: WebContainer) -> None:
+    """Record that hooks found another program at the server's address, which is this server's again."""
+    paths = container.settings.paths
+    if noted := describe_unproven(paths):
+        container.operations.record_error("hooks", noted)
+        remove_unproven(paths)
 
 
 def _prepare_process(settings: Settings) -> None:

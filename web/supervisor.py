@@ -4,6 +4,7 @@ A stack may also stop by itself: when nobody asked it for anything for a while, 
 """
 
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -108,10 +109,19 @@ def check_place(settings: Settings, wait_s: float = ORPHANS_END_S) -> None:
     try:
         _bind(settings.host, settings.port)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise PlaceTaken(
-            f"cannot listen on {settings.host}:{settings.port}: {reason}; REVERIE_PORT chooses another port"
-        ) from error
+        raise PlaceTaken(_explain_port(settings, error)) from error
+
+
+def _explain_port(settings: Settings, error: OSError) -> str:
+    """Return why the stack cannot listen at its address, and what to do."""
+    reason = error.strerror or str(error)
+    if error.errno == errno.EADDRINUSE:
+        # Only where something is wrong: it imports more than a start.
+        from web.own_server import describe_listener
+
+        reason = f"{describe_listener(settings.reachable_host, settings.port)} has the port"
+    remedy = f"stop it, or choose another port: `port` in {settings.paths.config}, or REVERIE_PORT"
+    return f"cannot listen on {settings.host}:{settings.port}: {reason}; {remedy}"
 
 
 def listens(settings: Settings) -> bool:

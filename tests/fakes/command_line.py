@@ -1,38 +1,21 @@
 """The command line against a real web server with fake models, in one process."""
 
-import contextlib
 import json
-import threading
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from click.testing import CliRunner, Result
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from pipeline.bootstrap.web import WebContainer
+from tests.support.sockets import serving
 from web.app import create_app
 from web.cli import cli
+from web.first_app import MAX_BODY_BYTES
 
 
-class _Quiet(WSGIRequestHandler):
-    """Log nothing: what a command prints is looked at."""
-
-    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - werkzeug's signature
-        """Say nothing."""
-
-
-@contextlib.contextmanager
-def serve_app(container: WebContainer) -> Iterator[int]:
+def serve_app(container: WebContainer) -> AbstractContextManager[int]:
     """Serve a web server on a free port, and return the port."""
-    server = make_server("127.0.0.1", 0, create_app(container), threaded=True, request_handler=_Quiet)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return serving(create_app(container), threads=4, files=1024, max_body_bytes=2 * MAX_BODY_BYTES)
 
 
 def run(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:

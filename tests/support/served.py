@@ -9,7 +9,9 @@ from werkzeug.serving import make_server
 
 from config.settings import Settings
 from tests.fakes.in_process import open_web
+from tests.support.sockets import serving
 from web.app import create_app
+from web.first_app import MAX_BODY_BYTES
 
 
 @contextlib.contextmanager
@@ -17,7 +19,7 @@ def serve_home(settings: Settings) -> Iterator[int]:
     """Serve the settings' home on a free port during a block; yields the port."""
     container = open_web(settings)
     try:
-        with serve_app(create_app(container)) as port:
+        with serving(create_app(container), threads=4, files=1024, max_body_bytes=2 * MAX_BODY_BYTES) as port:
             yield port
     finally:
         container.close()

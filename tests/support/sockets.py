@@ -16,7 +16,17 @@ DEADLINE_S = 30.0
 @contextlib.contextmanager
 def listening(app: Flask, *, files: int = 1024, max_body_bytes: int = 1 << 20) -> Iterator[Callable[[], socket.socket]]:
     """Serve an application during a block; yields what connects to it."""
-    server = listen(app, HOST, 0, threads=2, files=files, max_body_bytes=max_body_bytes)
+    with (
+        serving(app, threads=2, files=files, max_body_bytes=max_body_bytes) as port,
+        contextlib.ExitStack() as running,
+    ):
+        yield lambda: running.enter_context(socket.create_connection((HOST, port), timeout=DEADLINE_S))
+
+
+@contextlib.contextmanager
+def serving(app: Flask, *, threads: int, files: int, max_body_bytes: int) -> Iterator[int]:
+    """Serve an application during a block; yields the port."""
+    server = listen(app, HOST, 0, threads=threads, files=files, max_body_bytes=max_body_bytes)
     ended = threading.Event()
 
     def run() -> None:
@@ -25,13 +35,10 @@ def listening(app: Flask, *, files: int = 1024, max_body_bytes: int = 1 << 20) -
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    with contextlib.ExitStack() as running:
-        try:
-            yield lambda: running.enter_context(
-                socket.create_connection((HOST, server.effective_port), timeout=DEADLINE_S)
-            )
-        finally:
-            ended.set()
-            thread.join(DEADLINE_S)
-            server.task_dispatcher.shutdown(timeout=1)
-            server.asyncore.close_all(server._map)
+    try:
+        yield int(server.effective_port)
+    finally:
+        ended.set()
+        thread.join(DEADLINE_S)
+        server.task_dispatcher.shutdown(timeout=1)
+        server.asyncore.close_all(server._map)

@@ -4,11 +4,17 @@ import time
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import PlainSerializer
+from flask import request
+from pydantic import Field, PlainSerializer
 
+from pipeline.bootstrap.web import WebContainer
 from web.access import Access
 from web.api.answers import Answer
+from web.api.bodies import QueryString
+from web.connections import LOCAL_ADDRESS
 from web.endpoint import Api, Call, Endpoint
+from web.listener import find_listener
+from web.server_proof import compute_proof, format_address
 from web.version import VERSION
 
 api = Api("health")
@@ -24,20 +30,46 @@ class EncoderState(StrEnum):
 Milliseconds = Annotated[float, PlainSerializer(lambda seconds: round(seconds, 3))]
 
 
+class HealthQuery(QueryString):
+    """What a program of this machine asks before it sends its token: the server's proof for a nonce of its choice."""
+
+    nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
+
+
 class HealthAnswer(Answer):
-    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything."""
+    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything.
+
+    `proof` answers a `nonce`: the HMAC-SHA256, by the data directory's token, of the nonce, the data directory and the
+    address of the connection. It is null for clients of other machines.
+    """
 
     status: Literal["ok"] = "ok"
     version: str = VERSION
     encoder: EncoderState
     uptime_s: Milliseconds
     idle_s: Milliseconds
+    proof: str | None = None
 
 
 @api.route(Endpoint("GET", "/healthz", answer=HealthAnswer, needs=Access.ANYBODY))
-def check_health(call: Call) -> HealthAnswer:
-    """Tell that the server answers; open without a token."""
+def check_health(call: Call, query: HealthQuery) -> HealthAnswer:
+    """Tell that the server answers; open without a token. With a nonce, prove that it knows the home's token."""
     now = time.monotonic()
     container = call.container
-    state = EncoderState(container.encoders.state)
-    return HealthAnswer(encoder=state, uptime_s=now - container.started, idle_s=now - container.requested)
+    return HealthAnswer(
+        encoder=EncoderState(container.encoders.state),
+        uptime_s=now - container.started,
+        idle_s=now - container.requested,
+        proof=None if query.nonce is None else _prove(container, query.nonce),
+    )
+
+
+def _prove(container: WebContainer, nonce: str) -> str | None:
+    """Return the proof for a nonce, None for a client of another machine, which has a token of its own."""
+    local_address = request.environ.get(LOCAL_ADDRESS)
+    if local_address is None or not find_listener().is_local():
+        return None
+    # As for a refused request: the client reads the token after the answer.
+    container.restore_token()
+    home = str(container.settings.paths.root)
+    return compute_proof(container.token, nonce, home, format_address(local_address()))

@@ -10,10 +10,12 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from config.paths import HomePaths
 from config.settings import Settings
-from pipeline.errors import ReverieError, ServerUnreachable
+from pipeline.errors import ReverieError, ServerUnreachable, WrongServer
 from pipeline.records import CheckResult
 from web.client import Client, TokenRefused
+from web.own_server import describe_unproven, remove_unproven
 
 if TYPE_CHECKING:
     from pipeline.services.diagnostics import CheckContext
@@ -51,9 +53,9 @@ class ServerProbe:
     def health(self) -> dict[str, Any] | ReverieError:
         """Return what the server says of itself, or why it does not."""
         try:
-            # Health needs no token, which may itself be what is wrong.
-            with Client(self.settings.url, timeout_s=HEALTH_TIMEOUT_S) as client:
-                return client.health()
+            with Client.from_settings(self.settings, timeout_s=HEALTH_TIMEOUT_S) as client:
+                health = client.health()
+                return {name: health[name] for name in ("version", "encoder")}
         except ReverieError as error:
             return error
 
@@ -126,12 +128,28 @@ def check_server(server: ServerProbe) -> Iterator[CheckResult]:
             yield CheckResult("server", "ok", f"{url} answers")
     elif isinstance(health, ServerUnreachable) and _can_listen(server.settings):
         yield CheckResult("server", "warn", f"nothing runs at {url}; its port is free", "`reverie up` starts it")
+    elif isinstance(health, WrongServer):
+        yield CheckResult("server", "fail", health.problem, health.remedy)
     else:
-        says = f"port {server.settings.port} of {server.settings.host} cannot be had: another program holds it"
-        hint = "`reverie status` shows what is ours; REVERIE_PORT chooses another port"
-        yield CheckResult("server", "fail", says, hint)
+        hint = "`reverie status` shows the processes of this data directory; REVERIE_PORT chooses another port"
+        yield CheckResult("server", "fail", f"{url} does not answer as it should: {health}", hint)
+    yield from _check_hooks(server.settings.paths)
     if server.settings.is_exposed:
         yield _check_exposure(server.settings)
+
+
+def _check_hooks(paths: HomePaths) -> Iterator[CheckResult]:
+    """Report a program that hooks found at the server's address, and to which they sent nothing."""
+    noted = describe_unproven(paths)
+    if noted is None:
+        return
+    hint = "hooks try again by themselves; `reverie doctor --fix` removes this note"
+    yield CheckResult("hooks", "warn", noted, hint, partial(_remove_note, paths))
+
+
+def _remove_note(paths: HomePaths) -> str:
+    remove_unproven(paths)
+    return "removed the note"
 
 
 def _check_exposure(settings: Settings) -> CheckResult:

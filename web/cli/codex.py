@@ -19,6 +19,7 @@ from web.hosts.files import PRIVATE, write_atomically
 
 if TYPE_CHECKING:
     from config.settings import Settings
+    from web.kept_connections import KeptConnections
 
 TURN_COMPLETE = "agent-turn-complete"
 HOOK = "/hooks/codex"
@@ -57,13 +58,16 @@ def codex_notify(
         click.echo("nothing to note", err=True)
         return
     from config.settings import SettingsError
-    from web.kept_connections import BrokenOff, NotConnected
+    from web.kept_connections import BrokenOff, KeptConnections, NotConnected
+    from web.own_server import OwnServerCheck
 
     try:
         settings = _settings(state, moved)
         folder = Path(codex_home).expanduser() if codex_home else find_user_home() / ".codex"
         url, headers = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
-        tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, url, headers))
+        check = OwnServerCheck(settings.paths, settings.reachable_host, TIMEOUT_S) if server is None else None
+        with closing(KeptConnections(url, TIMEOUT_S, check)) as connections:
+            tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, connections, headers))
     except (OSError, Refused, BrokenOff, NotConnected, ReverieError, SettingsError) as error:
         says = error if isinstance(error, Refused | ReverieError | SettingsError) else type(error).__name__
         click.echo(f"not noted: {says}", err=True)
@@ -105,17 +109,15 @@ def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> 
     return team.url, headers_for(settings, team, Path(str(notice.get("cwd") or Path.cwd())))
 
 
-def _send(url: str, headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
+def _send(connections: "KeptConnections", headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
     from web.hooks.client import LONGEST_EVENT
     from web.hooks.event_fields import shorten_event
-    from web.kept_connections import KeptConnections
 
-    with closing(KeptConnections(url, TIMEOUT_S)) as connections:
-        for event in events:
-            body = shorten_event(json.dumps(event).encode(), LONGEST_EVENT)
-            answer = connections.send("POST", HOOK, body, {**headers, "Content-Type": "application/json"})
-            if answer.status != HTTPStatus.OK:
-                raise Refused(f"HTTP {answer.status}")
+    for event in events:
+        body = shorten_event(json.dumps(event).encode(), LONGEST_EVENT)
+        answer = connections.send("POST", HOOK, body, {**headers, "Content-Type": "application/json"})
+        if answer.status != HTTPStatus.OK:
+            raise Refused(f"HTTP {answer.status}")
 
 
 def tell_turn(

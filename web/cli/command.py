@@ -300,14 +300,15 @@ def _explain(error: Exception) -> tuple[str | None, int]:
     # Imported once there is an error: most commands need neither the settings nor pydantic under them.
     from config.process import RoleTaken
     from config.settings import HomeUnknown, SettingsError
-    from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
+    from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable, WrongServer
     from web.client import TokenRefused
 
     if isinstance(error, SettingsError) and isinstance(error.__cause__, PermissionError):
         error = error.__cause__
     if isinstance(error, OSError):
         return explain_failed_access(error), BROKEN_HOME
-    if isinstance(error, HomeUnknown | TokenRefused | StoreUnavailable) and not isinstance(error, StoreBusy):
+    misplaced = HomeUnknown | TokenRefused | WrongServer | StoreUnavailable
+    if isinstance(error, misplaced) and not isinstance(error, StoreBusy):
         return str(error), BROKEN_HOME
     return (str(error) if isinstance(error, ReverieError | SettingsError | RoleTaken) else None), 1
 

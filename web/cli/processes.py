@@ -68,6 +68,14 @@ def list_running(settings: Settings) -> list[Running]:
     return sorted((p for p in found if p.lives()), key=lambda p: (_ORDER.index(p.name), p.pid))
 
 
+def find_directory_of_process(process: psutil.Process) -> Path | None:
+    """Return the data directory whose stack a process belongs to, None for any other and another user's process."""
+    try:
+        return _home(process) if _name(process.cmdline()) else None
+    except (psutil.Error, OSError):
+        return None
+
+
 def stop_all(settings: Settings) -> list[Running]:
     """End every process of a home, in the end by force; return them."""
     stopped: list[Running] = []

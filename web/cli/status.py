@@ -79,8 +79,10 @@ def _ask_server(client: "Client") -> dict[str, Any]:
         health = client.health()
     except ServerUnreachable:
         return found
-    found |= {"answers": True} | {name: health[name] for name in ("version", "encoder", "uptime_s")}
+    except ReverieError as error:
+        return found | {"problems": [str(error)]}
     try:
+        found |= {name: health[name] for name in ("version", "encoder", "uptime_s")} | {"answers": True}
         for item in client.workspaces()["items"]:
             queue = NO_QUEUE if item["problem"] else client.queue(item["id"])
             found["workspaces"].append(item | {"pending": queue["pending"], "dead": queue["dead"]})

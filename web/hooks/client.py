@@ -22,6 +22,11 @@ AGAIN_S = 10.0
 POLL_S = 0.02
 START_LOCK = "start.lock"
 # A longer event is sent without the middle of its long texts, and read no further than so far.
+# The lock of the data directory's web server.
+WEB_LOCK = "web.lock"
+# The file that notes when a program at the server's address did not prove to be the server; it gets no event for
+# AGAIN_S, so that not each step of an agent waits for it.
+UNPROVEN = "unproven-server"
 LONGEST_EVENT = 1 << 20
 LONGEST_READ = 1 << 26
 CHUNK = 1 << 16
@@ -73,7 +78,7 @@ def _answer(words: list[str]) -> bytes:
     while True:
         deadline = time.monotonic() + WITHIN_S
         try:
-            return post_event(host, port, f"/hooks/{name}", _read_text(home, "token").strip(), event, deadline, headers)
+            return post_event(host, port, f"/hooks/{name}", home, event, deadline, headers)
         except ConnectionRefusedError:
             if not is_starting(home):
                 if not waited:
@@ -191,57 +196,89 @@ def _write_text(home: str, name: str, text: str) -> None:
         return
 
 
-def post_event(host: str, port: int, path: str, secret: str, event: bytes, deadline: float, headers: str = "") -> bytes:
-    """Return the body of a successful answer, else nothing; raise OSError where there is none in time."""
-    name = f"[{host}]" if ":" in host else host
-    head = (
-        f"POST {path} HTTP/1.0\r\nHost: {name}:{port}\r\nAuthorization: Bearer {secret}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n{headers}\r\n"
-    )
+def post_event(host: str, port: int, path: str, home: str, event: bytes, deadline: float, headers: str = "") -> bytes:
+    """Return the body of a successful answer, else nothing; raise OSError where there is none in time.
+
+    A program that does not prove to be the server of the data directory gets nothing, and is left alone for a while.
+    """
+    # Apart from what a refused connection needs.
+    from web.server_proof import read_content_length, remaining_s
+
+    if is_left_alone(home, host, port):
+        return b""
     connection = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(_remaining_s(deadline))
-        connection.connect((host, port))
+        if not _is_own_server(connection, host, port, home, deadline):
+            return b""
+        name = f"[{host}]" if ":" in host else host
+        head = (
+            f"POST {path} HTTP/1.0\r\nHost: {name}:{port}\r\n"
+            f"Authorization: Bearer {_read_text(home, 'token').strip()}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(event)}\r\n{headers}\r\n"
+        )
         connection.sendall(head.encode("latin-1") + event)
         answer = b""
         while True:
-            connection.settimeout(_remaining_s(deadline))
+            connection.settimeout(remaining_s(deadline))
             more = connection.recv(CHUNK)
             if not more:
                 break
             answer += more
     finally:
         connection.close()
-    status, _, rest = answer.partition(b"\r\n")
-    length = _content_length(rest)
-    body = rest.partition(b"\r\n\r\n")[2]
+    head_read, _, body = answer.partition(b"\r\n\r\n")
     # Half of an answer is none.
-    return body if status[9:12] == b"200" and len(body) == length else b""
+    return body if head_read[9:12] == b"200" and len(body) == read_content_length(head_read) else b""
 
 
-def _content_length(head: bytes) -> int:
-    for line in head.partition(b"\r\n\r\n")[0].split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            return int(value)
-    return -1
+def _is_own_server(connection: _socket.socket, host: str, port: int, home: str, deadline: float) -> bool:
+    """Connect, and return whether the server of the data directory answers; note any other program."""
+    from web.server_proof import Challenge, NotProven, remaining_s
+
+    try:
+        connection.settimeout(remaining_s(deadline))
+        connection.connect((host, port))
+        challenge = Challenge(connection, host, home)
+        challenge.send(deadline)
+        challenge.check(deadline)
+    except ConnectionRefusedError:
+        raise
+    except OSError:
+        # The directory's own server may be busy, or just ending.
+        if not _is_locked(home, WEB_LOCK):
+            _leave_alone(home, host, port)
+        return False
+    except NotProven:
+        _leave_alone(home, host, port)
+        return False
+    return True
 
 
-def _remaining_s(deadline: float) -> float:
-    remaining = deadline - time.monotonic()
-    if remaining <= 0:
-        raise TimeoutError
-    return remaining
+def is_left_alone(home: str, host: str, port: int) -> bool:
+    """Return whether a program at an address failed to prove a moment ago that it is the directory's server."""
+    noted = read_unproven(home)
+    return noted is not None and noted[1] == f"{host}:{port}" and abs(time.time() - noted[0]) < AGAIN_S
+
+
+def read_unproven(home: str) -> tuple[float, str] | None:
+    """Return when a program last failed to prove that it is the directory's server, and at which address."""
+    at, _, address = _read_text(home, UNPROVEN).strip().partition(" ")
+    try:
+        return float(at), address
+    except ValueError:
+        return None
+
+
+def _leave_alone(home: str, host: str, port: int) -> None:
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    descriptor = os.open(os.path.join(home, UNPROVEN), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.write(descriptor, f"{time.time():.3f} {host}:{port}\n".encode())
+    os.close(descriptor)
 
 
 def is_starting(home: str) -> bool:
     """Tell whether somebody starts the stack of a home, or runs it."""
-    for name in (START_LOCK, "up.lock"):
-        lock = _take_lock(home, name)
-        if lock is None:
-            return True
-        os.close(lock)
-    return False
+    return _is_locked(home, START_LOCK) or _is_locked(home, "up.lock")
 
 
 def start(home: str, variables: dict[str, str]) -> None:
@@ -258,6 +295,14 @@ def start(home: str, variables: dict[str, str]) -> None:
         # The lock is held until the server answers, or the start is given up.
         start_detached([sys.executable, "-I", "-m", "web.cli", "up", "--daemon"], variables, keep=lock)
     os.close(lock)
+
+
+def _is_locked(home: str, name: str) -> bool:
+    lock = _take_lock(home, name)
+    if lock is None:
+        return True
+    os.close(lock)
+    return False
 
 
 def _take_lock(home: str, name: str) -> int | None:

@@ -61,7 +61,7 @@ class Bridge:
         self._start = start
         self._deadline_s = deadline_s
         self._lock = threading.Lock()
-        self._probe = Client(settings.url, timeout_s=HEALTH_TIMEOUT_S)
+        self._probe = Client.from_settings(settings, timeout_s=HEALTH_TIMEOUT_S)
         self._client: Client | None = None
         self._started: Started | None = None
         self._answered_at = float("-inf")

@@ -15,7 +15,7 @@ from tests.fakes.command_line import remember, run, run_json, serve_app
 from tests.fakes.in_process import open_web, open_worker
 from web.cli import checks, processes
 from web.cli.processes import Running
-from web.client import ServerProblem
+from web.hooks.client import UNPROVEN
 from web.hosts import files
 
 
@@ -159,28 +159,30 @@ def test_open_places_are_closed(home, port):
     assert run_doctor()["permissions"]["state"] == "warn"
 
 
-def test_a_port_of_another_program_is_a_failure(home, port):
-    with socket.create_server(("127.0.0.1", port)) as other:
-        other.listen()
-        found = [*checks.check_server(Other(home))]
-    assert found[0].state == "fail"
-    assert "another program holds it" in found[0].says
+def test_a_port_of_another_program_is_a_failure(home, port, monkeypatch):
+    monkeypatch.setattr("web.own_server.PROOF_WITHIN_S", 0.05)
+    home.paths.token()
+    with socket.create_server(("127.0.0.1", port)):
+        found = run_doctor(code=1)["server"]
+    assert found["state"] == "fail"
+    assert "did not answer" in found["says"]
+    assert "REVERIE_PORT" in found["hint"]
 
 
-class Other(checks.ServerProbe):
-    """A server at whose port something answers that is not Reverie."""
-
-    @property
-    def health(self):
-        return ServerProblem("something that is not Reverie answers")
-
-
-def test_another_homes_server_does_not_take_the_token(stack, tmp_path, monkeypatch):
+def test_another_homes_server_does_not_prove_to_be_ours(stack, tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "another"))
     HomePaths(tmp_path / "another").token()
-    found = run_doctor(code=1)
-    assert found["token"]["state"] == "fail"
-    assert "does not take the token" in found["token"]["says"]
+    found = run_doctor(code=1)["server"]
+    assert found["state"] == "fail"
+    assert f"not the Reverie of {tmp_path / 'another'}" in found["says"]
+
+
+def test_what_hooks_noted_of_another_program_is_shown_until_it_is_removed(home, port):
+    home.paths.token()
+    (home.paths.root / UNPROVEN).write_text("1764100000.000 127.0.0.1:7077\n")
+    assert "127.0.0.1:7077 did not prove" in run_doctor()["hooks"]["says"]
+    run_doctor("--fix")
+    assert "hooks" not in run_doctor()
 
 
 def test_a_token_may_be_empty_or_unreadable(home, port):

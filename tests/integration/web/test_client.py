@@ -7,6 +7,7 @@ import pytest
 
 from config.settings import load_settings
 from pipeline.errors import Conflict, InvalidField, MalformedRequest, NotFound, ServerUnreachable, StoreUnavailable
+from tests.fakes.proving import prove
 from web.client import Client, ServerProblem
 
 
@@ -17,6 +18,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         self.server.seen.append((self.client_address, self.command, self.path, self.headers, self.rfile.read(length)))
         status, media_type, body = self.server.canned
+        if "nonce=" in self.path:
+            body = prove(self, self.server.home)
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", media_type)
@@ -150,11 +153,15 @@ def test_a_new_token_is_sent_from_the_next_call_on(server, tmp_path):
     port = server.url.rpartition(":")[2]
     settings = load_settings({"REVERIE_HOME": str(tmp_path / "home"), "REVERIE_PORT": port})
     first = settings.paths.token()
+    server.home = settings.paths.root
     with Client.from_settings(settings) as client:
         client.health()
         second = settings.paths.renew_token()
         client.health()
-    assert [call[3]["Authorization"] for call in server.seen] == [f"Bearer {first}", f"Bearer {second}"]
+    assert [call[3]["Authorization"] for call in server.seen if call[2] == "/healthz"] == [
+        f"Bearer {first}",
+        f"Bearer {second}",
+    ]
 
 
 @pytest.mark.parametrize(

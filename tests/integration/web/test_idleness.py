@@ -20,8 +20,8 @@ AGAIN_S = 0.05
 
 @pytest.fixture
 def served(container):
-    with serve_app(container) as port:
-        yield Client(f"http://127.0.0.1:{port}", container.token)
+    with serve_app(container) as port, Client(f"http://127.0.0.1:{port}", container.token) as client:
+        yield client
 
 
 def let_rest(container, minutes=10):

@@ -18,9 +18,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
+from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import AnswerLost, InvalidField, NotFound, ServerUnreachable
 from pipeline.write.prepare import find_echoes, is_echo_of
+from tests.fakes.proving import prove
 from tests.support.stack import free_port
 from web.client import _problem_to_error
 from web.mcp.bridge import Bridge
@@ -484,10 +486,10 @@ class Forgetful(BaseHTTPRequestHandler):
     def _answer(self):
         asked = self.server.asked
         asked.append(self.path)
-        if self.path != "/healthz" and asked.count(self.path) == 1:
+        if not self.path.startswith("/healthz") and asked.count(self.path) == 1:
             self.close_connection = True
             return
-        body = b'{"status": "ok"}'
+        body = json.dumps({"status": "ok"} | prove(self, self.server.home)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -502,6 +504,8 @@ class Forgetful(BaseHTTPRequestHandler):
 def forgetful(tmp_path):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Forgetful)
     server.asked = []
+    server.home = tmp_path
+    HomePaths(tmp_path).token()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     bridge = Bridge(Settings(home=tmp_path, port=server.server_port), lambda **_: "default", Running)

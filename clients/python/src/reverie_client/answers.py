@@ -15,6 +15,7 @@ class Health:
     encoder: str
     uptime_s: float
     idle_s: float
+    proof: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

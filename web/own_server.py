@@ -1,0 +1,160 @@
+"""The check that the program at the server's address is the data directory's own server, and why it is not."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from config.paths import HomePaths
+from pipeline.errors import WrongServer
+from pipeline.times import utc_text
+from web.hooks.client import UNPROVEN, read_unproven
+from web.server_proof import Challenge, NotProven
+
+if TYPE_CHECKING:
+    import psutil
+
+# With the look for the process that has the port, less than a second.
+PROOF_WITHIN_S = 0.6
+_ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, never bound
+
+
+class OwnServerCheck:
+    """Ask for the proof on each new connection to the server; safe to use from several threads."""
+
+    def __init__(self, paths: HomePaths, host: str, timeout_s: float) -> None:
+        self._paths = paths
+        self._host = host
+        self._timeout_s = timeout_s
+
+    def __call__(self, connection: socket.socket) -> None:
+        """Raise WrongServer unless the data directory's server is at the other end; OSError where it does not answer.
+
+        The directory's own server may take as long as for any other request.
+        """
+        address = connection.getpeername()[:2]
+        challenge = Challenge(connection, self._host, str(self._paths.root))
+        began = time.monotonic()
+        try:
+            challenge.send(began + PROOF_WITHIN_S)
+            try:
+                challenge.check(began + PROOF_WITHIN_S)
+            except TimeoutError:
+                if not is_own_process(self._paths, find_listening_process(*address)):
+                    raise
+            else:
+                return
+        except NotProven as error:
+            raise explain_wrong_server(self._paths, address, "answered without proof") from error
+        except OSError as error:
+            raise explain_wrong_server(self._paths, address, "did not answer") from error
+        try:
+            challenge.check(began + self._timeout_s)
+        except NotProven as error:
+            raise explain_wrong_server(self._paths, address, "answered without proof") from error
+
+
+def explain_wrong_server(paths: HomePaths, address: tuple[str, int], did: str) -> WrongServer:
+    """Return which program is at an address in place of the data directory's server, and what to do about it."""
+    from web.cli.processes import find_directory_of_process
+
+    process = find_listening_process(*address)
+    subject = f"{describe_process(process)} at {_format_place(*address)}"
+    if is_own_process(paths, process):
+        return WrongServer(
+            f"{subject} is a server of {paths.root}, but does not know the token in {paths.token_file}: it started with"
+            " another token or an earlier version of Reverie",
+            "restart it: `reverie down`, then `reverie up`",
+        )
+    remedy = f"choose another port: `port` in {paths.config}, or REVERIE_PORT"
+    other = None if process is None else find_directory_of_process(process)
+    if other is not None:
+        return WrongServer(
+            f"{subject} is the Reverie of another data directory, {other}, not of {paths.root}; nothing was sent to it",
+            f"stop it with `REVERIE_HOME={other} reverie down`, or {remedy}",
+        )
+    return WrongServer(
+        f"{subject} is not the Reverie of {paths.root}: it {did}; nothing was sent to it",
+        f"stop that program, or {remedy}",
+    )
+
+
+def describe_listener(host: str, port: int) -> str:
+    """Return which process listens at an address, and of which data directory where it is a Reverie."""
+    from web.cli.processes import find_directory_of_process
+
+    process = find_listening_process(host, port)
+    other = None if process is None else find_directory_of_process(process)
+    return describe_process(process) + (f", the Reverie of {other}," if other else "")
+
+
+def describe_unproven(paths: HomePaths) -> str | None:
+    """Return what the hooks noted of another program at the server's address, None where they noted nothing."""
+    noted = read_unproven(str(paths.root))
+    if noted is None:
+        return None
+    at, address = noted
+    when = utc_text(datetime.fromtimestamp(at, UTC))
+    return f"at {when} the program at {address} did not prove to be the server of {paths.root}: hooks sent it nothing"
+
+
+def remove_unproven(paths: HomePaths) -> None:
+    """Forget what the hooks noted of another program."""
+    (paths.root / UNPROVEN).unlink(missing_ok=True)
+
+
+def is_own_process(paths: HomePaths, process: "psutil.Process | None") -> bool:
+    """Return whether a process belongs to the stack of a data directory."""
+    from web.cli.processes import find_directory_of_process
+
+    home = None if process is None else find_directory_of_process(process)
+    # One directory may have several paths.
+    return home is not None and home.exists() and paths.root.exists() and home.samefile(paths.root)
+
+
+def describe_process(process: "psutil.Process | None") -> str:
+    """Return the name and id of a process, as far as this user may see them."""
+    import psutil
+
+    if process is None:
+        return "a program of another user"
+    try:
+        name = "".join(sign for sign in process.name() if sign.isprintable())
+    except psutil.Error:
+        name = "a program"
+    return f"{name} (pid {process.pid})"
+
+
+def _format_place(host: str, port: int) -> str:
+    """Return an address as URLs have it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def find_listening_process(host: str, port: int) -> "psutil.Process | None":
+    """Return the process that listens at an address, None where this user may not see it."""
+    import psutil
+
+    found = {ip: pid for ip, listening_port, pid in _list_listening() if listening_port == port}
+    pid = next((found[ip] for ip in (host, *_ANY_ADDRESS) if ip in found), None)
+    with contextlib.suppress(psutil.Error):
+        return None if pid is None else psutil.Process(pid)
+    return None
+
+
+def _list_listening() -> Iterator[tuple[str, int, int]]:
+    """Yield the address, port and process of each listening socket that this user may see."""
+    import psutil
+
+    try:
+        connections = [(one, one.pid) for one in psutil.net_connections("tcp")]
+    except psutil.Error:
+        # macOS shows all sockets to root only, and to others those of their own processes.
+        connections = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                connections += [(one, process.pid) for one in process.net_connections("tcp")]
+    for connection, pid in connections:
+        if connection.status == psutil.CONN_LISTEN and pid is not None:
+            yield connection.laddr.ip, connection.laddr.port, pid

@@ -1,0 +1,141 @@
+"""The proof by which a server shows that it belongs to a data directory: an answer that needs the directory's token.
+
+A client asks for it on each new connection, before it sends or believes anything (docs/decisions/0037). The proof names
+the data directory and the address of the connection. So the server of a copied directory cannot give it, and neither
+can a program that forwards the question to the server at another port.
+
+An agent waits for the hook client, which imports this module at each step: it imports only what costs next to nothing.
+"""
+# ruff: noqa: PTH116, PTH118, PTH123 - pathlib alone takes longer than a hook's question
+
+import _socket
+import os
+import time
+
+NONCE_BYTES = 16
+# A health report is a tenth of it.
+MOST_BYTES = 4096
+# Keeps a proof apart from everything else that is signed with the token.
+PURPOSE = "reverie server proof"
+BLOCK_BYTES = 64
+INNER_PAD = bytes(byte ^ 0x36 for byte in range(256))
+OUTER_PAD = bytes(byte ^ 0x5C for byte in range(256))
+
+
+class NotProven(Exception):
+    """Say that a program answered without the proof."""
+
+
+class Challenge:
+    """The question for the proof on a new connection, and the check of its answer."""
+
+    def __init__(self, connection: _socket.socket, host: str, home: str) -> None:
+        self._connection = connection
+        self._host = f"[{host}]" if ":" in host else host
+        self._home = home
+        self._nonce = os.urandom(NONCE_BYTES).hex()
+        self._received = b""
+
+    def send(self, deadline: float) -> None:
+        """Ask for the proof; raise OSError where that fails."""
+        port = self._connection.getpeername()[1]
+        head = f"GET /healthz?nonce={self._nonce} HTTP/1.1\r\nHost: {self._host}:{port}\r\n\r\n"
+        self._connection.settimeout(remaining_s(deadline))
+        self._connection.sendall(head.encode("latin-1"))
+
+    def check(self, deadline: float) -> None:
+        """Read the answer and check it; raise NotProven for any other, OSError where none comes in time.
+
+        After a TimeoutError it can be called again: what was received so far is kept.
+        """
+        # Computed while the server does the same.
+        expected = self._compute_proof()
+        body = self._read_body(deadline)
+        # Where the token is missing or was renewed, the server answers by what the file contains by now.
+        if not _contains(body, expected) and not _contains(body, self._compute_proof()):
+            raise NotProven
+
+    def _compute_proof(self) -> str:
+        token = _read_token(self._home)
+        address = format_address(self._connection.getpeername())
+        # Without a token there is nothing to prove: any program could compute this.
+        return compute_proof(token, self._nonce, self._home, address) if token else ""
+
+    def _read_body(self, deadline: float) -> bytes:
+        while len(self._received) <= MOST_BYTES:
+            head, end, body = self._received.partition(b"\r\n\r\n")
+            if end:
+                length = read_content_length(head)
+                if head[9:12] != b"200" or not 0 <= length <= MOST_BYTES or len(body) > length:
+                    raise NotProven
+                if len(body) == length:
+                    return body
+            self._connection.settimeout(remaining_s(deadline))
+            more = self._connection.recv(MOST_BYTES)
+            if not more:
+                raise ConnectionAbortedError("it closed the connection")
+            self._received += more
+        raise NotProven
+
+
+def compute_proof(token: str, nonce: str, home: str, address: str) -> str:
+    """Return the HMAC-SHA256 of a nonce, a data directory and an address, by a token, in hexadecimal."""
+    key = token.encode()
+    if len(key) > BLOCK_BYTES:
+        key = _digest(key)
+    key = key.ljust(BLOCK_BYTES, b"\0")
+    message = "\n".join((PURPOSE, nonce, _identify_folder(home), address)).encode()
+    return _digest(key.translate(OUTER_PAD) + _digest(key.translate(INNER_PAD) + message)).hex()
+
+
+def format_address(address: tuple[object, ...]) -> str:
+    """Return the address of a socket as both its ends write it."""
+    return f"{address[0]} {address[1]}"
+
+
+def read_content_length(head: bytes) -> int:
+    """Return the length of the body as the head of an answer names it, -1 where it does not."""
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            return int(value) if value.strip().isdigit() else -1
+    return -1
+
+
+def remaining_s(deadline: float) -> float:
+    """Return the seconds until a deadline; raise TimeoutError after it."""
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
+        raise TimeoutError("it did not answer in time")
+    return remaining
+
+
+def _contains(body: bytes, proof: str) -> bool:
+    return bool(proof) and proof.encode() in body
+
+
+def _read_token(home: str) -> str:
+    try:
+        with open(os.path.join(home, "token"), encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _identify_folder(path: str) -> str:
+    """Return what all paths to a folder have in common, and a copy of it has not."""
+    status = os.stat(path)
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def _digest(content: bytes) -> bytes:
+    # `hmac` and `hashlib` load OpenSSL, which takes longer than all the rest of a hook's question.
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        try:
+            # By this name since Python 3.12.
+            from _sha2 import sha256  # type: ignore[import-not-found]
+        except ImportError:
+            from hashlib import sha256
+    return bytes(sha256(content).digest())
