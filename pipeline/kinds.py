@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pipeline.records import SAID_TAG, Anchor, Kind, Memory, Source, Tier
 
 _WORD = re.compile(r"\w+")
+LONGEST_ARTICLE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,11 @@ def is_said_again(memory: Memory, known: Memory) -> bool:
     return _said_words(memory) != _said_words(known)
 
 
-def _said_words(memory: Memory) -> list[str]:
-    """Return the words that were said, whatever their case, punctuation and white space."""
+def _said_words(memory: Memory) -> frozenset[str]:
+    """Return the words that were said, whatever their case, order and punctuation, without articles and the like."""
     # A keyed fact is written in Reverie's words; what was said of it is in its metadata.
-    return _WORD.findall(str(memory.metadata.get("said", memory.content)).casefold())
+    said = str(memory.metadata.get("said", memory.content)).casefold()
+    return frozenset(word for word in _WORD.findall(said) if len(word) > LONGEST_ARTICLE)
 
 
 def says_as_much(witness: Memory, memory: Memory) -> bool:
