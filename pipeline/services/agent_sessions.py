@@ -158,9 +158,8 @@ class AgentSessionService:
         self._note_briefing(workspace, session, briefing)
         self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
-        trace = trace_of(briefing) if settings.trace else None
         told = (*briefing.shown, *briefing.person_shown, *(one.memory for one in obeyed if one.memory is not None))
-        return HookAnswer(text, told, None if text else reason, trace=trace)
+        return HookAnswer(text, told, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         self._feedback.record_question(workspace, message)

@@ -493,7 +493,7 @@ def capture(dedup_store, content, session, kind=Kind.DECISION, **fields):
     )
 
 
-@pytest.mark.parametrize("kind", [Kind.DECISION, Kind.FACT, Kind.LESSON])
+@pytest.mark.parametrize("kind", [Kind.DECISION, Kind.LESSON])
 @pytest.mark.parametrize(
     ("second", "session", "trust"),
     [
