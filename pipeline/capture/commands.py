@@ -67,22 +67,23 @@ def _may_be_pasted(passages: Sequence[Passage]) -> bool:
     """Return whether orders may belong to a text that was pasted without a mark.
 
     They surely do not where they are all that the person says, or lines of one short paragraph that announces no text.
+    Below a pasted part they may belong to it.
     """
     origins = [passage.origin for passage in passages]
-    first = origins.index(Origin.PERSON)
     last = len(origins) - origins[::-1].index(Origin.PERSON)
-    if Origin.PASTED in origins[:first] and Origin.PASTED in origins[last:]:
+    if Origin.PASTED in origins[:last]:
         return True
     others = [line for line in _own_lines(passages) if read_command(line) is None]
-    if not others:
-        return Origin.PASTED in origins[first:last]
     is_one_paragraph = origins.count(Origin.PERSON) == 1
-    return not is_one_paragraph or len(others) > MOST_OTHER_LINES or any(map(_announces_text, others))
+    return bool(others) and (
+        not is_one_paragraph or len(others) > MOST_OTHER_LINES or any(map(_may_announce_text, others))
+    )
 
 
-def _announces_text(line: str) -> bool:
-    # A line that ends with a comma addresses somebody, as letters do.
-    return line.rstrip().endswith((":", "：", ",")) or points_at_text(line)
+def _may_announce_text(line: str) -> bool:
+    # A line that ends with a comma addresses somebody, as letters do; a line without words parts two texts.
+    is_open = line.rstrip().endswith((":", "：", ",", "?", "？"))
+    return is_open or points_at_text(line) or not any(map(str.isalnum, line))
 
 
 def _own_lines(passages: Sequence[Passage]) -> list[str]:
