@@ -1,9 +1,13 @@
 """What each kind of memory starts with, how fast it fades, and how it is rendered."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pipeline.records import SAID_TAG, Anchor, Kind, Memory, Source, Tier
+
+_WORD = re.compile(r"\w+")
+LONGEST_ARTICLE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,21 @@ def render_text(memory: Memory) -> str:
 
 
 def is_said_again(memory: Memory, known: Memory) -> bool:
-    """Tell whether a person said in another session what was captured of one before: repeated, it is confirmed."""
+    """Return whether a person said in other words, in another session, what was captured of them before.
+
+    The same words may be the same text, pasted twice: a copy confirms nothing.
+    """
     said = [one.source is Source.AMBIENT and SAID_TAG in one.tags for one in (memory, known)]
-    return all(said) and None not in (memory.session_id, known.session_id) and memory.session_id != known.session_id
+    if not all(said) or None in (memory.session_id, known.session_id) or memory.session_id == known.session_id:
+        return False
+    return _said_words(memory) != _said_words(known)
+
+
+def _said_words(memory: Memory) -> frozenset[str]:
+    """Return the words that were said, whatever their case, order and punctuation, without articles and the like."""
+    # A keyed fact is written in Reverie's words; what was said of it is in its metadata.
+    said = str(memory.metadata.get("said", memory.content)).casefold()
+    return frozenset(word for word in _WORD.findall(said) if len(word) > LONGEST_ARTICLE)
 
 
 def says_as_much(witness: Memory, memory: Memory) -> bool:

@@ -1,8 +1,15 @@
 """What a prompt asks of the memory itself: "remember this: …" and "forget that", in four languages."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from pipeline.capture.announcements import points_at_text
+from pipeline.capture.own_words import Origin, Passage, split_message
+
+# Of a longer paragraph an order in it is more likely a part of what was pasted.
+MOST_OTHER_LINES = 5
 
 
 class CommandType(StrEnum):
@@ -14,14 +21,18 @@ class CommandType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommand:
-    """What a prompt asks for; `text` is what to remember, or what to forget is about, empty for what was kept last."""
+    """What a prompt asks for; `text` is what to remember, or what to forget is about, empty for what was kept last.
+
+    A command that `is_doubtful` may have been pasted: it changes nothing before the person confirms it.
+    """
 
     type: CommandType
     text: str
+    is_doubtful: bool = False
 
 
 # Only at the beginning of a line: within a sentence the words are told, not meant.
-_OPENING = r"^\s*(?:(?:please|ok|okay|bitte|por favor|s'il te pla[iî]t)[,:]?\s+)?"
+_OPENING = r"^ {0,3}(?:(?:please|ok|okay|bitte|por favor|s'il te pla[iî]t)[,:]?\s+)?"
 _REMEMBER = re.compile(
     rf"{_OPENING}(?:remember|merke?(?: dir)?|recuerda|retiens|souviens-toi)\s*"
     r"(?:(?:this|that|das|esto|que|ceci|de ceci)\s*)?(?:(?P<colon>\s*:)\s*|(?<=that)\s+|(?<=que)\s+)(?P<text>\S.*)",
@@ -36,11 +47,47 @@ _FORGET = re.compile(
     re.IGNORECASE,
 )
 _FORGET_TEXT = re.compile(rf"{_OPENING}(?:forget|vergiss|olvida|oublie)\s*:\s*(?P<about>\S.*)", re.IGNORECASE)
+_ORDER_WORD = re.compile(
+    r"\b(?:remember|merke?|recuerda|retiens|souviens|forget|vergiss|olvida|oublie)\b", re.IGNORECASE
+)
 
 
 def read_commands(message: str) -> list[MemoryCommand]:
-    """Return what a message asks of the memory, line by line."""
-    return [command for line in message.splitlines() if (command := read_command(line)) is not None]
+    """Return what a person asks of the memory in a message, line by line; pasted and quoted lines ask for nothing."""
+    if not _ORDER_WORD.search(message):
+        return []
+    passages = split_message(message)
+    commands = [command for line in _own_lines(passages) if (command := read_command(line)) is not None]
+    if commands and _may_be_pasted(passages):
+        return [replace(command, is_doubtful=True) for command in commands]
+    return commands
+
+
+def _may_be_pasted(passages: Sequence[Passage]) -> bool:
+    """Return whether orders may belong to a text that was pasted without a mark.
+
+    They surely do not where they are all that the person says, or lines of one short paragraph that announces no text.
+    Below a pasted part they may belong to it.
+    """
+    origins = [passage.origin for passage in passages]
+    last = len(origins) - origins[::-1].index(Origin.PERSON)
+    if Origin.PASTED in origins[:last]:
+        return True
+    others = [line for line in _own_lines(passages) if read_command(line) is None]
+    is_one_paragraph = origins.count(Origin.PERSON) == 1
+    return bool(others) and (
+        not is_one_paragraph or len(others) > MOST_OTHER_LINES or any(map(_may_announce_text, others))
+    )
+
+
+def _may_announce_text(line: str) -> bool:
+    # A line that ends with a comma addresses somebody, as letters do; a line without words parts two texts.
+    is_open = line.rstrip().endswith((":", "：", ",", "?", "？"))
+    return is_open or points_at_text(line) or not any(map(str.isalnum, line))
+
+
+def _own_lines(passages: Sequence[Passage]) -> list[str]:
+    return [line for passage in passages if passage.origin is Origin.PERSON for line in passage.lines]
 
 
 def read_command(line: str) -> MemoryCommand | None:

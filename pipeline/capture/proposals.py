@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.capture.commands import read_command
+from pipeline.capture.own_words import list_own_lines
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statements import Label, Statement
 from pipeline.records import SAID_TAG, Draft, Kind, Memory, Source
@@ -32,10 +33,6 @@ _KINDS = {
     Label.DEADLINE: (Kind.FACT, 0.6),
 }
 _OF_PERSON = frozenset({Label.PREFERENCE, Label.IDENTITY})
-_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-# Of a tool or a program, not of the person: marked blocks, quotations, paths and listings.
-_MARKED = re.compile(r"<([a-z][\w-]*)[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_NOT_SAID = re.compile(r"^\s*(?:[>|$#%]|\d+[:|]|at \S+ ?\(|File \"|[-+]{3} |@@|[{}\[\]();]+\s*$)")
 # Closed classes in the languages of the examples: who speaks for a project speaks not of themselves.
 _OF_PROJECT = re.compile(
     r"\b(?:we|our|us|this (?:repo\w*|project|codebase|branch)|wir|unser\w*|uns|(?:in )?diese[mns]? (?:repo\w*|projekt)|"
@@ -54,12 +51,12 @@ class Proposal:
 
 
 def list_sentences(message: str) -> list[str]:
-    """Return the sentences that a person says in a message; commands, code, quotations and logs are none."""
-    text = _MARKED.sub("\n", _FENCED.sub("\n", message))
+    """Return the sentences that a person says in a message in their own words; commands are none."""
+    text = "\n".join(list_own_lines(message))
     if len(text) > READ_CHARS:
         half = READ_CHARS // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    lines = [line for line in text.splitlines() if not _NOT_SAID.match(line) and read_command(line) is None]
+    lines = [line for line in text.splitlines() if read_command(line) is None]
     found = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
     said = [one for one in found if len(one.split()) >= FEWEST_WORDS and len(one) <= LONGEST_SENTENCE]
     # What is asked is not said.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import NotFound
-from pipeline.records import Filter, Memory, Page
+from pipeline.records import Filter, Memory, Page, page_of
 from pipeline.services.hook_runs import HookRun, HookRunLog
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, memories, turns
@@ -12,7 +12,7 @@ from pipeline.store.agent_sessions import JournalRow, SessionSummary
 from pipeline.store.turns import Turn
 from pipeline.times import utc_now
 
-__all__ = ["SessionSummary"]
+__all__ = ["JournalRow", "SessionSummary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +55,10 @@ def rename_session(workspace: Workspace, session_id: str, name: str) -> SessionS
     if found is None:
         raise NotFound("no such session")
     return found
+
+
+def list_actions(workspace: Workspace, session_id: str | None, limit: int, before: int | None) -> Page[JournalRow]:
+    """List what agents did, in one session or in all, the newest first."""
+    with workspace.database.read() as db:
+        found = agent_sessions.page_actions(db, session_id, limit + 1, before, workspace.person_id)
+    return page_of(found, limit, lambda row: row.seq)

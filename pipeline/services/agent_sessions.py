@@ -15,6 +15,7 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.anchors import find_checkout
+from pipeline.capture.own_words import is_host_notice
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import (
@@ -23,10 +24,8 @@ from pipeline.records import (
     Draft,
     Kind,
     Memory,
-    Page,
     Source,
     Viewer,
-    page_of,
     sessions_named,
 )
 from pipeline.records.people import own_name, own_viewer
@@ -42,6 +41,7 @@ from pipeline.services.briefing import (
 from pipeline.services.feedback import FeedbackWriter, make_impressions
 from pipeline.services.hook_answers import (
     HOOKS_OFF,
+    HOST_NOTICE,
     INCOGNITO,
     NOTHING_ABOUT,
     NOTHING_TO_BRIEF,
@@ -61,18 +61,20 @@ from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_te
 from pipeline.services.turns import obey
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories, meta
-from pipeline.store.agent_sessions import Action, ActionType, JournalRow
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.database import Database
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import find_guarded_target, mentions_action, recognize_action
 
-__all__ = ["ActionType", "AgentSession", "HookAnswer", "JournalRow", "ToolGuard"]
+__all__ = ["ActionType", "AgentSession", "HookAnswer", "ToolGuard"]
 
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
 WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
+# Of a longer prompt the beginning is searched for.
+LONGEST_QUESTION = 4000
 TURN_MEMORIES = 50
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
@@ -98,13 +100,6 @@ def identify_session(session_id: str, agent_id: str, cwd: str, person_id: str | 
     return AgentSession(own_name(person_id, session), own_name(person_id, agent), cwd, viewer)
 
 
-def list_actions(workspace: Workspace, session_id: str | None, limit: int, before: int | None) -> Page[JournalRow]:
-    """List what agents did, in one session or in all, the newest first."""
-    with workspace.database.read() as db:
-        found = agent_sessions.page_actions(db, session_id, limit + 1, before, workspace.person_id)
-    return page_of(found, limit, lambda row: row.seq)
-
-
 class AgentSessionService:
     """Answer the events of agents' sessions; `usual` is the workspace of projects that have none of their own yet."""
 
@@ -127,14 +122,17 @@ class AgentSessionService:
     def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
         """Return what is known about a message and new in this session; nothing when that takes too long.
 
-        What the message asks of the memory itself is done, and said.
+        What the message asks of the memory itself is done, and said. A host's own notice is no prompt.
         """
         began = time.perf_counter()
         if not workspace.settings.hooks:
             return HookAnswer(reason=HOOKS_OFF)
         if self._is_incognito(workspace, session):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
+        if is_host_notice(message):
+            return HookAnswer(reason=HOST_NOTICE)
         obeyed = obey(workspace, self._contexts, session, message)
+        message = message.strip()[:LONGEST_QUESTION]
         said = [one.says for one in obeyed]
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
@@ -159,9 +157,8 @@ class AgentSessionService:
         self._note_briefing(workspace, session, briefing)
         self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
-        trace = trace_of(briefing) if settings.trace else None
         told = (*briefing.shown, *briefing.person_shown, *(one.memory for one in obeyed if one.memory is not None))
-        return HookAnswer(text, told, None if text else reason, trace=trace)
+        return HookAnswer(text, told, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         self._feedback.record_question(workspace, message)

@@ -10,6 +10,7 @@ from pipeline.services.briefing import Briefing
 # Why a hook told nothing.
 HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
 INCOGNITO, NOTHING_WRITTEN = "off the record", "nothing was written here yet"
+HOST_NOTICE = "the host wrote all of the prompt"
 NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing to tell at the beginning"
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
+from pipeline.capture.own_words import is_host_notice, list_own_lines
 from pipeline.capture.stage import CaptureSettings
 from pipeline.recall.search import search
 from pipeline.records import MAX_CONTENT_CHARS, SAID_TAG, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
@@ -27,6 +28,7 @@ LONGEST_NAME = 80
 # What is to be forgotten must surely be what is meant.
 SURELY_MEANT = 0.6
 LOOKED_AT = 5
+DOUBT = "the order may be part of a pasted text. To confirm it, send it as a prompt of its own."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,11 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
 
 
 def add_turns(db: Connection, messages: Sequence[Message]) -> int:
-    """Keep messages within a transaction and have those of people read; return how many there are."""
-    clean = [one for one in map(_clean, messages) if one.content]
+    """Keep messages within a transaction and have those of people read; return how many were kept.
+
+    A user message that a host wrote is not kept: no person said it.
+    """
+    clean = [one for one in map(_clean, messages) if one.content and not _is_notice(one)]
     seqs = turns.add(db, clean)
     asked = [(seq, one) for seq, one in zip(seqs, clean, strict=True) if one.role is Role.USER]
     if asked:
@@ -90,13 +95,16 @@ def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, 
 
 def _remember(workspace: Workspace, session: AgentSession, command: MemoryCommand) -> Obeyed:
     text = command.text[:MAX_CONTENT_CHARS]
-    receipt = accept(
-        workspace.create(),
-        Draft(text, tags=(SAID_TAG,), session_id=session.id, source=Source.USER),
-        workspace.write_policy(),
-    )
+    source, policy = Source.USER, workspace.write_policy()
+    if command.is_doubtful:
+        source, policy = Source.AMBIENT, replace(policy, review=True, suggest=True)
+    draft = Draft(text, tags=(SAID_TAG,), session_id=session.id, source=source)
+    receipt = accept(workspace.create(), draft, policy)
     if receipt.outcome is Outcome.REJECTED:
         return Obeyed(command, None, f"Reverie did not keep it: {receipt.reason}")
+    if receipt.outcome is Outcome.CANDIDATE:
+        short_id = receipt.id[-SHORT_ID:]
+        return Obeyed(command, None, f"Reverie did not keep [{short_id}] yet: {DOUBT} It waits for review.")
     with workspace.database.read() as db:
         memory = memories.get(db, receipt.id)
     return Obeyed(command, memory, f"Reverie keeps it as [{receipt.id[-SHORT_ID:]}].")
@@ -109,6 +117,8 @@ def _forget(workspace: Workspace, contexts: SearchContexts, session: AgentSessio
     if found is None:
         return Obeyed(command, None, "Reverie found no memory that is surely meant; nothing was forgotten.")
     home, memory = found
+    if command.is_doubtful:
+        return Obeyed(command, None, f"Reverie did not archive [{memory.id[-SHORT_ID:]}]: {DOUBT}")
     revise.archive(home.database, memory.id)
     text = " ".join(memory.content.split())[:LONGEST_NAME]
     return Obeyed(command, memory, f"Reverie archived [{memory.id[-SHORT_ID:]}], which can be restored: {text}")
@@ -137,6 +147,10 @@ def _clean(message: Message) -> Message:
     return replace(message, content=redact(normalize_text(message.content)).text[:MAX_CONTENT_CHARS])
 
 
+def _is_notice(message: Message) -> bool:
+    return message.role is Role.USER and is_host_notice(message.content)
+
+
 def _name(prompt: str) -> str:
-    text = " ".join(prompt.split())
+    text = " ".join((" ".join(list_own_lines(prompt)) or prompt).split())
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1].rstrip()}…"

@@ -3,8 +3,9 @@
 from pydantic import Field
 
 from pipeline.records import Page
-from pipeline.services import agent_sessions
-from pipeline.services.agent_sessions import ActionType, JournalRow
+from pipeline.services import agent_history
+from pipeline.services.agent_history import JournalRow
+from pipeline.services.agent_sessions import ActionType
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer
 from web.api.of_caller import session_of
@@ -39,6 +40,6 @@ class JournalPage(PageAnswer[ActionAnswer]):
 @api.route(Endpoint("GET", "/v1/journal", answer=JournalPage, problems=(404,)))
 def list_actions(call: Call, query: JournalQuery) -> Page[JournalRow]:
     """List what agents did, the newest first."""
-    return agent_sessions.list_actions(
+    return agent_history.list_actions(
         call.workspace, session_of(query.session_id, call.caller), query.limit, query.before
     )

@@ -27,7 +27,6 @@ from web.metrics import count_hook_event
 
 api = Api("claude_code")
 
-LONGEST_PROMPT = 4000
 # How an event is counted that nobody handles.
 UNREAD = "other"
 
@@ -133,10 +132,9 @@ def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
 
 
 def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    message = event.prompt.strip()[:LONGEST_PROMPT]
-    if not message:
+    if not event.prompt.strip():
         return None, HookAnswer(reason="the prompt is empty")
-    return _context(call.container.agent_sessions.answer_prompt(workspace, _session(call, event), message))
+    return _context(call.container.agent_sessions.answer_prompt(workspace, _session(call, event), event.prompt))
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

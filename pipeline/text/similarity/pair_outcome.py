@@ -3,7 +3,7 @@ a merge.
 """
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from pipeline.records import EdgeKind, Kind, Memory, Trust
 from pipeline.text.lexicon import load_lexicon
@@ -40,7 +40,7 @@ def find_merge_blockers(survivor: Memory, absorbed: Memory) -> tuple[str, ...]:
         found.append("each speaks of its own day")
     if absorbed.kind in EVENTS:
         found.append("events may happen twice")
-    if survivor.details != absorbed.details:
+    if _list_fields(survivor) != _list_fields(absorbed):
         found.append("their fields differ")
     if survivor.anchor != absorbed.anchor:
         found.append("they are about different code")
@@ -52,3 +52,8 @@ def find_merge_blockers(survivor: Memory, absorbed: Memory) -> tuple[str, ...]:
     if survivor.candidate and not absorbed.candidate:
         found.append(f"the {'newer' if survivor is newer else 'older'} one waits for review")
     return tuple(found)
+
+
+def _list_fields(memory: Memory) -> dict[str, Any]:
+    """Return the fields of a memory that say more than its text; the rule of a captured lesson is its text."""
+    return {name: value for name, value in memory.details.items() if (name, value) != ("rule", memory.content)}

@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.index.dense import DenseIndex
 from pipeline.records import (
+    SAID_TAG,
     Anchor,
     Draft,
     EdgeDraft,
@@ -476,6 +477,40 @@ def test_an_import_that_a_person_confirmed_confirms_what_it_goes_into(dedup_stor
     revise.edit(dedup_store.database, newer, Revision(trust=Trust.TRUSTED))
     dedup_store.digest()
     assert dedup_store.get(older).trust is Trust.TRUSTED
+
+
+def capture(dedup_store, content, session, kind=Kind.DECISION, **fields):
+    details = {"rule": content} if kind is Kind.LESSON else {}
+    return dedup_store.write(
+        content,
+        CLOSE,
+        source=Source.AMBIENT,
+        tags=(SAID_TAG,),
+        session_id=session,
+        kind=kind,
+        details=details,
+        **fields,
+    )
+
+
+@pytest.mark.parametrize("kind", [Kind.DECISION, Kind.LESSON])
+@pytest.mark.parametrize(
+    ("second", "session", "trust"),
+    [
+        ("We use large servers for the build.", "s2", Trust.TRUSTED),
+        ("We use large servers for the build.", "s1", Trust.EVIDENCE),
+        # A copy confirms nothing, nor does one that was changed a little.
+        ("We use big servers for the build.", "s2", Trust.EVIDENCE),
+        ("we  use BIG servers for the build!", "s2", Trust.EVIDENCE),
+        ("We use big servers for our build.", "s2", Trust.EVIDENCE),
+    ],
+)
+def test_only_other_words_in_another_session_make_what_was_captured_trusted(dedup_store, kind, second, session, trust):
+    first = capture(dedup_store, "We use big servers for the build.", "s1", kind)
+    capture(dedup_store, second, session, kind)
+    dedup_store.digest()
+    assert dedup_store.active() == {first}
+    assert dedup_store.get(first).trust is trust
 
 
 def test_every_memory_is_done_even_one_without_vectors(dedup_store):
