@@ -37,10 +37,14 @@ def list_people(paths: HomePaths) -> list[Path]:
     return people + [one.file for one in backup.snapshots(people_file.find_copies(paths.people))]
 
 
+def list_single(paths: HomePaths) -> list[Path]:
+    """List the files of a home that nobody makes copies of: what it knows of other machines, and its journal."""
+    return [file for file in (paths.peers, paths.operations) if file.is_file()]
+
+
 def list_all(paths: HomePaths) -> Iterator[Path]:
     """Go through every file of a home that is encrypted in an encrypted one."""
-    if paths.peers.is_file():
-        yield paths.peers
+    yield from list_single(paths)
     yield from list_people(paths)
     for workspace in list_folders(paths):
         yield from list_stores(paths, workspace)
@@ -82,6 +86,12 @@ def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
         finally:
             backup.remove(draft)
     return True
+
+
+def erase(file: Path) -> None:
+    """Delete a file and its logs, and overwrite what they contained where the system can."""
+    with _erasing(file):
+        backup.remove(file)
 
 
 @contextmanager

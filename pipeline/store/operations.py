@@ -44,7 +44,7 @@ class Operations:
         self.redact = redact
 
     def record_error(self, component: str, message: str, *, workspace: str | None = None) -> None:
-        """Log an error, redacted and cut; one that cannot be stored still reaches standard error."""
+        """Log an error, redacted and cut; if it cannot be stored, print it, but no text that shall be encrypted."""
         text = self.redact(message)[:KEPT_CHARS]
         try:
             with self.opened() as db:
@@ -54,7 +54,8 @@ class Operations:
                 )
                 db.execute("DELETE FROM error WHERE seq <= (SELECT max(seq) FROM error) - ?", (KEPT_ERRORS,))
         except (sqlite3.Error, StoreUnavailable, OSError) as error:
-            print(f"{component}: {text} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
+            shown = "an error" if self._tables.is_encrypted else text
+            print(f"{component}: {shown} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
 
     def mark_repaired(self, components: Sequence[str], *, workspace: str | None, before: float) -> None:
         """Note that what failed in a workspace, or without one in none, before a moment works again."""
