@@ -12,6 +12,7 @@ from web.cli.offline import open_home
 from web.cli.render import plain, print_if_none, table
 
 if TYPE_CHECKING:
+    from pipeline.bootstrap.command import CommandContainer
     from pipeline.services.people import PersonRecord, Token
 
 ROLES = ("reader", "writer", "owner")
@@ -72,6 +73,7 @@ def add(
         made = people.add_token(home.people, person, device or people.name_device(home.people, person), lifetime)
         if given is not None:
             people.grant(home.people, person, workspace, given)
+        _note(home, "add", workspace if given is not None else None)
     roles = {} if given is None else {workspace: str(given)}
     told = {"id": person.id, "name": person.name, "admin": person.is_admin, "grants": roles, **_describe(made.token)}
 
@@ -114,6 +116,7 @@ def revoke(state: State, name: str, device: str | None, token_id: str | None) ->
 
     with open_home(state) as home:
         revoked = people.revoke(home.people, people.get_person(home.people, name), device, token_id)
+        _note(home, "revoke")
     names = ", ".join(f"{one.id} ({plain(one.device)})" for one in revoked)
     state.show([_describe(one) for one in revoked], f"revoked: {names}")
 
@@ -128,6 +131,7 @@ def remove(state: State, name: str) -> None:
     with open_home(state) as home:
         person = people.get_person(home.people, name)
         people.remove_person(home.people, person)
+        _note(home, "remove")
     state.show({"removed": person.id}, f"{person.id} is removed; what they wrote stays")
 
 
@@ -144,6 +148,7 @@ def grant(state: State, name: str, workspace_id: str, role: str) -> None:
     with open_home(state) as home:
         person = people.get_person(home.people, name)
         people.grant(home.people, person, workspace_id, Role(role))
+        _note(home, "grant", workspace_id)
     told = {"id": person.id, "workspace": workspace_id, "role": role}
     state.show(told, f"{person.id} is {role} of {workspace_id}")
 
@@ -159,7 +164,14 @@ def ungrant(state: State, name: str, workspace_id: str) -> None:
     with open_home(state) as home:
         person = people.get_person(home.people, name)
         people.ungrant(home.people, person, workspace_id)
+        _note(home, "ungrant", workspace_id)
     state.show({"id": person.id, "workspace": workspace_id}, f"{person.id} has no role in {workspace_id} any more")
+
+
+def _note(home: "CommandContainer", command: str, workspace_id: str | None = None) -> None:
+    from pipeline.services.access_log import note_command
+
+    note_command(home.people, f"reverie user {command}", workspace_id)
 
 
 def _describe(token: "Token") -> dict[str, Any]:
