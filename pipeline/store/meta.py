@@ -64,3 +64,9 @@ def increment(db: Connection, key: str) -> int:
     value = get_int(db, key) + 1
     put(db, key, str(value))
     return value
+
+
+def list_keys(db: Connection, prefix: str) -> list[str]:
+    """List the keys that start with a text."""
+    rows = db.execute("SELECT key FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", (len(prefix), prefix))
+    return [str(key) for (key,) in rows.fetchall()]
