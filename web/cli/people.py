@@ -1,7 +1,8 @@
 """People who share this home: their tokens and what they may. They work on the home's files; no server is needed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,16 @@ def parse_lifetime(_context: click.Context, _parameter: click.Parameter, given: 
     if found is None:
         raise click.BadParameter("must be a number of hours, days or weeks, as 12h, 90d or 8w")
     return int(found[1]) * _UNITS[found[2]]
+
+
+@contextmanager
+def _changing_people(state: State, command: str, workspace_id: str | None = None) -> Iterator["CommandContainer"]:
+    """Give a command the data directory; what it changed is in the access log before it prints anything."""
+    from pipeline.services.access_log import note_command
+
+    with open_home(state) as home:
+        yield home
+        note_command(home.people, f"reverie user {command}", workspace_id)
 
 
 @click.group(cls=Group)
@@ -62,7 +73,7 @@ def add(
     from pipeline.services import people
 
     workspace = state.named_workspace or state.settings.workspace
-    with open_home(state) as home:
+    with _changing_people(state, "add", workspace) as home:
         is_new = people.find_person(home.people, name) is None
         given = Role(role or USUAL_ROLE) if role or state.named_workspace or (is_new and not is_admin) else None
         if given is not None:
@@ -73,7 +84,6 @@ def add(
         made = people.add_token(home.people, person, device or people.name_device(home.people, person), lifetime)
         if given is not None:
             people.grant(home.people, person, workspace, given)
-        _note(home, "add", workspace if given is not None else None)
     roles = {} if given is None else {workspace: str(given)}
     told = {"id": person.id, "name": person.name, "admin": person.is_admin, "grants": roles, **_describe(made.token)}
 
@@ -114,9 +124,8 @@ def revoke(state: State, name: str, device: str | None, token_id: str | None) ->
     """Revoke the tokens of NAME: from the next request on they open nothing."""
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with _changing_people(state, "revoke") as home:
         revoked = people.revoke(home.people, people.get_person(home.people, name), device, token_id)
-        _note(home, "revoke")
     names = ", ".join(f"{one.id} ({plain(one.device)})" for one in revoked)
     state.show([_describe(one) for one in revoked], f"revoked: {names}")
 
@@ -128,10 +137,9 @@ def remove(state: State, name: str) -> None:
     """Remove NAME with every token and role; what they wrote stays, and what is theirs alone stays closed."""
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with _changing_people(state, "remove") as home:
         person = people.get_person(home.people, name)
         people.remove_person(home.people, person)
-        _note(home, "remove")
     state.show({"removed": person.id}, f"{person.id} is removed; what they wrote stays")
 
 
@@ -145,10 +153,9 @@ def grant(state: State, name: str, workspace_id: str, role: str) -> None:
     from pipeline.records.people import Role
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with _changing_people(state, "grant", workspace_id) as home:
         person = people.get_person(home.people, name)
         people.grant(home.people, person, workspace_id, Role(role))
-        _note(home, "grant", workspace_id)
     told = {"id": person.id, "workspace": workspace_id, "role": role}
     state.show(told, f"{person.id} is {role} of {workspace_id}")
 
@@ -161,17 +168,10 @@ def ungrant(state: State, name: str, workspace_id: str) -> None:
     """Take the role of NAME in WORKSPACE away."""
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with _changing_people(state, "ungrant", workspace_id) as home:
         person = people.get_person(home.people, name)
         people.ungrant(home.people, person, workspace_id)
-        _note(home, "ungrant", workspace_id)
     state.show({"id": person.id, "workspace": workspace_id}, f"{person.id} has no role in {workspace_id} any more")
-
-
-def _note(home: "CommandContainer", command: str, workspace_id: str | None = None) -> None:
-    from pipeline.services.access_log import note_command
-
-    note_command(home.people, f"reverie user {command}", workspace_id)
 
 
 def _describe(token: "Token") -> dict[str, Any]:
