@@ -205,6 +205,12 @@ def list_segments(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name.startswith(NAME_PREFIX))
 
 
+def find_plain_names(folder: Path) -> list[Path]:
+    """List the files of a folder's segments that contain words as they are."""
+    files = [folder / name / file for name in list_segments(folder) for file in (VOCABULARY, FIELDS)]
+    return [file for file in files if file.exists()]
+
+
 def remove_segments(folder: Path, keep: str) -> None:
     """Delete every other segment; a process that has loaded a deleted one keeps it until it reloads."""
     for entry in folder.iterdir():

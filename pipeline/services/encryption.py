@@ -7,7 +7,7 @@ from pathlib import Path
 
 from config.paths import HomePaths
 from pipeline.errors import Conflict, FieldError, InvalidField, KeyUnavailable, StoreDamaged
-from pipeline.index.segment import convert_segment, list_segments
+from pipeline.index.segment import convert_segment, find_plain_names, list_segments
 from pipeline.store import backup, driver, encryption, key, people_file
 from pipeline.store.key import StoreKey
 from pipeline.store.operations_file import find_damaged
@@ -48,8 +48,11 @@ def describe_encryption(paths: HomePaths) -> EncryptionState:
         key.read_named(paths.store_key)
     except KeyUnavailable as error:
         problem = str(error)
-    plain = tuple(file for file in encryption.list_all(paths) if driver.is_plain(file))
-    return EncryptionState(True, key_file, problem, plain)
+    stores = [file for file in encryption.list_all(paths) if driver.is_plain(file)]
+    words = [
+        file for name in encryption.list_folders(paths) for file in find_plain_names(paths.workspace(name).lexical)
+    ]
+    return EncryptionState(True, key_file, problem, (*stores, *words))
 
 
 def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
