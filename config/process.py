@@ -11,8 +11,11 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 import psutil
 from filelock import FileLock, Timeout
@@ -162,6 +165,8 @@ def _watch(parent: int, ask: signal.Signals, grace_s: float) -> None:
     kill_process(os.getpid())
 
 
+# As `sys.exc_info` returns it.
+ErrorInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 # From malloc.h of the GNU C library.
 M_ARENA_MAX = -8
 
@@ -212,7 +217,7 @@ def start_program(
         settings = load_settings()
     except SettingsError as error:
         sys.exit(str(error))
-    configure_logging(settings.log_level, redact)
+    configure_logging(settings.log_level, redact, shows_values=not settings.paths.store_key.exists())
     settings.paths.ensure()
     return settings
 
@@ -232,22 +237,40 @@ def run_in_role(role_name: str, settings: Settings, run: Callable[[Settings], in
 
 
 class RedactingFormatter(logging.Formatter):
-    """Format a record, then mask what the given function calls secret."""
+    """Format a record, then mask what the given function calls secret.
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
+    Unless it `shows_values`, an error is logged without its message, which may quote a memory: its type and where it
+    was raised remain.
+    """
+
+    def __init__(self, redact: Callable[[str], str], *, shows_values: bool = True) -> None:
         super().__init__(LOG_LINE)
         self._redact = redact
+        self._shows_values = shows_values
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the finished line without secrets."""
         return self._redact(super().format(record))
 
+    def formatException(self, ei: ErrorInfo) -> str:  # noqa: N802 - the name of logging's method
+        """Return a traceback, in an encrypted data directory without the error's message."""
+        kind, _, trace = ei
+        if self._shows_values or kind is None:
+            return super().formatException(ei)
+        return f"{''.join(traceback.format_tb(trace))}{kind.__name__}"
 
-def configure_logging(level: str, redact: Callable[[str], str]) -> None:
-    """Send every log line to standard error through the redacting formatter."""
+
+def configure_logging(level: str, redact: Callable[[str], str], *, shows_values: bool = True) -> None:
+    """Send every log line, and every error that ends a thread, to standard error through the redacting formatter."""
     handler = logging.StreamHandler()
-    handler.setFormatter(RedactingFormatter(redact))
+    handler.setFormatter(RedactingFormatter(redact, shows_values=shows_values))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    sys.excepthook = lambda *error: _log_uncaught(error)
+    threading.excepthook = lambda error: _log_uncaught((error.exc_type, error.exc_value, error.exc_traceback))
     # These report every request, job tick and task at INFO, which would bury what matters.
     for noisy in ("apscheduler", "huey", "sentence_transformers", "waitress.queue"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level]))
+
+
+def _log_uncaught(error: Any) -> None:
+    logging.getLogger(__name__).critical("%s ends", threading.current_thread().name, exc_info=error)

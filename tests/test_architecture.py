@@ -110,7 +110,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),
     "bech32": ("pipeline.sync.keys",),
-    "cryptography": ("pipeline.sync.keys",),
+    "cryptography": ("pipeline.sync.keys", "pipeline.store.sealing"),
     "obstore": ("pipeline.store.objects",),
     "pyrage": ("pipeline.sync.keys",),
     "psycopg": ("pipeline.store.postgres",),

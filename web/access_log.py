@@ -1,4 +1,7 @@
-"""What a person's request is noted as in the access log: who, where, what, about which memories, and how it ended."""
+"""What a request is noted as in the access log: who, where, what, about which memories, and how it ended.
+
+Requests of people are noted, and of the owner of the data directory what changes who may enter it.
+"""
 
 from collections.abc import Iterable, Iterator
 from http import HTTPStatus
@@ -7,27 +10,31 @@ from flask import Flask, Response, g, request
 from pydantic import BaseModel
 
 from config.paths import WORKSPACE_HEADER, is_workspace_id
-from pipeline.services.access_log import KEPT_IDS, AccessEntry, AccessLog
+from pipeline.services.access_log import KEPT_IDS, OWNER, AccessEntry, AccessLog
 from pipeline.times import utc_now
 
+# Whose changes are noted of everybody.
+OF_PEOPLE = "/v1/people"
 # What reads nothing that is remembered.
 UNNOTED = frozenset({"/healthz", "/metrics", "/assets/<path:filename>", "/w/<workspace>/workers/now"})
 
 
 def register_access_log(app: Flask, log: AccessLog) -> None:
-    """Note every request that comes with a person's token, or from a browser where a person is signed in."""
+    """Note every request of a person, by token or signed-in browser; a change is on the disk before its answer."""
 
     @app.after_request
     def note(response: Response) -> Response:
         caller = g.get("caller")
         action = "unknown" if request.url_rule is None else request.url_rule.rule
-        if caller is None or caller.person is None or action in UNNOTED:
+        is_done = response.status_code < HTTPStatus.BAD_REQUEST
+        acted = request.method != "GET" and is_done and g.get("acts", True)
+        if caller is None or action in UNNOTED or not (caller.person or (acted and action.startswith(OF_PEOPLE))):
             return response
         ids = list(dict.fromkeys(g.get("memory_ids", ())))
         entry = AccessEntry(
             utc_now(),
             g.request_id,
-            caller.person.id,
+            OWNER if caller.person is None else caller.person.id,
             caller.token_id,
             _find_workspace(),
             f"{request.method} {action}",
@@ -35,8 +42,7 @@ def register_access_log(app: Flask, log: AccessLog) -> None:
             tuple(ids[:KEPT_IDS]),
             len(ids),
         )
-        is_written = request.method != "GET" and response.status_code < HTTPStatus.BAD_REQUEST and g.get("writes", True)
-        (log.write if is_written else log.note)(entry)
+        (log.write if acted else log.note)(entry)
         return response
 
 
@@ -47,9 +53,9 @@ def _find_workspace() -> str | None:
     return meant if is_workspace_id(meant) else None
 
 
-def note_workspace(workspace_id: str, *, writes: bool) -> None:
-    """Note where a request is answered, and whether it changes anything there."""
-    g.answered_in, g.writes = workspace_id, writes
+def note_workspace(workspace_id: str, *, acts: bool) -> None:
+    """Note where a request is answered, and whether it changes anything."""
+    g.answered_in, g.acts = workspace_id, acts
 
 
 def note_memories(memory_ids: Iterable[str]) -> None:

@@ -72,7 +72,8 @@ class Call:
 class Endpoint:
     """What the OpenAPI document tells of an endpoint; one `of_folder` finds its workspace by a folder in its body.
 
-    One that `reads` changes nothing in the workspace though it is no GET; who `needs` more than that says what. One
+    One that `reads` changes nothing though it is no GET. One that `keeps_memories` changes something else: people,
+    upkeep, what is said; it also works where memories are read-only. Each says in `needs` if a caller needs more. One
     `of_team` is asked of a team's server where its body names one in `to`, or its query in `from`. What it takes its
     handler says: by its parameters `body` and `query`, and without a `summary` by its docstring.
     """
@@ -89,6 +90,7 @@ class Endpoint:
     problems: tuple[int, ...] = field(default=())
     of_folder: bool = False
     reads: bool = False
+    keeps_memories: bool = False
     needs: Need | None = None
     of_team: bool = False
 
@@ -100,6 +102,11 @@ class Endpoint:
     @property
     def writes(self) -> bool:
         """Tell whether it changes what a workspace holds."""
+        return self.acts and not self.keeps_memories
+
+    @property
+    def acts(self) -> bool:
+        """Tell whether it changes anything, so that the access log has it before the caller has an answer."""
         return self.method != "GET" and not self.reads
 
 
@@ -162,7 +169,7 @@ def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Respo
     if endpoint.of_team and (team := _named_team(request_parts)) is not None:
         return json_response(_ask_team(call, team), endpoint.status)
     call = _name_in_full(call, path)
-    note_workspace(call.workspace_id, writes=endpoint.writes)
+    note_workspace(call.workspace_id, acts=endpoint.acts)
     # Of a folder, another workspace may be in use than the one that no header names.
     if endpoint.method != "GET" and not endpoint.of_folder:
         call.container.prefetcher.notify_activity(call.workspace_id)

@@ -20,7 +20,7 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import IndexUnavailable, StorageUnreachable
+from pipeline.errors import IndexUnavailable, StorageUnreachable, StoreUnavailable
 from pipeline.index.encoder import rarity
 from pipeline.index.rows import NOBODY, Floats, Seqs, SessionMap, best_places, mask_scores, values_at
 from pipeline.index.segment import (
@@ -186,7 +186,7 @@ class LexicalIndex:
         folder: Path,
         sessions: SessionMap,
         shared: SharedSegments | None = None,
-        on_lost: Callable[[StorageUnreachable], object] = lambda _error: None,
+        on_lost: Callable[[StoreUnavailable], object] = lambda _error: None,
     ) -> None:
         self._folder = folder
         self._sessions = sessions
@@ -200,7 +200,7 @@ class LexicalIndex:
         self._tail = TailPostings()
         self._corpus: Corpus | None = None
         self._loading: threading.Thread | None = None
-        self._loaded: tuple[str, Segment | IndexUnavailable | StorageUnreachable] | None = None
+        self._loaded: tuple[str, Segment | IndexUnavailable | StoreUnavailable] | None = None
 
     def search(self, db: Connection, tokens: Sequence[str]) -> LexicalScores:
         """Score every memory and every session against the query's tokens."""
@@ -277,7 +277,7 @@ class LexicalIndex:
             self._loading.start()
         return self._loading
 
-    def _take_loaded(self, name: str) -> Segment | StorageUnreachable | None:
+    def _take_loaded(self, name: str) -> Segment | StoreUnavailable | None:
         if self._loaded is None or self._loaded[0] != name:
             return None
         found, self._loaded = self._loaded[1], None
@@ -291,7 +291,7 @@ class LexicalIndex:
     def _load(self, name: str) -> None:
         try:
             self._loaded = name, self._load_segment(name)
-        except (IndexUnavailable, StorageUnreachable) as error:
+        except (IndexUnavailable, StoreUnavailable) as error:
             self._loaded = name, error
 
     def _load_segment(self, name: str) -> Segment:

@@ -2,7 +2,8 @@
 
 bm25s keeps a matrix of finished scores, idf(t) · tf / (tf + norm(m)), one column for each word (decision 0005). Fields
 are no words and count for no length, so they are lists of their own. Files are read, not memory-mapped: a mapped file
-that someone cuts short ends the process with SIGBUS.
+that someone cuts short ends the process with SIGBUS. In an encrypted data directory, words and fields are sealed
+(decision 0037).
 """
 
 import importlib
@@ -25,6 +26,9 @@ from config.left_out import OF_BM25S, hide_packages
 from pipeline.errors import IndexUnavailable
 from pipeline.index.rows import NO_ROWS, Floats, Seqs
 from pipeline.store import memories
+from pipeline.store.encryption import erase
+from pipeline.store.key import StoreKey, find_key
+from pipeline.store.whole_file import writing
 from pipeline.text.tokens import is_field, memory_tokens
 
 PAGE = 5000
@@ -36,11 +40,14 @@ ROWS = "rows.npy"
 LENGTHS = "lengths.npy"
 COUNTS = "words.counts.npy"
 FIELDS = "fields.json"
+VOCABULARY = "words.vocabulary.json"
+# The last two in one file, where they are sealed.
+SEALED = "names.sealed"
 WORDS = {
     "data_name": "words.scores.npy",
     "indices_name": "words.places.npy",
     "indptr_name": "words.starts.npy",
-    "vocab_name": "words.vocabulary.json",
+    "vocab_name": VOCABULARY,
     "params_name": "words.parameters.json",
 }
 
@@ -136,30 +143,72 @@ def build_segment(folder: Path, documents: Iterable[Document]) -> str:
     name = f"{NAME_PREFIX}{ULID()}".lower()
     target = folder / name
     target.mkdir(mode=0o700, parents=True)
+    vocabulary, segment.words.vocab_dict = segment.words.vocab_dict, {}
+    # Without its words: bm25s would write them as they are.
     segment.words.save(target, **WORDS)
-    fields = {field: holders.tolist() for field, holders in segment.fields.items()}
-    (target / FIELDS).write_text(json.dumps(fields), encoding="ascii")
+    (target / VOCABULARY).unlink()
+    _write_names(target, find_key(folder), vocabulary, segment.fields)
     np.save(target / COUNTS, segment.counts)
     np.save(target / ROWS, segment.rows)
     np.save(target / LENGTHS, segment.lengths)
-    sizes = {file.name: file.stat().st_size for file in target.iterdir()}
-    (target / MANIFEST).write_text(json.dumps({"format": FORMAT, "sizes": sizes}), encoding="ascii")
+    _write_manifest(target)
     return name
 
 
 def load_segment(folder: Path, name: str) -> Segment:
-    """Load a segment; raise IndexUnavailable when a file is missing, was cut, or is of another format."""
+    """Load a segment; raise IndexUnavailable when a file is missing, was cut, or is of another format.
+
+    Raises KeyUnavailable where it is sealed and the key cannot be had.
+    """
     target = folder / name
     try:
         manifest = json.loads((target / MANIFEST).read_text(encoding="ascii"))
         _check(target, manifest["format"], manifest["sizes"])
-        words = _library().BM25.load(target, **WORDS)
-        fields = json.loads((target / FIELDS).read_text(encoding="ascii"))
+        words = _library().BM25.load(target, load_vocab=False, **WORDS)
+        vocabulary, fields = _read_names(target, manifest["sizes"])
+        words.vocab_dict, words.unique_token_ids_set = vocabulary, set(vocabulary.values())
         holders = {field: np.array(found, np.int64) for field, found in fields.items()}
         counts, rows, lengths = (np.load(target / file, allow_pickle=False) for file in (COUNTS, ROWS, LENGTHS))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexUnavailable(f"lexical segment {name}: {error}", part=name) from error
     return Segment(words, counts, holders, rows, lengths)
+
+
+def convert_segment(folder: Path, name: str, key: StoreKey | None) -> bool:
+    """Seal the words and fields of a segment, or without a key write them plain; return whether that was necessary.
+
+    Its manifest says which of the two forms counts, so an interrupted conversion leaves a segment that can be loaded.
+    A broken segment is erased: a worker builds another.
+    """
+    target = folder / name
+    unused = [target / file for file in ((VOCABULARY, FIELDS) if key is not None else (SEALED,))]
+    try:
+        segment = load_segment(folder, name)
+    except IndexUnavailable:
+        for file in [*target.iterdir()]:
+            erase(file)
+        target.rmdir()
+        return True
+    is_changed = (target / SEALED).exists() is (key is None) or any(file.exists() for file in unused)
+    if is_changed:
+        _write_names(target, key, segment.words.vocab_dict, segment.fields)
+        _write_manifest(target, without=unused)
+        for file in unused:
+            erase(file)
+    return is_changed
+
+
+def list_segments(folder: Path) -> list[str]:
+    """List the segments of a folder, whole or not."""
+    if not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name.startswith(NAME_PREFIX))
+
+
+def find_plain_names(folder: Path) -> list[Path]:
+    """List the files of a folder's segments that contain words as they are."""
+    files = [folder / name / file for name in list_segments(folder) for file in (VOCABULARY, FIELDS)]
+    return [file for file in files if file.exists()]
 
 
 def remove_segments(folder: Path, keep: str) -> None:
@@ -177,6 +226,44 @@ def _read_back_counts(scores: Mapping[str, Any], lengths: NDArray[np.int32]) -> 
     counts = scores["data"] * norms[scores["indices"]] / (np.repeat(weights, frequencies) - scores["data"])
     rounded: NDArray[np.uint16] = np.rint(counts).astype(np.uint16)
     return rounded
+
+
+def _write_names(
+    target: Path, key: StoreKey | None, vocabulary: Mapping[str, int], holders: Mapping[str, Seqs]
+) -> None:
+    fields = {field: found.tolist() for field, found in holders.items()}
+    if key is None:
+        contents = {VOCABULARY: _encode(vocabulary), FIELDS: _encode(fields)}
+    else:
+        from pipeline.store.sealing import seal
+
+        contents = {SEALED: seal(key, target.name, _encode([vocabulary, fields]))}
+    for name, content in contents.items():
+        with writing(target / name) as file:
+            file.write(content)
+
+
+def _encode(names: object) -> bytes:
+    return json.dumps(names, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _read_names(target: Path, sizes: Mapping[str, int]) -> tuple[dict[str, int], dict[str, list[int]]]:
+    if SEALED not in sizes:
+        return json.loads((target / VOCABULARY).read_bytes()), json.loads((target / FIELDS).read_bytes())
+    key = find_key(target.parent)
+    if key is None:
+        raise ValueError("sealed with a key that the data directory does not name")
+    from pipeline.store.sealing import unseal
+
+    vocabulary, fields = json.loads(unseal(key, target.name, (target / SEALED).read_bytes()))
+    return vocabulary, fields
+
+
+def _write_manifest(target: Path, without: Sequence[Path] = ()) -> None:
+    files = [file for file in target.iterdir() if file.name != MANIFEST and file not in without]
+    sizes = {file.name: file.stat().st_size for file in files}
+    with writing(target / MANIFEST) as file:
+        file.write(json.dumps({"format": FORMAT, "sizes": sizes}).encode("ascii"))
 
 
 def _check(target: Path, written_format: int, sizes: Mapping[str, int]) -> None:

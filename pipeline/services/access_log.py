@@ -3,15 +3,21 @@
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+
+from ulid import ULID
 
 from pipeline.errors import ReverieError
 from pipeline.records import Page, page_of
 from pipeline.store.access_log import KEPT_IDS, AccessEntry, AccessQuery
 from pipeline.store.operations import Operations
 from pipeline.store.people import People
-from pipeline.times import utc_text
+from pipeline.times import utc_now, utc_text
 
 __all__ = ["KEPT_IDS", "AccessEntry", "AccessQuery"]
+
+# As whom the owner of the data directory is noted; no person has such an id.
+OWNER = "(owner)"
 
 KEPT = timedelta(days=90)
 WRITTEN_WITHIN_S = 1.0
@@ -20,6 +26,11 @@ MOST_HELD = 500
 # While the log cannot be written, so many are kept for when it can be; the error log tells of older ones that are lost.
 MOST_KEPT = 10_000
 PRUNED_EVERY = timedelta(hours=1)
+
+
+def note_command(people: People, command: str, workspace_id: str | None = None) -> None:
+    """Note a command of the owner that changed who may enter the data directory, and return once it is written."""
+    people.add_accesses([AccessEntry(utc_now(), str(ULID()), OWNER, None, workspace_id, command, HTTPStatus.OK)])
 
 
 class AccessLog:

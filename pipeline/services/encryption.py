@@ -1,4 +1,4 @@
-"""Encryption at rest: a home's stores, snapshots and secrets of other machines, by a key that its owner keeps."""
+"""Encryption at rest: whatever in a data directory may contain a memory's text, by a key that its owner keeps."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -7,13 +7,15 @@ from pathlib import Path
 
 from config.paths import HomePaths
 from pipeline.errors import Conflict, FieldError, InvalidField, KeyUnavailable, StoreDamaged
+from pipeline.index.segment import convert_segment, find_plain_names, list_segments
 from pipeline.store import backup, driver, encryption, key, people_file
 from pipeline.store.key import StoreKey
+from pipeline.store.operations_file import find_damaged
 
 # Told wherever it is told that a home is encrypted: what anybody who has the disk still reads.
 NOT_ENCRYPTED = (
-    "search indexes (a memory's words without their order, its vectors), logs, errors (redacted), compiled models, and "
-    "exports without a passphrase: encrypt the disk for these"
+    "vectors and word counts of the search indexes (without words), logs (without texts), settings, tokens, compiled "
+    "models, and exports without a passphrase: encrypt the disk for these"
 )
 
 
@@ -46,8 +48,11 @@ def describe_encryption(paths: HomePaths) -> EncryptionState:
         key.read_named(paths.store_key)
     except KeyUnavailable as error:
         problem = str(error)
-    plain = tuple(file for file in encryption.list_all(paths) if driver.is_plain(file))
-    return EncryptionState(True, key_file, problem, plain)
+    stores = [file for file in encryption.list_all(paths) if driver.is_plain(file)]
+    words = [
+        file for name in encryption.list_folders(paths) for file in find_plain_names(paths.workspace(name).lexical)
+    ]
+    return EncryptionState(True, key_file, problem, (*stores, *words))
 
 
 def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
@@ -103,7 +108,16 @@ def encrypt_home(paths: HomePaths) -> Converted:
 
     Interrupted at any place nothing is lost: each file is whole, plain or encrypted, and the next run goes on.
     """
-    return _convert_all(paths, key.read_named(paths.store_key))
+    converted = _convert_all(paths, key.read_named(paths.store_key))
+    _erase_plain_remains(paths)
+    return converted
+
+
+def _erase_plain_remains(paths: HomePaths) -> None:
+    """Erase what an earlier plain data directory logged, and a damaged journal that was kept: both may quote texts."""
+    logs = [file for file in paths.logs.glob("*") if file.is_file()]
+    for file in (*logs, find_damaged(paths.operations)):
+        encryption.erase(file)
 
 
 def decrypt_home(paths: HomePaths) -> Converted:
@@ -125,10 +139,18 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
             try:
                 is_changed = encryption.convert(file, draft, to)
             except StoreDamaged as error:
-                converted.left.append(str(error))
+                if file == paths.operations:
+                    # A journal is no truth: erased, it is begun anew, and no text of it stays plain.
+                    encryption.erase(file)
+                else:
+                    converted.left.append(str(error))
                 continue
             converted.files[name] = converted.files.get(name, 0) + is_changed
             converted.already += not is_changed
+    for workspace in encryption.list_folders(paths):
+        folder = paths.workspace(workspace).lexical
+        for name in list_segments(folder):
+            convert_segment(folder, name, to)
     return converted
 
 

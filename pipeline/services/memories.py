@@ -25,6 +25,7 @@ from pipeline.records import (
 from pipeline.services.incognito import is_any_incognito
 from pipeline.services.person import forget_said
 from pipeline.services.sharing import list_shown_history
+from pipeline.services.two_stores import Part, combine, finish_move, move_memory, write_to_both
 from pipeline.services.workspace import Workspace
 from pipeline.store import audit, edges, entities, history, hook_runs, memories, review
 from pipeline.store.edges import Edge
@@ -36,7 +37,6 @@ from pipeline.text.normalize import normalize_id
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.fields import resolve_scope
-from pipeline.write.move import put_away, take_in
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
 from pipeline.write.revise import text_mark
 
@@ -80,20 +80,17 @@ def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
     """Store prepared memories, each where it belongs: a draft that cannot be taken has made no workspace."""
     policy = workspace.write_policy()
     of_person = [item.memory.is_of_person and workspace.tells_of_person for item in prepared]
-    receipts: dict[int, Receipt] = {}
-    for home, is_person in ((workspace, False), (workspace.person, True)):
-        places = [place for place, belongs in enumerate(of_person) if belongs is is_person]
-        if places or not (prepared or is_person):
-            items = [prepared[place] for place in places]
-            # What is off the record here is stored nowhere.
-            silent = (
-                is_person
-                and workspace.exists
-                and any(is_any_incognito(workspace, one.memory.sessions) for one in items)
-            )
-            written = commit(home.create(), items, replace(policy, incognito=policy.incognito or silent))
-            receipts |= dict(zip(places, written, strict=True))
-    return [receipts[place] for place in range(len(prepared))]
+    personal = tuple(item for item, belongs in zip(prepared, of_person, strict=True) if belongs)
+    own = tuple(item for item, belongs in zip(prepared, of_person, strict=True) if not belongs)
+    if not personal:
+        return commit(workspace.create(), own, policy)
+    # What is off the record here is stored nowhere.
+    silent = workspace.exists and any(is_any_incognito(workspace, one.memory.sessions) for one in personal)
+    of_personal = replace(policy, incognito=policy.incognito or silent)
+    if not own:
+        return commit(workspace.person.create(), personal, of_personal)
+    parts = Part(workspace.id, own, policy), Part(workspace.person.id, personal, of_personal)
+    return combine(of_person, *write_to_both(workspace, *parts))
 
 
 def check_open(workspace: Workspace, memory_id: str) -> None:
@@ -235,16 +232,7 @@ def move(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
     """Move a memory to another workspace; raise Conflict where it is there already or cannot be stored."""
     if target.id == workspace.id:
         raise Conflict(f"it is in {target.id} already")
-    # Read first: what cannot be moved must not make a workspace.
-    with workspace.database.read() as db:
-        memory = revise.get_existing(db, memory_id)
-        earlier = history.of(db, memory.seq)
-    if memory.archived_at is not None:
-        raise Conflict("it is in the archive; restore it first")
-    policy = target.write_policy()
-    receipt = take_in(target.create(), memory, earlier, workspace.id, policy)
-    put_away(workspace.database, memory_id, target.id, receipt.id)
-    return receipt
+    return move_memory(workspace, target, memory_id)
 
 
 def is_merged(workspace: Workspace, memory_id: str) -> bool:
@@ -255,6 +243,9 @@ def is_merged(workspace: Workspace, memory_id: str) -> bool:
 
 def purge(workspace: Workspace, memory_id: str) -> None:
     """Delete a memory for good, with what was merged into it or made of it, and what agents were told of it."""
+    moved = finish_move(workspace, memory_id)
+    if moved is not None:
+        raise Conflict(f"It was being moved, and is now in the other workspace as {moved.id}. Purge it there.")
     with workspace.database.read() as db:
         doomed = revise.get_existing(db, memory_id)
     purged = revise.purge(workspace.database, memory_id)

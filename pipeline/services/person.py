@@ -2,9 +2,9 @@
 
 from pipeline.jobs import snapshot
 from pipeline.records import PERSONAL, Filter, Kind
+from pipeline.services.two_stores import move_memory
 from pipeline.services.workspace import Workspace
-from pipeline.store import history, memories, turns
-from pipeline.write.move import put_away, take_in
+from pipeline.store import memories, turns
 
 AT_ONCE = 100
 
@@ -25,9 +25,6 @@ def gather_personal(workspace: Workspace) -> int:
     with workspace.database.read() as db:
         kinds = tuple(kind for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT))
         found = memories.page(db, Filter(scope=PERSONAL, kinds=kinds), AT_ONCE, None)
-        earlier = {memory.seq: history.of(db, memory.seq) for memory in found}
     for memory in found:
-        person = workspace.person
-        receipt = take_in(person.create(), memory, earlier[memory.seq], workspace.id, person.write_policy())
-        put_away(workspace.database, memory.id, person.id, receipt.id)
+        move_memory(workspace, workspace.person, memory.id)
     return len(found)

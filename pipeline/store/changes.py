@@ -88,6 +88,12 @@ def latest_since(
     return [(_parse_hlc_time(hlc), LoggedChange(number, op, memory_id)) for hlc, number, op, memory_id in rows]
 
 
+def is_purged_since(db: Connection, memory_id: str, moment: datetime) -> bool:
+    """Tell whether a memory was purged here at a moment or later."""
+    sought = f"SELECT 1 FROM change WHERE {_SINCE} AND op = ? AND memory_id = ? LIMIT 1"  # noqa: S608 - constant text
+    return db.execute(sought, (_stamp(moment), PURGE, memory_id)).fetchone() is not None
+
+
 # Numbers grow with the clock, so that one look at the clock's index finds where a stretch of the table begins.
 _SINCE = "seq >= (SELECT seq FROM change WHERE hlc >= ? ORDER BY hlc LIMIT 1)"
 

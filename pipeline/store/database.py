@@ -87,6 +87,11 @@ class Database(ABC):
 class HomeTables(ABC):
     """What a home keeps beside its workspaces."""
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Tell whether the tables are unreadable without a key."""
+        return False
+
     @abstractmethod
     def opened(self) -> AbstractContextManager[Connection]:
         """Yield a connection; raise StoreUnavailable where the tables cannot be used."""

@@ -38,8 +38,8 @@ def list_people(paths: HomePaths) -> list[Path]:
 
 
 def list_single(paths: HomePaths) -> list[Path]:
-    """List the encrypted files of a home that have no copies."""
-    return [file for file in (paths.peers, paths.transcripts) if file.is_file()]
+    """List the encrypted files of a data directory that have no copies."""
+    return [file for file in (paths.peers, paths.transcripts, paths.operations) if file.is_file()]
 
 
 def list_all(paths: HomePaths) -> Iterator[Path]:
@@ -86,6 +86,12 @@ def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
         finally:
             backup.remove(draft)
     return True
+
+
+def erase(file: Path) -> None:
+    """Delete a file and its logs, and overwrite what they contained where the system can."""
+    with _erasing(file):
+        backup.remove(file)
 
 
 @contextmanager

@@ -64,3 +64,11 @@ def increment(db: Connection, key: str) -> int:
     value = get_int(db, key) + 1
     put(db, key, str(value))
     return value
+
+
+def list_keys(db: Connection, prefix: str) -> list[str]:
+    """List the keys that start with a text."""
+    # The first text that is later than every one with the prefix: both engines compare by code points.
+    end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    rows = db.execute("SELECT key FROM meta WHERE key >= ? AND key < ? ORDER BY key", (prefix, end))
+    return [str(key) for (key,) in rows.fetchall()]

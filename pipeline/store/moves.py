@@ -52,11 +52,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _HomeFile:
-    """What a home keeps in one file beside its workspaces; `is_plain` where it is not encrypted in any home."""
+    """What a home keeps in one file beside its workspaces."""
 
     migrations: Migrations
     find: Callable[[HomePaths], Path]
-    is_plain: bool = False
 
 
 OPERATIONS: Final = Part("operations", PartKind.HOME)
@@ -64,7 +63,7 @@ _HOME_FILES: Final[Mapping[Part, _HomeFile]] = {
     Part("peers", PartKind.HOME): _HomeFile(peers_file.MIGRATIONS, lambda paths: paths.peers),
     Part("transcripts", PartKind.HOME): _HomeFile(transcripts.MIGRATIONS, lambda paths: paths.transcripts),
     Part("people", PartKind.HOME): _HomeFile(people_file.MIGRATIONS, lambda paths: paths.people),
-    OPERATIONS: _HomeFile(operations_file.MIGRATIONS, lambda paths: paths.operations, is_plain=True),
+    OPERATIONS: _HomeFile(operations_file.MIGRATIONS, lambda paths: paths.operations),
 }
 HOME_PARTS: Final = tuple(_HOME_FILES)
 
@@ -153,7 +152,7 @@ class HomeFiles(StorePlace):
         if part.kind is PartKind.SETTINGS:
             yield ConfigFile(part.name, file)
             return
-        with backup.typed_errors(file), closing(_connect(part, file)) as db:
+        with backup.typed_errors(file), closing(driver.connect(file)) as db:
             make_ready(db, file, _migrations_of(part), snapshots=self._snapshots(part))
             db.execute("BEGIN")
             yield SqliteTables(db)
@@ -172,7 +171,7 @@ class HomeFiles(StorePlace):
                     publish(draft, file)
                     return
                 draft.touch(0o600, exist_ok=False)
-                with closing(_connect(part, draft)) as db:
+                with closing(driver.connect(draft)) as db:
                     make_ready(db, draft, _migrations_of(part))
                     # It is synced once, when it is whole.
                     db.execute("PRAGMA synchronous=OFF")
@@ -236,9 +235,3 @@ class HomeFiles(StorePlace):
         self.paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with writing(self.paths.moves) as file:
             file.write(json.dumps({"home": notes.home, "known": notes.known}, indent=1).encode())
-
-
-def _connect(part: Part, file: Path) -> sqlite3.Connection:
-    if part.kind is PartKind.HOME and _HOME_FILES[part].is_plain:
-        return sqlite3.connect(file, timeout=backup.BUSY_S, isolation_level=None)
-    return driver.connect(file)

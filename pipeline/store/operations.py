@@ -48,7 +48,7 @@ class Operations:
         self._logged: LruCache[tuple[str, str], float] = LruCache(LOGGED_ONCE)
 
     def record_error(self, component: str, message: str, *, workspace: str | None = None) -> None:
-        """Log an error, redacted and cut; one that cannot be stored still reaches standard error."""
+        """Log an error, redacted and cut; if it cannot be stored, print it, but no text that shall be encrypted."""
         text = self.redact(message)[:KEPT_CHARS]
         try:
             with self.opened() as db:
@@ -58,7 +58,8 @@ class Operations:
                 )
                 db.execute("DELETE FROM error WHERE seq <= (SELECT max(seq) FROM error) - ?", (KEPT_ERRORS,))
         except (sqlite3.Error, StoreUnavailable, OSError) as error:
-            print(f"{component}: {text} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
+            shown = "an error" if self._tables.is_encrypted else text
+            print(f"{component}: {shown} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
 
     def record_error_once(self, component: str, message: str) -> None:
         """Log an error that this process has not logged lately: its cause sends the same again and again."""

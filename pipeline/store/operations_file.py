@@ -10,10 +10,12 @@ from pathlib import Path
 import sqlite_utils
 from sqlite_utils import Migrations
 
-from config.paths import file_identity
+from config.paths import file_identity, find_store_key
 from pipeline.errors import StoreDamaged
+from pipeline.store import driver
 from pipeline.store.backup import LOG_SUFFIXES
 from pipeline.store.database import HomeTables
+from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
 
@@ -57,6 +59,14 @@ class OperationsFile(HomeTables):
         self._db: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Tell whether the file is encrypted, or shall be; where that is unknown, it may be."""
+        try:
+            return find_store_key(self._file) is not None
+        except OSError:
+            return True
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -70,8 +80,9 @@ class OperationsFile(HomeTables):
         with self._lock:
             try:
                 yield self._connection()
-            except sqlite3.Error as error:
-                raise failure_of(error, self._file) or error from error
+            except sqlite_errors(sqlite3.Error) as error:
+                known = as_sqlite3(error)
+                raise failure_of(known, self._file) or known from error
 
     def _connection(self) -> sqlite3.Connection:
         # The file may be deleted while we run: an open connection would go on writing into nowhere.
@@ -81,7 +92,7 @@ class OperationsFile(HomeTables):
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 self._db = self._open()
-            except sqlite3.DatabaseError as error:
+            except sqlite_errors(sqlite3.DatabaseError) as error:
                 if not isinstance(failure_of(error, self._file), StoreDamaged):
                     raise
                 self._begin_anew(error)
@@ -90,7 +101,7 @@ class OperationsFile(HomeTables):
         return self._db
 
     def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._file, timeout=5, isolation_level=None, check_same_thread=False)
+        db = driver.connect(self._file, "rwc", is_shared=True)
         try:
             make_ready(db, self._file, MIGRATIONS)
             db.execute("PRAGMA synchronous=NORMAL")
@@ -103,8 +114,13 @@ class OperationsFile(HomeTables):
 
     def _begin_anew(self, error: sqlite3.Error) -> None:
         """Put a damaged journal aside: what it told is lost, and nothing else."""
-        aside = self._file.with_suffix(".damaged")
+        aside = find_damaged(self._file)
         self._file.replace(aside)
         for suffix in LOG_SUFFIXES:
             self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
         print(f"{self._file} was damaged ({error}); it is begun anew, and kept as {aside}", file=sys.stderr)  # noqa: T201 - no other log is left
+
+
+def find_damaged(file: Path) -> Path:
+    """Return where a damaged journal is kept."""
+    return file.with_suffix(".damaged")

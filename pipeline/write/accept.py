@@ -68,10 +68,15 @@ def accept(database: Database, draft: Draft, policy: WritePolicy = WritePolicy()
 
 def commit(database: Database, prepared: Sequence[Prepared], policy: WritePolicy = WritePolicy()) -> list[Receipt]:
     """Store prepared memories in one transaction, each as the policy decides."""
-    effects = WriteEffects()
     with database.write() as db:
-        receipts = [write_one(db, item, policy, effects) for item in prepared]
-        log_and_enqueue(db, effects)
+        return write_all(db, prepared, policy)
+
+
+def write_all(db: Connection, prepared: Sequence[Prepared], policy: WritePolicy) -> list[Receipt]:
+    """Store prepared memories within a transaction, each as the policy decides."""
+    effects = WriteEffects()
+    receipts = [write_one(db, item, policy, effects) for item in prepared]
+    log_and_enqueue(db, effects)
     return receipts
 
 

@@ -1,17 +1,21 @@
-"""A memory goes to another workspace: stored there first, then archived here, so that no crash can lose it.
+"""A memory goes to another workspace: claimed here, stored there, then archived here, so that no crash can lose it.
 
-Broken off between the two, it stands in both; moved again, the one there stands for it.
+While it is claimed, nothing else changes it here, and it goes to no other workspace. A claim that was interrupted is
+finished by whoever finds it.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from sqlite3 import Connection
 
 from pipeline.errors import Conflict
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt
-from pipeline.store import history
+from pipeline.store import changes, history, memories, unfinished
 from pipeline.store.database import Database
+from pipeline.store.unfinished import MOVE
 from pipeline.text.tokens import memory_tokens
-from pipeline.times import utc_now
+from pipeline.times import parse, utc_now
 from pipeline.write.accept import WriteEffects, WritePolicy, is_incognito, log_and_enqueue, write_moved
 from pipeline.write.prepare import Prepared
 from pipeline.write.revise import archive_memory, get_existing
@@ -19,14 +23,48 @@ from pipeline.write.revise import archive_memory, get_existing
 MOVED = "moved"
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """To which workspace a memory is being moved, and since when."""
+
+    target: str
+    at: str
+
+
+def claim(database: Database, memory_id: str, target: str) -> tuple[Claim, Memory, list[HistoryEntry]]:
+    """Claim a memory for a workspace; return the claim, or that of an earlier move, with what is moved."""
+    with database.write() as db:
+        memory = get_existing(db, memory_id)
+        known = unfinished.find(db, MOVE, memory_id)
+        if known is None and memory.archived_at is not None:
+            raise Conflict("it is in the archive; restore it first")
+        made = Claim(target, utc_now()) if known is None else Claim(**json.loads(known))
+        if known is None:
+            unfinished.add(db, MOVE, memory_id, json.dumps(asdict(made)))
+        return made, memory, history.of(db, memory.seq)
+
+
+def release(database: Database, memory_id: str) -> None:
+    """Give up a claim: the memory stays here, and may be changed again."""
+    with database.write() as db:
+        unfinished.drop(db, MOVE, memory_id)
+
+
 def take_in(
-    database: Database, memory: Memory, earlier: Sequence[HistoryEntry], origin: str, policy: WritePolicy
+    database: Database,
+    memory: Memory,
+    earlier: Sequence[HistoryEntry],
+    origin: str,
+    claimed: Claim,
+    policy: WritePolicy,
 ) -> Receipt:
     """Store a memory of the workspace `origin` with its history; raise Conflict where nothing of it is stored."""
     now = utc_now()
     item = Prepared(replace(memory, seq=UNSTORED, updated_at=now), memory_tokens(memory.content, memory.occurred_at))
     effects = WriteEffects()
     with database.write() as db:
+        if _has_arrived(db, memory, origin, claimed):
+            return Receipt(memory.id, Outcome.MERGED, duplicate_of=memory.id)
         if is_incognito(db, memory, policy):
             raise Conflict("nothing of it is stored there: the workspace or its session is incognito")
         receipt = write_moved(db, item, effects)
@@ -39,11 +77,24 @@ def take_in(
     return receipt
 
 
+def _has_arrived(db: Connection, memory: Memory, origin: str, claimed: Claim) -> bool:
+    """Tell whether an earlier attempt has stored a memory here, whatever became of it since."""
+    if changes.is_purged_since(db, memory.id, parse(claimed.at)):
+        return True
+    known = memories.get(db, memory.id)
+    entries = [] if known is None else history.of(db, known.seq)
+    return any(one.event == MOVED and one.detail == {"from": origin} and one.at >= claimed.at for one in entries)
+
+
 def put_away(database: Database, memory_id: str, target: str, new_id: str) -> None:
-    """Archive a memory that the workspace `target` has taken in."""
+    """Archive a memory that the workspace `target` has taken in, and end its claim."""
     now = utc_now()
     with database.write() as db:
+        if unfinished.find(db, MOVE, memory_id) is None:
+            # Another attempt has finished the same move.
+            return
+        unfinished.drop(db, MOVE, memory_id)
         memory = get_existing(db, memory_id)
+        history.add(db, memory.seq, now, MOVED, None, {"to": target, "as": new_id})
         if memory.archived_at is None:
-            history.add(db, memory.seq, now, MOVED, None, {"to": target, "as": new_id})
             archive_memory(db, memory, now)

@@ -36,6 +36,7 @@ from pipeline.store.database import Database, savepoint
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.edges import Edge
 from pipeline.store.refusals import RefusedBy
+from pipeline.store.unfinished import require_unmoved
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
 from pipeline.text.normalize import content_hash, normalize_text
@@ -67,6 +68,7 @@ def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | No
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
+        require_unmoved(db, memory.id)
         if seen is not None:
             _check_seen(db, memory, revision, seen)
         if memory.key is not None and (revision.content is not None or revision.details is not None):
@@ -119,6 +121,7 @@ def archive(database: Database, memory_id: str) -> Memory:
     """Take a memory out of every answer because a person says so; doing it twice changes nothing."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
+        require_unmoved(db, memory.id)
         if memory.archived_at is None:
             now = utc_now()
             archive_memory(db, memory, now)
@@ -204,6 +207,7 @@ def purge(database: Database, memory_id: str) -> list[str]:
     A worker then scrubs the indexes.
     """
     with database.write() as db:
+        require_unmoved(db, memory_id)
         return purge_memory(db, get_existing(db, memory_id))
 
 

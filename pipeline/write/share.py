@@ -26,6 +26,7 @@ from pipeline.store import (
 )
 from pipeline.store.audit import AuditAction
 from pipeline.store.database import Database
+from pipeline.store.unfinished import require_unmoved
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION, WriteEffects, log_and_enqueue, write_moved
@@ -41,6 +42,7 @@ def share(database: Database, memory_id: str, by: str | None) -> Memory:
     """Let everybody in the workspace see a memory; raise Conflict where they may, or where it cannot be."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
+        require_unmoved(db, memory.id)
         if memory.archived_at is not None or memory.candidate:
             raise Conflict("it is in the archive, or waits for review")
         _open(db, memory, memory.scope, by)

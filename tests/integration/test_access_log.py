@@ -4,7 +4,7 @@ import pytest
 
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
-from pipeline.services.access_log import AccessEntry, AccessLog, AccessQuery
+from pipeline.services.access_log import OWNER, AccessEntry, AccessLog, AccessQuery
 from pipeline.store import access_log as log_table
 from pipeline.store.access_log import KEPT_IDS
 from pipeline.store.operations import Operations
@@ -13,8 +13,10 @@ from pipeline.store.people import People
 from pipeline.store.people_file import PeopleFile
 from pipeline.times import utc_now
 from tests.fakes.client import CheckedClient
+from tests.fakes.command_line import run
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import PersonClient, add_person
+from web.app import APIS
 
 TEAM = "team"
 
@@ -218,3 +220,100 @@ def test_a_link_made_with_a_persons_token_signs_in_that_person_as_long_as_the_to
     token = container.people.list_tokens()[0]
     container.people.revoke([token.id], utc_now())
     assert browser.get(f"/w/{TEAM}/timeline", headers=here).status_code == 401
+
+
+# Each answers an agent or a client that waits, and stores nothing that a person decided.
+READING = {
+    "POST /v1/recall": "a search",
+    "POST /v1/recall/why": "the reasons of a search",
+    "POST /v1/prepare": "a briefing",
+    "POST /hooks/claude-code": "an event that an agent waits for; what it stores is evidence of the session",
+    "POST /hooks/codex": "the same of another host",
+    "POST /hooks/gemini": "the same of another host",
+    "POST /v1/hook-runs": "a note in the journal that a tool was called",
+    "POST /mcp": "carries tool calls, and each is a request with an entry of its own",
+}
+
+
+def test_every_route_that_changes_anything_is_in_the_log_before_its_answer():
+    endpoints = [endpoint for api in APIS for endpoint in api.endpoints]
+    delayed = {f"{one.method} {one.path}" for one in endpoints if one.method not in ("GET", "HEAD") and not one.acts}
+    assert delayed == READING.keys()
+
+
+@pytest.fixture
+def entries_on_disk(container):
+    """Return what another process would read now: the log's own thread gets no time to write it later."""
+    container.access_log._stopped.set()
+
+    def read():
+        people = People(PeopleFile(container.settings.paths.people))
+        found = people.list_accesses(AccessQuery(), 100, None)
+        people.close()
+        return [(one.person, one.action, one.status) for one in found]
+
+    return read
+
+
+def act_as_admin(client):
+    """Change by every route who may enter; yield each action after its answer."""
+    made = client.post("/v1/people", {"name": "Cy", "role": "reader", "workspace": TEAM})
+    assert made.status_code == 201
+    yield "POST /v1/people"
+    assert client.post("/v1/people/cy/tokens", {}).status_code == 201
+    yield "POST /v1/people/<person_id>/tokens"
+    assert client.delete(f"/v1/people/cy/tokens/{made.json['token_id']}").status_code == 200
+    yield "DELETE /v1/people/<person_id>/tokens/<token_id>"
+    assert client.put("/v1/people/cy/grants/shop", {"role": "owner"}).status_code == 200
+    yield "PUT /v1/people/<person_id>/grants/<workspace>"
+    assert client.delete("/v1/people/cy/grants/shop").status_code == 200
+    yield "DELETE /v1/people/<person_id>/grants/<workspace>"
+    assert client.delete("/v1/people/cy").status_code == 200
+    yield "DELETE /v1/people/<person_id>"
+
+
+@pytest.mark.files
+def test_what_an_admin_does_is_on_the_disk_before_the_answer(app, container, owner, entries_on_disk):
+    owner.write("The team meets at noon", workspace=TEAM)
+    admin = PersonClient(app, container, add_person(container, "Bo", admin=True), TEAM)
+    for action in act_as_admin(admin):
+        assert entries_on_disk()[0][:2] == ("bo", action)
+    for path, body in (
+        ("/v1/rebuild", None),
+        ("/v1/jobs/decay", None),
+        ("/v1/queue/retry", {}),
+        ("/v1/incognito", {"session_id": "s1", "on": True}),
+        ("/v1/turns", {"session_id": "s2", "messages": [{"role": "user", "content": "Is it noon?"}]}),
+    ):
+        assert admin.post(path, body).status_code < 300
+        shown = path.replace("decay", "<name>")
+        assert entries_on_disk()[0][:2] == ("bo", f"POST {shown}")
+
+
+@pytest.mark.files
+def test_what_the_owner_changes_about_people_is_noted_too(ada, owner, entries_on_disk):
+    actions = list(act_as_admin(owner))
+    assert entries_on_disk() == [(OWNER, action, 201 if "POST" in action else 200) for action in reversed(actions)]
+    assert owner.delete("/v1/people/nobody").status_code == 404
+    assert len(entries_on_disk()) == len(actions)
+
+
+@pytest.mark.files
+def test_commands_about_people_are_noted(home):
+    run("user", "add", "Ada", "--role", "writer", "-w", TEAM)
+    run("user", "grant", "ada", "shop", "reader")
+    run("user", "ungrant", "ada", "shop")
+    run("user", "revoke", "ada")
+    run("user", "remove", "ada")
+    run("user", "remove", "ada", code=1)
+    people = People(PeopleFile(home.paths.people))
+    found = people.list_accesses(AccessQuery(), 100, None)
+    people.close()
+    assert {one.person for one in found} == {OWNER}
+    assert [(one.action, one.workspace) for one in found] == [
+        ("reverie user remove", None),
+        ("reverie user revoke", None),
+        ("reverie user ungrant", "shop"),
+        ("reverie user grant", "shop"),
+        ("reverie user add", TEAM),
+    ]

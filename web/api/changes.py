@@ -104,7 +104,7 @@ def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     return MergedAnswer(applied=merged.applied, known=merged.known, put_aside=refused)
 
 
-@api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, reads=True, needs=Access.HOME))
+@api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, keeps_memories=True, needs=Access.HOME))
 def meet_devices(call: Call, body: DevicesBody) -> DevicesAnswer:
     """Exchange which devices belong to the circle, and which keys are new."""
     given = [card.values() for card in body.cards]

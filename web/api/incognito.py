@@ -29,7 +29,7 @@ class IncognitoPage(PageAnswer[IncognitoAnswer]):
     """The sessions that are incognito."""
 
 
-@api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, reads=True))
+@api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, keeps_memories=True))
 def set_incognito(call: Call, body: IncognitoBody) -> IncognitoSession:
     """Make a session incognito, or end that."""
     session_id = own_name(call.caller.person_id, body.session_id) or body.session_id

@@ -225,7 +225,7 @@ def count_queue(call: Call) -> QueueCounts:
         body_required=False,
         answer=RetriedAnswer,
         problems=(404,),
-        reads=True,
+        keeps_memories=True,
         needs=Role.OWNER,
     )
 )
@@ -234,7 +234,9 @@ def retry_dead_letters(call: Call, body: RetryBody) -> RetriedAnswer:
     return RetriedAnswer(retried=operations.retry_dead_letters(call.workspace, body.stage))
 
 
-@api.route(Endpoint("POST", "/v1/rebuild", answer=RebuildAnswer, problems=(404,), reads=True, needs=Role.OWNER))
+@api.route(
+    Endpoint("POST", "/v1/rebuild", answer=RebuildAnswer, problems=(404,), keeps_memories=True, needs=Role.OWNER)
+)
 def rebuild_indexes(call: Call) -> RebuildAnswer:
     """Compute every derived index of a workspace again from its memories; the queue tells how far it is."""
     return RebuildAnswer(queued=operations.rebuild_indexes(call.workspace))
@@ -289,7 +291,7 @@ def list_jobs(call: Call) -> Page[JobStatus]:
         answer=RequestedRunAnswer,
         status=202,
         problems=(404,),
-        reads=True,
+        keeps_memories=True,
         needs=Role.OWNER,
     )
 )

@@ -14,7 +14,6 @@ from web.api import bodies
 from web.api.answers import Answer, PageAnswer
 from web.endpoint import Api, Call, Endpoint
 
-# None of it changes what a workspace holds.
 api = Api("people")
 
 MOST_DAYS = 3660
@@ -117,7 +116,7 @@ def tell_caller(call: Call) -> CallerAnswer:
         answer=NewTokenAnswer,
         status=201,
         needs=Access.ADMIN,
-        reads=True,
+        keeps_memories=True,
         problems=(409, 422),
     )
 )
@@ -144,7 +143,7 @@ def add_person(call: Call, body: PersonBody) -> NewToken:
         answer=NewTokenAnswer,
         status=201,
         needs=Access.ADMIN,
-        reads=True,
+        keeps_memories=True,
         problems=(404, 409, 422),
     )
 )
@@ -165,7 +164,7 @@ def _make_token(call: Call, person: Person, body: TokenBody) -> NewToken:
         "/v1/people/{person_id}/tokens/{token_id}",
         answer=RevokedAnswer,
         needs=Access.ADMIN,
-        reads=True,
+        keeps_memories=True,
         problems=(404,),
     )
 )
@@ -177,7 +176,14 @@ def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
 
 
 @api.route(
-    Endpoint("DELETE", "/v1/people/{person_id}", answer=CallerAnswer, needs=Access.ADMIN, reads=True, problems=(404,))
+    Endpoint(
+        "DELETE",
+        "/v1/people/{person_id}",
+        answer=CallerAnswer,
+        needs=Access.ADMIN,
+        keeps_memories=True,
+        problems=(404,),
+    )
 )
 def remove_person(call: Call, person_id: str) -> CallerAnswer:
     """Remove somebody with every token and role; what they wrote stays, and what is theirs alone stays closed."""
@@ -193,7 +199,7 @@ def remove_person(call: Call, person_id: str) -> CallerAnswer:
         "/v1/people/{person_id}/grants/{workspace}",
         answer=PersonAnswer,
         needs=Access.ADMIN,
-        reads=True,
+        keeps_memories=True,
         problems=(404, 422),
     )
 )
@@ -211,7 +217,7 @@ def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> Pe
         "/v1/people/{person_id}/grants/{workspace}",
         answer=PersonAnswer,
         needs=Access.ADMIN,
-        reads=True,
+        keeps_memories=True,
         problems=(404,),
     )
 )

@@ -114,7 +114,7 @@ class DistilledAnswer(Answer):
         answer=QueuedAnswer,
         status=202,
         of_folder=True,
-        reads=True,
+        keeps_memories=True,
         needs=Role.WRITER,
     )
 )

@@ -1,7 +1,8 @@
 """People who share this home: their tokens and what they may. They work on the home's files; no server is needed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from web.cli.offline import open_home
 from web.cli.render import plain, print_if_none, table
 
 if TYPE_CHECKING:
+    from pipeline.bootstrap.command import CommandContainer
     from pipeline.services.people import PersonRecord, Token
 
 ROLES = ("reader", "writer", "owner")
@@ -28,6 +30,16 @@ def parse_lifetime(_context: click.Context, _parameter: click.Parameter, given: 
     if found is None:
         raise click.BadParameter("must be a number of hours, days or weeks, as 12h, 90d or 8w")
     return int(found[1]) * _UNITS[found[2]]
+
+
+@contextmanager
+def _changing_people(state: State, command: str, workspace_id: str | None = None) -> Iterator["CommandContainer"]:
+    """Give a command the data directory; what it changed is in the access log before it prints anything."""
+    from pipeline.services.access_log import note_command
+
+    with open_home(state) as home:
+        yield home
+        note_command(home.people, f"reverie user {command}", workspace_id)
 
 
 @click.group(cls=Group)
@@ -61,7 +73,7 @@ def add(
     from pipeline.services import people
 
     workspace = state.named_workspace or state.settings.workspace
-    with open_home(state) as home:
+    with _changing_people(state, "add", workspace) as home:
         is_new = people.find_person(home.people, name) is None
         given = Role(role or USUAL_ROLE) if role or state.named_workspace or (is_new and not is_admin) else None
         if given is not None:
@@ -112,7 +124,7 @@ def revoke(state: State, name: str, device: str | None, token_id: str | None) ->
     """Revoke the tokens of NAME: from the next request on they open nothing."""
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with _changing_people(state, "revoke") as home:
         revoked = people.revoke(home.people, people.get_person(home.people, name), device, token_id)
     names = ", ".join(f"{one.id} ({plain(one.device)})" for one in revoked)
     state.show([_describe(one) for one in revoked], f"revoked: {names}")
@@ -125,7 +137,7 @@ def remove(state: State, name: str) -> None:
     """Remove NAME with every token and role; what they wrote stays, and what is theirs alone stays closed."""
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with _changing_people(state, "remove") as home:
         person = people.get_person(home.people, name)
         people.remove_person(home.people, person)
     state.show({"removed": person.id}, f"{person.id} is removed; what they wrote stays")
@@ -141,7 +153,7 @@ def grant(state: State, name: str, workspace_id: str, role: str) -> None:
     from pipeline.records.people import Role
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with _changing_people(state, "grant", workspace_id) as home:
         person = people.get_person(home.people, name)
         people.grant(home.people, person, workspace_id, Role(role))
     told = {"id": person.id, "workspace": workspace_id, "role": role}
@@ -156,7 +168,7 @@ def ungrant(state: State, name: str, workspace_id: str) -> None:
     """Take the role of NAME in WORKSPACE away."""
     from pipeline.services import people
 
-    with open_home(state) as home:
+    with _changing_people(state, "ungrant", workspace_id) as home:
         person = people.get_person(home.people, name)
         people.ungrant(home.people, person, workspace_id)
     state.show({"id": person.id, "workspace": workspace_id}, f"{person.id} has no role in {workspace_id} any more")

@@ -81,7 +81,7 @@ def answer_event(
     if problem is not None:
         run = replace(run, outcome=FAILED, reason=call.container.operations.redact(problem))
     count_hook_event(name, host, run.outcome)
-    note_workspace(place[0], writes=False)
+    note_workspace(place[0], acts=False)
     note_memories(run.memory_ids)
     if answer.is_kept:
         call.container.hook_runs.record(run)

@@ -1,6 +1,8 @@
 import logging
 import threading
 
+import pytest
+
 from config.process import RedactingFormatter, is_alive, process_owner, thread_owner
 
 
@@ -20,6 +22,22 @@ def test_what_is_logged_is_masked_with_its_traceback():
     line = formatter.format(record)
     assert "secret" not in line
     assert line.count("[masked]") == 2
+
+
+def test_a_log_of_an_encrypted_data_directory_quotes_no_message_of_an_error():
+    def fail(text):
+        raise ValueError(text) from KeyError(text)
+
+    said = f"The {'qu' + 'okka'} sleeps"
+    with pytest.raises(ValueError, match="okka") as raised:
+        fail(said)
+    error = (raised.type, raised.value, raised.tb)
+    line = RedactingFormatter(str, shows_values=False).format(
+        logging.LogRecord("n", logging.ERROR, "f", 1, "digest failed", (), error)
+    )
+    assert "quokka" not in line
+    assert line.endswith("ValueError")
+    assert "in fail" in line
 
 
 def test_a_thread_owns_by_another_name_and_lives_as_long_as_its_process():

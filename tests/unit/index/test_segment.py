@@ -1,3 +1,4 @@
+import contextlib
 import json
 from collections import Counter
 
@@ -5,15 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from config.paths import STORE_KEY
 from pipeline.errors import IndexUnavailable
+from pipeline.index import segment
 from pipeline.index.segment import (
     FORMAT,
     MANIFEST,
     build_segment,
+    convert_segment,
     index_documents,
+    list_segments,
     load_segment,
     remove_segments,
 )
+from pipeline.store.key import make_key, name_key
 from pipeline.text.tokens import ASKS, NAMES_TIME, is_field, memory_tokens, speaker_term
 from tests.fakes.in_process import scratch_folder
 
@@ -84,6 +90,93 @@ def test_a_segment_of_nothing_is_a_segment(folder, documents):
 
 def test_two_segments_never_share_a_name(folder):
     assert len({build_segment(folder, [(1, ["a"])]) for _ in range(20)}) == 20
+
+
+NAMES = [(1, ["zebra", "quokka", speaker_term("ada")]), (2, ["quokka"])]
+
+
+@pytest.fixture
+def store_key(tmp_path):
+    """The key of an encrypted data directory, which is the folder of the segments."""
+    made = make_key(tmp_path.parent / f"{tmp_path.name}.key")
+    name_key(tmp_path / STORE_KEY, made)
+    return made
+
+
+@pytest.fixture
+def segments(tmp_path):
+    (tmp_path / "lexical").mkdir()
+    return tmp_path / "lexical"
+
+
+def names_in(segments):
+    """List the files, of whatever name, that contain a word or a field."""
+    files = [file for file in segments.rglob("*") if file.is_file()]
+    return [file.name for file in files if any(name in file.read_bytes() for name in (b"zebra", b"quokka", b"ada"))]
+
+
+def check_whole(segment):
+    assert segment.posting("quokka")[0].tolist() == [1, 2]
+    assert segment.holders(speaker_term("ada")).tolist() == [1]
+    assert segment.scores(["zebra"]).tolist()[0] > 0
+
+
+def test_a_segment_of_an_encrypted_data_directory_has_no_word_in_any_file(segments, store_key):
+    name = build_segment(segments, NAMES)
+    assert names_in(segments) == []
+    check_whole(load_segment(segments, name))
+    assert not convert_segment(segments, name, store_key)
+
+
+def test_a_sealed_segment_is_unavailable_with_another_key_or_name(segments, store_key):
+    name = build_segment(segments, NAMES)
+    (segments / name).rename(segments / "segment-renamed")
+    with pytest.raises(IndexUnavailable):
+        load_segment(segments, "segment-renamed")
+    (segments / "segment-renamed").rename(segments / name)
+    name_key(segments.parent / STORE_KEY, make_key(store_key.file.with_suffix(".other")))
+    with pytest.raises(IndexUnavailable):
+        load_segment(segments, name)
+    (segments.parent / STORE_KEY).unlink()
+    with pytest.raises(IndexUnavailable):
+        load_segment(segments, name)
+
+
+@pytest.mark.parametrize("way", ["seal", "open"])
+@pytest.mark.parametrize("steps", range(4))
+def test_a_conversion_that_is_interrupted_leaves_a_whole_segment(segments, tmp_path, monkeypatch, way, steps):
+    key = make_key(tmp_path.parent / f"{tmp_path.name}.key")
+    if way == "open":
+        name_key(tmp_path / STORE_KEY, key)
+    name = build_segment(segments, NAMES)
+    name_key(tmp_path / STORE_KEY, key)
+    left = iter(range(steps))
+
+    def interrupt(real):
+        def run(*arguments):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return real(*arguments)
+
+        return run
+
+    to = key if way == "seal" else None
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
+        patched.setattr(segment, "writing", interrupt(segment.writing))
+        patched.setattr(segment, "erase", interrupt(segment.erase))
+        convert_segment(segments, name, to)
+    check_whole(load_segment(segments, name))
+    convert_segment(segments, name, to)
+    check_whole(load_segment(segments, name))
+    assert not convert_segment(segments, name, to)
+    assert bool(names_in(segments)) is (way == "open")
+
+
+def test_a_broken_segment_is_erased_instead_of_converted(segments, store_key):
+    name = build_segment(segments, NAMES)
+    (segments / name / MANIFEST).unlink()
+    assert convert_segment(segments, name, store_key)
+    assert list_segments(segments) == []
 
 
 def damaged_segments(folder):

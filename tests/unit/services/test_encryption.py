@@ -9,12 +9,15 @@ import pytest
 
 from config.paths import find_store_key
 from pipeline.errors import Conflict, InvalidField, KeyUnavailable, StoreBusy, StoreDamaged
+from pipeline.index.segment import build_segment, load_segment
 from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.records import Draft
 from pipeline.services import maintenance
 from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
-from pipeline.store import backup, driver, encryption
+from pipeline.store import backup, driver, encryption, key
 from pipeline.store.driver import PLAIN
+from pipeline.store.operations import Operations
+from pipeline.store.operations_file import OperationsFile
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -359,3 +362,30 @@ def test_a_plain_home_never_asks_for_a_key(tmp_path):
     with pytest.raises(KeyUnavailable, match="names no key"):
         driver.connect(Path(tmp_path / "peers.sqlite"), "rwc")
     assert not (tmp_path / "peers.sqlite").exists()
+
+
+def test_a_data_directory_of_an_earlier_version_is_named_and_sealed_by_encrypting_again(encrypted):
+    """Before, the journal and the words of the search index stayed plain."""
+    name, place = key.named(encrypted.store_key), encrypted.workspace("default")
+    encrypted.store_key.unlink()
+    segment = build_segment(place.lexical, [(1, [MARK.lower()])])
+    journal = Operations(OperationsFile(encrypted.operations), str)
+    journal.record_error("digest", MARK)
+    journal.close()
+    encrypted.store_key.write_text("\n".join(map(str, name)))
+    plain = {file.name for file in describe_encryption(encrypted).plain}
+    assert plain == {"operations.sqlite", "words.vocabulary.json", "fields.json"}
+    assert encrypt_home(encrypted).files["operations"] == 1
+    assert describe_encryption(encrypted).plain == ()
+    assert traces(encrypted, MARK, MARK.lower()) == []
+    assert load_segment(place.lexical, segment).posting(MARK.lower())[0].tolist() == [1]
+    journal = Operations(OperationsFile(encrypted.operations), str)
+    assert [error.message for error in journal.errors(workspace=None, limit=5)] == [MARK]
+    journal.close()
+
+
+def test_a_damaged_journal_is_erased_because_no_text_of_it_may_stay_plain(paths, key_file):
+    paths.operations.write_bytes(PLAIN + MARK.encode() * 1000)
+    choose_key(paths, key_file)
+    assert encrypt_home(paths).left == []
+    assert not paths.operations.exists()

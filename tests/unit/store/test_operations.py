@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from config.paths import STORE_KEY
 from pipeline.store import operations
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
@@ -44,6 +45,15 @@ def test_an_error_that_cannot_be_kept_is_printed(journal, tmp_path, capsys):
     (tmp_path / "operations.sqlite").mkdir()
     journal.record_error("web", "a secret failed")
     assert "web: a [masked] failed (not logged" in capsys.readouterr().err
+
+
+def test_an_error_that_cannot_be_kept_encrypted_is_printed_without_its_text(journal, tmp_path, capsys):
+    (tmp_path / STORE_KEY).write_text("/nowhere/reverie.key\n0\n")
+    journal.record_error("web", "no vector for quokka")
+    said = capsys.readouterr().err
+    assert "quokka" not in said
+    assert said.startswith("web: an error (not logged: ")
+    assert not (tmp_path / "operations.sqlite").exists()
 
 
 def test_workers_report_and_are_forgotten(journal):

@@ -1,0 +1,37 @@
+"""Seal what an encrypted data directory keeps outside of SQLite, with the same key: AES-256-GCM of `cryptography`.
+
+Loaded in encrypted data directories only.
+"""
+
+import os
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from pipeline.store.key import StoreKey
+
+_NONCE_BYTES = 12
+
+
+def seal(key: StoreKey, label: str, content: bytes) -> bytes:
+    """Return a content encrypted and authenticated; only its label opens it again."""
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + _cipher(key).encrypt(nonce, content, label.encode())
+
+
+def unseal(key: StoreKey, label: str, sealed: bytes) -> bytes:
+    """Return the content; raise ValueError if the key or the label is another, or a byte was changed."""
+    try:
+        return _cipher(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], label.encode())
+    except InvalidTag as error:
+        raise ValueError("sealed with another key, or changed since") from error
+
+
+def _cipher(key: StoreKey) -> AESGCM:
+    # SQLCipher uses the key itself; no two ciphers share one.
+    derived = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"reverie seal").derive(
+        bytes.fromhex(key.digits)
+    )
+    return AESGCM(derived)

@@ -1,0 +1,48 @@
+"""Writes that concern two stores and may be interrupted between their commits: what is needed to finish each.
+
+Kept among the values of the store that commits first, until the other store has its part.
+"""
+
+from sqlite3 import Connection
+
+from pipeline.errors import Conflict
+from pipeline.store import meta
+
+MOVE, BATCH = "move", "batch"
+_PREFIX = "unfinished:"
+
+
+def add(db: Connection, kind: str, name: str, value: str) -> None:
+    """Record what is needed to finish a write."""
+    meta.put(db, _key(kind, name), value)
+
+
+def find(db: Connection, kind: str, name: str) -> str | None:
+    """Return what is needed to finish a write, None where nothing is unfinished."""
+    return meta.get(db, _key(kind, name))
+
+
+def drop(db: Connection, kind: str, name: str) -> None:
+    """Forget a write that is finished."""
+    meta.drop(db, _key(kind, name))
+
+
+def list_names(db: Connection, kind: str) -> list[str]:
+    """List the unfinished writes of a kind, by name."""
+    prefix = _key(kind, "")
+    return [key.removeprefix(prefix) for key in meta.list_keys(db, prefix)]
+
+
+def has_unfinished_writes(db: Connection) -> bool:
+    """Tell whether any write is unfinished."""
+    return bool(meta.list_keys(db, _PREFIX))
+
+
+def require_unmoved(db: Connection, memory_id: str) -> None:
+    """Raise Conflict while a memory is being moved: what is changed here would not arrive there."""
+    if find(db, MOVE, memory_id) is not None:
+        raise Conflict("This memory is being moved to another workspace. Try again in a moment, or change it there.")
+
+
+def _key(kind: str, name: str) -> str:
+    return f"{_PREFIX}{kind}:{name}"

@@ -1,0 +1,273 @@
+"""What is written to two stores is in both or in neither, wherever it is interrupted, and moves do not race."""
+
+import contextlib
+import itertools
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pipeline.errors import Conflict, InvalidField, NotFound, StoreFull, StoreUnavailable
+from pipeline.records import PERSONAL, Draft, EdgeDraft, EdgeKind, Filter, Outcome, Revision
+from pipeline.services import memories, two_stores
+from pipeline.services.two_stores import finish_unfinished
+from pipeline.store import memories as stored, unfinished
+from pipeline.write import accept
+
+OURS = "The port of billing is 8123"
+MINE = "I prefer tabs over spaces"
+LONG_S = 30
+
+
+@pytest.fixture
+def here(container):
+    return container.workspace("default")
+
+
+def texts(workspace):
+    """List what is active in a workspace."""
+    if not workspace.exists:
+        return []
+    with workspace.database.read() as db:
+        return sorted(one.content for one in stored.page(db, Filter(), 100, None) if one.archived_at is None)
+
+
+def list_unfinished(workspace):
+    with workspace.database.read() as db:
+        return [name for kind in ("move", "batch") for name in unfinished.list_names(db, kind)]
+
+
+def write_batch(workspace, *more):
+    return memories.write_memories(workspace, [Draft(OURS), Draft(MINE, scope=PERSONAL), *more])
+
+
+class Killed(BaseException):
+    """What no code of ours catches, as if the process ended there."""
+
+
+def fail_at(monkeypatch, module, name, number, error):
+    """Let the call of a function that has a number raise an error instead."""
+    real, count = getattr(module, name), itertools.count()
+
+    def run(*arguments, **named):
+        if next(count) == number:
+            raise error
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(module, name, run)
+
+
+ERRORS = [sqlite3.IntegrityError("UNIQUE"), StoreFull("the disk is full"), Killed()]
+
+
+# A batch
+
+
+def test_a_batch_arrives_in_both_stores_and_nothing_is_left_to_do(here):
+    receipts = write_batch(here, Draft("Third"))
+    assert [one.outcome for one in receipts] == [Outcome.CREATED] * 3
+    assert (texts(here), texts(here.person)) == (sorted([OURS, "Third"]), [MINE])
+    assert list_unfinished(here) == []
+
+
+@pytest.mark.parametrize("scope", [PERSONAL, None])
+def test_an_edge_that_leads_nowhere_keeps_the_batch_out_of_both(here, scope):
+    edge = EdgeDraft(EdgeKind.SUPERSEDES, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    lost = Draft("Fourth", edges=(edge,), **({"scope": scope} if scope else {}))
+    with pytest.raises(InvalidField, match=r"items\.2\.edges\.0\.to"):
+        write_batch(here, lost)
+    assert (texts(here), texts(here.person)) == ([], [])
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("step", ["write_one", "add", "drop"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_whatever_fails_at_whatever_step_the_batch_is_in_both_or_in_neither(here, monkeypatch, step, number, error):
+    module = accept if step == "write_one" else unfinished
+    with monkeypatch.context() as broken:
+        fail_at(broken, module, step, number, error)
+        with contextlib.suppress(sqlite3.Error, StoreUnavailable, Killed):
+            write_batch(here)
+    if here.exists:
+        finish_unfinished(here)
+        assert list_unfinished(here) == []
+    assert (texts(here), texts(here.person)) in (([], []), ([OURS], [MINE]))
+
+
+def break_commit(monkeypatch, database, error):
+    """Let the next transaction of a store do everything but commit."""
+    real = database.write
+
+    @contextlib.contextmanager
+    def write():
+        with real() as db:
+            yield db
+            raise error
+
+    monkeypatch.setattr(database, "write", write)
+
+
+@pytest.mark.parametrize("error", [StoreFull("the disk is full"), Killed()], ids=["full", "killed"])
+def test_interrupted_between_the_two_commits_a_batch_is_finished_once(here, monkeypatch, error):
+    memories.write_memory(here, Draft("I like trains", scope=PERSONAL))
+    with monkeypatch.context() as broken:
+        break_commit(broken, here.person.database, error)
+        with pytest.raises((StoreUnavailable, Killed)) as raised:
+            write_batch(here)
+    if isinstance(error, StoreFull):
+        assert "The batch is stored" in str(raised.value)
+    assert (texts(here), texts(here.person)) == ([OURS], ["I like trains"])
+    assert finish_unfinished(here) == 1
+    assert texts(here.person) == ["I like trains", MINE]
+    assert finish_unfinished(here) == 0
+    with here.person.database.read() as db:
+        assert [one.merge_count for one in stored.page(db, Filter(), 10, None)] == [0, 0]
+
+
+def test_a_batch_that_was_only_not_marked_as_finished_is_not_written_twice(here, monkeypatch):
+    with monkeypatch.context() as broken:
+        fail_at(broken, unfinished, "drop", 0, Killed())
+        with pytest.raises(Killed):
+            write_batch(here)
+    [mine] = [one for one in list_memories(here.person) if one.content == MINE]
+    memories.purge(here.person, mine.id)
+    assert finish_unfinished(here) == 1
+    assert (texts(here), texts(here.person)) == ([OURS], [])
+
+
+def list_memories(workspace):
+    with workspace.database.read() as db:
+        return stored.page(db, Filter(), 100, None)
+
+
+@pytest.mark.files
+def test_a_personal_store_that_another_process_holds_keeps_the_batch_out_of_both(home, container):
+    home = container.workspace("default")
+    memories.write_memory(home, Draft("I like trains", scope=PERSONAL))
+    with contextlib.closing(sqlite3.connect(home.person.database.file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable):
+            write_batch(home)
+        other.execute("ROLLBACK")
+    assert (texts(home), texts(home.person)) == ([], ["I like trains"])
+
+
+# Moves
+
+
+@pytest.fixture
+def targets(container):
+    return [container.workspace(name) for name in ("work", "shop")]
+
+
+def run_together(*acts):
+    """Run acts in threads that start at the same moment; return what each returned or raised."""
+    barrier = threading.Barrier(len(acts))
+
+    def run(act):
+        barrier.wait(LONG_S)
+        try:
+            return act()
+        except (Conflict, NotFound) as error:
+            return error
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return list(pool.map(run, acts))
+
+
+def places(text, *workspaces):
+    return [workspace.id for workspace in workspaces if text in texts(workspace)]
+
+
+@pytest.mark.parametrize("round_number", range(6))
+def test_two_moves_at_once_leave_one_copy(here, targets, round_number):
+    memory_id = memories.write_memory(here, Draft(f"{OURS}, {round_number}")).id
+    results = run_together(*(lambda target=target: memories.move(here, target, memory_id) for target in targets))
+    assert sorted(isinstance(one, Conflict) for one in results) == [False, True]
+    assert len(places(f"{OURS}, {round_number}", here, *targets)) == 1
+
+
+@pytest.mark.parametrize("round_number", range(6))
+def test_a_move_and_a_purge_at_once_are_one_after_the_other(here, targets, round_number):
+    text = f"{OURS}, {round_number}"
+    memory_id = memories.write_memory(here, Draft(text)).id
+    moved, purged = run_together(
+        lambda: memories.move(here, targets[0], memory_id), lambda: memories.purge(here, memory_id)
+    )
+    if isinstance(moved, NotFound):
+        assert (purged, places(text, here, *targets)) == (None, [])
+    else:
+        # The purge came later: it was refused, or it was of what the move left in the archive.
+        assert purged is None or isinstance(purged, Conflict)
+        assert text not in texts(here)
+
+
+def interrupt_move(here, target, memory_id, monkeypatch, step):
+    with monkeypatch.context() as broken:
+        fail_at(broken, two_stores, step, 0, Killed())
+        with pytest.raises(Killed):
+            memories.move(here, target, memory_id)
+
+
+@pytest.fixture(params=["take_in", "put_away"])
+def interrupted(request, here, targets, monkeypatch):
+    """A memory whose move to the first target was killed before, or after, it arrived there."""
+    memory_id = memories.write_memory(here, Draft(OURS)).id
+    interrupt_move(here, targets[0], memory_id, monkeypatch, request.param)
+    return memory_id
+
+
+def test_an_interrupted_move_is_finished_by_a_worker(here, targets, interrupted):
+    assert texts(here) == [OURS]
+    assert finish_unfinished(here) == 1
+    assert places(OURS, here, *targets) == ["work"]
+    assert finish_unfinished(here) == 0
+    entry = memories.read_record(here, interrupted).history[-1]
+    assert (entry.event, entry.detail) == ("moved", {"to": "work", "as": interrupted})
+
+
+def test_an_interrupted_move_is_finished_by_the_next_attempt(here, targets, interrupted):
+    memories.move(here, targets[0], interrupted)
+    assert places(OURS, here, *targets) == ["work"]
+    assert list_unfinished(here) == []
+
+
+def test_another_target_gets_no_copy_of_an_interrupted_move(here, targets, interrupted):
+    with pytest.raises(Conflict, match="work"):
+        memories.move(here, targets[1], interrupted)
+    assert places(OURS, here, *targets) == ["work"]
+
+
+def test_a_purge_finishes_an_interrupted_move_and_says_where_the_memory_is(here, targets, interrupted):
+    with pytest.raises(Conflict, match=interrupted):
+        memories.purge(here, interrupted)
+    assert places(OURS, here, *targets) == ["work"]
+
+
+def test_nothing_else_changes_a_memory_that_is_being_moved(here, interrupted):
+    for change in (
+        lambda: memories.edit(here, interrupted, Revision(content="The port is 9")),
+        lambda: memories.archive(here, interrupted),
+    ):
+        with pytest.raises(Conflict, match="being moved"):
+            change()
+
+
+def test_what_was_purged_where_it_arrived_does_not_come_back(here, targets, monkeypatch):
+    memory_id = memories.write_memory(here, Draft(OURS)).id
+    interrupt_move(here, targets[0], memory_id, monkeypatch, "put_away")
+    memories.purge(targets[0], memory_id)
+    finish_unfinished(here)
+    assert places(OURS, here, *targets) == []
+
+
+def test_a_move_that_is_refused_leaves_the_memory_as_it_was(here, targets, monkeypatch):
+    memory_id = memories.write_memory(here, Draft(OURS)).id
+    with monkeypatch.context() as broken:
+        fail_at(broken, two_stores, "take_in", 0, Conflict("nothing is stored there"))
+        with pytest.raises(Conflict):
+            memories.move(here, targets[0], memory_id)
+    assert list_unfinished(here) == []
+    memories.edit(here, memory_id, Revision(content="The port is 9"))
+    assert texts(here) == ["The port is 9"]
