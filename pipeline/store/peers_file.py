@@ -101,6 +101,13 @@ class PeersFile(PeersTables):
         except sqlite_errors(sqlite3.DatabaseError) as error:
             raise failure_of(error, self.file) or as_sqlite3(error) from error
 
+    def checkpoint(self) -> None:
+        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        with closing(driver.connect(self.file, timeout_s=10)) as connection:
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise StoreBusy(f"a reader keeps the write-ahead log of {self.file} from being emptied")
+
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
         """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""

@@ -6,7 +6,7 @@ on another, and go with the first memory that is purged.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -152,6 +152,14 @@ def score(db: Connection, since_day: str) -> PredictionScore:
 def forget_days(db: Connection, before_day: str) -> None:
     """Forget how predictions did before a day."""
     db.execute("DELETE FROM prediction_day WHERE day < ?", (before_day,))
+
+
+def purge_matching(db: Connection, matches: Callable[[str], bool]) -> None:
+    """Forget the predictions and the questions that match."""
+    asked = [(text,) for (text,) in db.execute("SELECT text FROM query").fetchall() if matches(text)]
+    db.executemany("DELETE FROM query WHERE text = ?", asked)
+    foreseen = [(seq,) for seq, text in db.execute("SELECT seq, query FROM prediction").fetchall() if matches(text)]
+    db.executemany("DELETE FROM prediction WHERE seq = ?", foreseen)
 
 
 def purge(db: Connection) -> None:
