@@ -108,7 +108,7 @@ class Operations:
             return [Worker(*row) for row in rows.fetchall()]
 
     def purge_errors(self, quotes: Callable[[str | None, str], bool]) -> None:
-        """Delete for good the errors of which `quotes` says, by workspace and message, that they quote a purged text."""
+        """Delete for good the errors that quote a purged text: `quotes` is asked by workspace and message."""
         with self.opened() as db:
             rows = db.execute("SELECT seq, workspace, message FROM error").fetchall()
             db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *one in rows if quotes(*one)])
