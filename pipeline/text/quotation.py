@@ -14,7 +14,7 @@ from pipeline.text.normalize import normalize_text
 
 ROW_WORDS = 6
 TELLING_CHARS = 8
-# Names, tags and titles are too ordinary to be recognized by fewer words.
+# Tags and titles of fewer words are too ordinary: of these, only telling words count.
 TITLE_WORDS = 3
 
 # Scripts without spaces between words are read letter by letter.
@@ -50,11 +50,13 @@ def mark_texts(
     contents: Iterable[str], titles: Iterable[str], key: str, is_used: Callable[[str], bool]
 ) -> QuotationMarks:
     """Return the marks of texts and of their titles; `is_used` says whether another text uses a word."""
+    named = [split_words(title) for title in titles]
     kept = [words for content in contents if (words := split_words(content))]
-    kept += [words for title in titles if len(words := split_words(title)) >= TITLE_WORDS]
+    kept += [words for words in named if len(words) >= TITLE_WORDS]
     rows = {row for words in kept for row in _list_rows(words, min(ROW_WORDS, len(words)))}
     vocabulary = {word for words in kept for word in words}
-    telling = {word for word in vocabulary if _could_tell(word) and not is_used(word)}
+    spoken = vocabulary.union(*named)
+    telling = {word for word in spoken if _could_tell(word) and not is_used(word)}
     return QuotationMarks(
         key,
         frozenset(_mark(key, word) for word in vocabulary),
