@@ -194,7 +194,8 @@ def _opened_copy(file: Path) -> Iterator[Database]:
 
 def forget_said(database: Database, folder: Path, matches: Callable[[str], bool]) -> None:
     """Delete the turns, session names and questions that match from a store and its snapshots."""
-    forget_said_now(database, matches)
+    if forget_said_now(database, matches):
+        database.checkpoint()
     if not folder.is_dir():
         return
     with backup.locked(folder):
@@ -205,22 +206,24 @@ def forget_said(database: Database, folder: Path, matches: Callable[[str], bool]
                     _forget_matching(db, matches)
 
 
-def forget_said_now(database: Database, matches: Callable[[str], bool]) -> None:
-    """Delete the turns, session names and questions that match from a store."""
-    # Nobody waits for a writer that looks through thousands of turns.
+def forget_said_now(database: Database, matches: Callable[[str], bool]) -> bool:
+    """Delete the turns, session names and questions that match from a store; return whether there were any."""
+    # Found first: another write does not wait until thousands of turns are read.
     with database.read() as db:
         said, named = turns.find_matching(db, matches), turns.find_names_matching(db, matches)
-    with database.write() as db:
-        turns.forget(db, said)
-        turns.forget_names(db, named)
-        predictions.purge_matching(db, matches)
-    database.checkpoint()
+        asked = predictions.find_matching(db, matches)
+    if said or named or asked:
+        with database.write() as db:
+            turns.forget(db, said)
+            turns.forget_names(db, named)
+            predictions.forget(db, asked)
+    return bool(said or named or asked)
 
 
 def _forget_matching(db: Connection, matches: Callable[[str], bool]) -> None:
     turns.forget(db, turns.find_matching(db, matches))
     turns.forget_names(db, turns.find_names_matching(db, matches))
-    predictions.purge_matching(db, matches)
+    predictions.forget(db, predictions.find_matching(db, matches))
 
 
 def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem: ProblemSink) -> Restored:

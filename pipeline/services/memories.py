@@ -33,7 +33,7 @@ from pipeline.store import audit, edges, entities, history, memories, purges, re
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
 from pipeline.store.history import written_by
-from pipeline.store.purges import Purger
+from pipeline.store.purges import OWNER, Purger
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.normalize import normalize_id
@@ -259,25 +259,24 @@ def is_merged(workspace: Workspace, memory_id: str) -> bool:
         return audit.merge_of(db, memory_id) is not None
 
 
-def purge(
-    workspace: Workspace, feedback: FeedbackWriter, memory_id: str, may_write: Callable[[str], bool] = lambda _: True
-) -> None:
+def purge(workspace: Workspace, feedback: FeedbackWriter, memory_id: str, may_write: Callable[[str], bool]) -> None:
     """Delete a memory for good, with what was merged into it or made of it, its copies and its quotations.
 
-    The first commit makes the purge durable. Copies are followed to the workspaces that the caller `may_write` to, at
+    The first commit makes the purge durable. Copies are followed to the workspaces that a person `may_write` to, at
     once if possible, else by the worker. Purging a memory twice changes nothing; raises NotFound for one that never was
     here.
     """
     feedback.drop_questions()
-    siblings = (one.id for one in workspace.list_siblings())
-    by = Purger(workspace.person_id, tuple(name for name in siblings if may_write(name)))
+    by = OWNER
+    if workspace.person_id is not None:
+        by = Purger(workspace.person_id, tuple(one.id for one in workspace.list_siblings() if may_write(one.id)))
     try:
         revise.purge(workspace.database, memory_id, by)
     except NotFound:
         if not _was_purged(workspace, memory_id):
             raise
     # In its turn, so that it also finds the runs that were noted before.
-    finishing = feedback.submit_logged("purge", workspace.id, partial(finish_purges, workspace))
+    finishing = feedback.submit_logged("digest.purge", workspace.id, partial(finish_purges, workspace))
     wait([finishing], FINISHED_WITHIN_S)
 
 

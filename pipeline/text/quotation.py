@@ -14,6 +14,8 @@ from pipeline.text.normalize import normalize_text
 
 ROW_WORDS = 6
 TELLING_CHARS = 8
+# Each is looked for in every other memory; of more, the longest count.
+MOST_TELLING = 32
 # Tags and titles of fewer words are too ordinary: of these, only telling words count.
 TITLE_WORDS = 3
 
@@ -56,7 +58,8 @@ def mark_texts(
     rows = {row for words in kept for row in _list_rows(words, min(ROW_WORDS, len(words)))}
     vocabulary = {word for words in kept for word in words}
     spoken = vocabulary.union(*named)
-    telling = {word for word in spoken if _could_tell(word) and not is_used(word)}
+    candidates = sorted(filter(_could_tell, spoken), key=lambda word: (-len(word), word))[:MOST_TELLING]
+    telling = {word for word in candidates if not is_used(word)}
     return QuotationMarks(
         key,
         frozenset(_mark(key, word) for word in vocabulary),
@@ -95,10 +98,10 @@ class QuotationFinder:
             is_shared, is_telling = known[word]
             if is_telling:
                 return True
-            if is_shared:
-                stretch.append(word)
-            else:
+            if not is_shared:
                 stretch.clear()
+                continue
+            stretch.append(word)
             ends = (" ".join(stretch[-length:]) for length in marks.lengths if len(stretch) >= length)
             if any(_mark(marks.key, row) in marks.rows for row in ends):
                 return True
