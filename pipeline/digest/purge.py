@@ -46,13 +46,14 @@ class PurgeStage:
             vectors.remove([item.seq for item in items])
             vectors.scrub()
         self.rebuild_segment()
+        finished = self.finish_elsewhere()
         with self.database.write() as db:
             meta.increment(db, meta.VECTORS_EPOCH)
-        finished = self.finish_elsewhere()
+            # The notes of what was left to do go before the log is emptied: they contain hashes of the texts.
+            purges.remove(db, finished)
         # Before the log is emptied: a copy that is being made reads from it, and this waits for its end.
         self.scrub_snapshots()
         # The write-ahead log still holds the text: who sees the work done must find no trace in it either.
         self.database.checkpoint()
         with self.database.write() as db:
-            purges.remove(db, finished)
             work.complete(db, items, owner)
