@@ -47,5 +47,14 @@ def may_enter(caller: Caller, workspace_id: str, people: People) -> bool:
     return True
 
 
+def may_write(caller: Caller, workspace_id: str, people: People) -> bool:
+    """Tell whether a caller may change a workspace."""
+    try:
+        require(caller, Role.WRITER, workspace_id, people)
+    except (NotFound, Forbidden):
+        return False
+    return True
+
+
 def _belongs_to_person(workspace_id: str, people: People) -> bool:
     return is_personal(workspace_id) and people.exists

@@ -22,7 +22,7 @@ from pipeline.services.memories import check_open, find_home, resolve_id, writte
 from pipeline.services.team import LOCAL
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
-from web.access import Need, may_enter, require
+from web.access import Need, may_enter, may_write, require
 from web.access_log import note_answer, note_workspace
 from web.contract import CALLER_HEADER, INCOGNITO_HEADER, MCP, PROJECT_HEADER
 from web.limits import check_queue
@@ -57,6 +57,10 @@ class Call:
     def may_enter(self, workspace_id: str) -> bool:
         """Tell whether the caller may know of a workspace."""
         return may_enter(self.caller, workspace_id, self.container.people)
+
+    def may_write(self, workspace_id: str) -> bool:
+        """Tell whether the caller may change a workspace."""
+        return may_write(self.caller, workspace_id, self.container.people)
 
     def require(self, need: Need, workspace_id: str | None = None) -> None:
         """Raise NotFound or Forbidden unless the caller may do, in a workspace, what a role is needed for."""

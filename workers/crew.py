@@ -33,6 +33,10 @@ class Crew(Worker):  # type: ignore[misc]  # huey ships no types
         super().__init__(**options)
         self._interrupt = interrupt
         self._others = [Worker(**options) for _ in range(THREADS - 1)]
+        purges = getattr(options["huey"], "purges", None)
+        if purges is not None:
+            # While every other thread waits for an encoder that is compiled, purges go on.
+            self._others.append(Worker(**{**options, "huey": purges}))
         self._threads: list[threading.Thread] = []
         self._leaves = self._is_interrupted = False
         self._done = 0
@@ -97,19 +101,24 @@ class CrewConsumer(Consumer):  # type: ignore[misc]  # ditto
         super().__init__(*arguments, **options)
         # huey looks ten times a second, which is a quarter of all that an idle stack does.
         self._stop_flag_timeout = STOP_LOOK_S
+        if not self.environment.forks and getattr(self.huey, "purges", None) is not None:
+            worker = Worker(**{**self._worker_options(), "huey": self.huey.purges})
+            self.worker_threads.append((worker, self._create_process(worker, "Purges")))
 
     def _create_worker(self) -> Worker:
         if not self.environment.forks:
             return super()._create_worker()
-        return Crew(
-            self._interrupt_sig,
-            huey=self.huey,
-            stop_flag=self.stop_flag,
-            default_delay=self.default_delay,
-            max_delay=self.max_delay,
-            backoff=self.backoff,
-            max_tasks=self.max_tasks,
-        )
+        return Crew(self._interrupt_sig, **self._worker_options())
+
+    def _worker_options(self) -> dict[str, Any]:
+        return {
+            "huey": self.huey,
+            "stop_flag": self.stop_flag,
+            "default_delay": self.default_delay,
+            "max_delay": self.max_delay,
+            "backoff": self.backoff,
+            "max_tasks": self.max_tasks,
+        }
 
     def check_worker_health(self) -> bool:
         """Replace what ended: without a word where it let its models go."""

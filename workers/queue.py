@@ -149,16 +149,21 @@ class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
 
 
 class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
-    """The queue of a home; its file and its token are made when the first message is sent or looked for."""
+    """A queue of a home; its file and its token are made when the first message is sent or looked for.
 
-    def __init__(self, settings: Settings) -> None:
+    `purges` is a queue beside it, whose messages a thread of their own reads: they never wait for a model.
+    """
+
+    purges: "WorkerQueue | None" = None
+
+    def __init__(self, settings: Settings, name: str = QUEUE_NAME) -> None:
         storage: dict[str, Any]
         if settings.queue_url:
             storage = {"storage_class": _redis_storage(), "url": settings.queue_url}
         else:
             file = str(settings.paths.queue)
             storage = {"storage_class": HealingSqliteStorage, "filename": file, "fsync": False, "create_tables": False}
-        super().__init__(QUEUE_NAME, results=False, serializer=TokenSerializer(settings), **storage)
+        super().__init__(name, results=False, serializer=TokenSerializer(settings), **storage)
 
     def create_consumer(self, **options: Any) -> Consumer:
         """Build the consumer that this process will be; called by `huey_consumer`, whose options these are."""

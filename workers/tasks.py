@@ -17,7 +17,7 @@ from config.settings import SettingsError, load_settings
 from pipeline.errors import NotFound
 from pipeline.records import Stage
 from workers.notifier import WakeUp
-from workers.queue import WorkerQueue
+from workers.queue import QUEUE_NAME, WorkerQueue
 
 if TYPE_CHECKING:
     from pipeline.bootstrap.worker import WorkerContainer
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 try:
     huey = WorkerQueue(load_settings())
+    huey.purges = purges = WorkerQueue(load_settings(), f"{QUEUE_NAME}-purges")
 except SettingsError as error:
     sys.exit(str(error))
 
@@ -71,7 +72,7 @@ def digest(workspace_id: str, stage: str) -> None:
         _send_jobs(workspace_id, maintenance.list_overdue_indexes(services.context(workspace_id)))
         runner = services.stages(workspace_id)[Stage(stage)]
         # Two threads may encode at once. Every message that is read sends one at most: they never become more.
-        again = partial(digest, workspace_id, stage)
+        again = partial(purge, workspace_id) if stage == Stage.PURGE else partial(digest, workspace_id, stage)
         turn = maintenance.digest_stage(
             services.context(workspace_id), Stage(stage), runner, services.owner, services.policy, again
         )
@@ -80,6 +81,12 @@ def digest(workspace_id: str, stage: str) -> None:
         elif turn.retry_in_s is not None:
             digest.schedule((workspace_id, stage), delay=turn.retry_in_s)
         _send_jobs(workspace_id, turn.jobs)
+
+
+@purges.task(name="purge")  # type: ignore[untyped-decorator]
+def purge(workspace_id: str) -> None:
+    """Work off the purges of a workspace for a turn; what cannot be finished yet, the scheduler finds again."""
+    digest.call_local(workspace_id, Stage.PURGE)
 
 
 @huey.task(name="sweep", priority=1)  # type: ignore[untyped-decorator]
@@ -141,7 +148,9 @@ def sync_home() -> None:
 
 def wake_workers(message: WakeUp) -> None:
     """Tell the workers that a workspace has work."""
-    if message.stage:
+    if message.stage == Stage.PURGE:
+        purge(message.workspace_id)
+    elif message.stage:
         digest(message.workspace_id, message.stage)
     else:
         sweep(message.workspace_id)

@@ -29,7 +29,15 @@ from pipeline.services.encoder import (
     has_multilingual,
     usual_model,
 )
-from pipeline.services.storage import open_storage, shared_models, shared_segments, shared_snapshots, vector_table
+from pipeline.services.purges import finish_purges
+from pipeline.services.storage import (
+    all_vector_tables,
+    open_storage,
+    shared_models,
+    shared_segments,
+    shared_snapshots,
+    vector_table,
+)
 from pipeline.services.turns import capture_settings
 from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
@@ -128,7 +136,13 @@ class WorkerContainer:
             Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
             Stage.SCREEN: ScreenStage(context.database, self._injection_classifier),
             Stage.CAPTURE: self._capture(workspace_id, context),
-            Stage.PURGE: PurgeStage(context.database, vectors, context.rebuild_segment, context.scrub_snapshots),
+            Stage.PURGE: PurgeStage(
+                context.database,
+                partial(all_vector_tables, context.paths, context.database, self.objects),
+                context.rebuild_segment,
+                context.scrub_snapshots,
+                partial(finish_purges, self.workspace(workspace_id)),
+            ),
         }
 
     def workspace(self, workspace_id: str) -> Workspace:

@@ -1,38 +1,56 @@
-"""The purge stage: a hard-deleted memory leaves the derived indexes, the pages of the file, and its copies."""
+"""The purge stage: a hard-deleted memory leaves every file that may still contain it. It needs no encoder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from pipeline.index.vectors import VectorTable
 from pipeline.records.digestion import WorkItem
-from pipeline.store import index_state, meta, work
+from pipeline.store import meta, purges, work
 from pipeline.store.database import Database
+
+
+class VectorFiles(Protocol):
+    """Files of vectors, from which memories can be erased."""
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Keep every other writer out."""
+
+    def remove(self, seqs: Sequence[int]) -> None:
+        """Delete the passages of memories; the caller holds the lock."""
+
+    def scrub(self) -> None:
+        """Rewrite the files so that none keeps a deleted vector; the caller holds the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeStage:
-    """Scrub purged memories from one workspace's indexes and from the copies of its store."""
+    """Scrub purged memories from one workspace's indexes, from the copies of its store, and from other files.
+
+    `finish_elsewhere` erases what is outside of the workspace, and returns the keys of the purges that it finished.
+    """
 
     database: Database
-    table: Callable[[], VectorTable]
+    vectors: Callable[[], VectorFiles]
     rebuild_segment: Callable[[], object]
     scrub_snapshots: Callable[[], object] = field(default=lambda: None)
+    finish_elsewhere: Callable[[], Iterable[str]] = field(default=tuple)
 
     def load(self) -> None:
         """Need nothing."""
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Rewrite every derived file that may still hold the memories, then complete."""
-        table = self.table()
-        with table.exclusive():
-            table.remove([item.seq for item in items])
-            table.scrub()
-            # Of a model that is on its way out too.
-            table.drop_others()
+        vectors = self.vectors()
+        with vectors.exclusive():
+            vectors.remove([item.seq for item in items])
+            vectors.scrub()
         self.rebuild_segment()
+        finished = self.finish_elsewhere()
         with self.database.write() as db:
-            index_state.serve(db, table.model)
             meta.increment(db, meta.VECTORS_EPOCH)
+            # The notes of what was left to do go before the log is emptied: they contain hashes of the texts.
+            purges.remove(db, finished)
         # Before the log is emptied: a copy that is being made reads from it, and this waits for its end.
         self.scrub_snapshots()
         # The write-ahead log still holds the text: who sees the work done must find no trace in it either.

@@ -46,6 +46,9 @@ class TablePlace(Protocol):
     def exists(self, name: str) -> bool:
         """Tell whether a table is there."""
 
+    def list_names(self) -> list[str]:
+        """List the names of the tables that are there."""
+
     def identify(self, name: str) -> object:
         """Return what tells a table from any other of its name, None where nothing does."""
 
@@ -84,6 +87,10 @@ class FolderPlace:
         """Tell whether a table is there."""
         return (self._folder / f"{name}{TABLE}").is_dir()
 
+    def list_names(self) -> list[str]:
+        """List the names of the tables that are there."""
+        return sorted(place.stem for place in self._folder.glob(f"*{TABLE}"))
+
     def identify(self, name: str) -> object:
         """Return the inode of a table; since inode numbers are given out again, with its time of change."""
         status = (self._folder / f"{name}{TABLE}").stat()
@@ -95,7 +102,7 @@ class FolderPlace:
 
     def drop_all(self, keep: AbstractSet[str]) -> None:
         """Delete the tables and codes of every name but some, and with none to keep the folder."""
-        if not keep:
+        if not keep and self._folder.exists():
             shutil.rmtree(self._folder)
         for place in self._folder.glob(f"*{TABLE}"):
             if place.stem not in keep:
@@ -144,6 +151,10 @@ class SharedPlace:
     def exists(self, name: str) -> bool:
         """Tell whether a table is there; raise StorageUnreachable where that cannot be told."""
         return bool(self._objects.list(f"{name}{TABLE}/_versions/"))
+
+    def list_names(self) -> list[str]:
+        """List the names of the tables that are there."""
+        return sorted(name.removesuffix(TABLE) for name in self._objects.list_folders() if name.endswith(TABLE))
 
     def identify(self, name: str) -> object:  # noqa: ARG002 - nothing on object storage tells
         """Return None: a table is opened each time."""

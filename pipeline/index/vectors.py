@@ -258,6 +258,40 @@ class VectorTable:
         return pa.schema([("seq", pa.int64()), ("vector", pa.list_(pa.float32(), self._dimension))])
 
 
+class AllTables:
+    """The tables of every model in one place, opened without their encoders; for erasing memories from all of them."""
+
+    def __init__(self, folder: Path, place: TablePlace | None = None) -> None:
+        self._folder = folder
+        self._place = FolderPlace(folder) if place is None else place
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep every other writer out."""
+        with self._place.exclusive():
+            yield
+
+    def remove(self, seqs: Sequence[int]) -> None:
+        """Delete the passages of memories; the caller holds the lock."""
+        for table in self._list_tables():
+            table.remove(seqs)
+        # Codes whose table is lost cannot be read without its dimension.
+        self._place.drop_all(keep=frozenset(self._place.list_names()))
+
+    def scrub(self) -> None:
+        """Rewrite the tables so that no file keeps a deleted vector; the caller holds the lock."""
+        for table in self._list_tables():
+            table.scrub()
+
+    def _list_tables(self) -> list[VectorTable]:
+        with self._place.typed_errors():
+            schemas = {name: self._place.connect().open_table(name).schema for name in self._place.list_names()}
+        return [
+            VectorTable(self._folder, name, schema.field("vector").type.list_size, self._place)
+            for name, schema in schemas.items()
+        ]
+
+
 def release_memory() -> None:
     """Give back to the system what reading a whole table has left in the allocators."""
     import pyarrow as pa

@@ -5,21 +5,23 @@ memory cannot be taken out of a copy, the copy goes.
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from sqlite3 import Connection
 
 from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.store import backup, meta, turns
+from pipeline.store import backup, meta, predictions, purges, turns
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS, is_migrated, migrate_copy
 from pipeline.store.sqlite import SqliteDatabase
+from pipeline.text.quotation import QuotationFinder, QuotationMarks
 from pipeline.write import revise
 
 DAYS = 7
@@ -149,7 +151,7 @@ def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: P
         # An interrupted run has left its log: what it took out is still in the file.
         backup.settle(snapshot.file)
         held = backup.list_held(snapshot.file, purged)
-        if not held:
+        if not held and not backup.has_unfinished_purges(snapshot.file):
             return False
         if is_migrated(snapshot.file, MIGRATIONS):
             _purge_in(snapshot.file, held)
@@ -165,39 +167,63 @@ def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: P
 
 
 def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
-    with closing(SqliteDatabase(file, _COPY, create=False)) as database:
+    with _opened_copy(file) as copy:
         for memory_id in memory_ids:
             try:
-                revise.purge(database, memory_id)
+                revise.purge(copy, memory_id)
             except NotFound:
                 # It was merged into another one, with which it went.
                 continue
-        database.checkpoint()
-    backup.settle(file)
-    file.with_suffix(".opening").unlink(missing_ok=True)
-
-
-def forget_said(database: Database, folder: Path, text: str) -> None:
-    """Take every turn that holds a text out of a store and its snapshots; one of an older version holds none."""
-    with backup.locked(folder):
-        with database.write() as db:
-            turns.forget(db, (), text)
-        for one in backup.snapshots(folder):
-            forget_said_in(one.file, text)
-    database.checkpoint()
-
-
-def forget_said_in(file: Path, text: str) -> bool:
-    """Take every turn that holds a text out of a snapshot; return whether it may have held one."""
-    if not is_migrated(file, MIGRATIONS):
-        return False
-    with closing(SqliteDatabase(file, _COPY, create=False)) as copy:
         with copy.write() as db:
-            turns.forget(db, (), text)
+            unfinished = purges.list_unfinished(db)
+            finder = QuotationFinder([QuotationMarks.of_json(one.marks) for one in unfinished.values()])
+            _forget_matching(db, finder.quotes)
+            # A copy has no worker that finishes them.
+            purges.remove(db, unfinished)
+
+
+@contextmanager
+def _opened_copy(file: Path) -> Iterator[Database]:
+    """Open a snapshot for a change; it is one file again afterwards."""
+    with closing(SqliteDatabase(file, _COPY, create=False)) as copy:
+        yield copy
         copy.checkpoint()
     backup.settle(file)
     file.with_suffix(".opening").unlink(missing_ok=True)
-    return True
+
+
+def forget_said(database: Database, folder: Path, matches: Callable[[str], bool]) -> None:
+    """Delete the turns, session names and questions that match from a store and its snapshots."""
+    if forget_said_now(database, matches):
+        database.checkpoint()
+    if not folder.is_dir():
+        return
+    with backup.locked(folder):
+        for one in backup.snapshots(folder):
+            # One of an older version contains no turns.
+            if is_migrated(one.file, MIGRATIONS):
+                with _opened_copy(one.file) as copy, copy.write() as db:
+                    _forget_matching(db, matches)
+
+
+def forget_said_now(database: Database, matches: Callable[[str], bool]) -> bool:
+    """Delete the turns, session names and questions that match from a store; return whether there were any."""
+    # Found first: another write does not wait until thousands of turns are read.
+    with database.read() as db:
+        said, named = turns.find_matching(db, matches), turns.find_names_matching(db, matches)
+        asked = predictions.find_matching(db, matches)
+    if said or named or asked:
+        with database.write() as db:
+            turns.forget(db, said)
+            turns.forget_names(db, named)
+            predictions.forget(db, asked)
+    return bool(said or named or asked)
+
+
+def _forget_matching(db: Connection, matches: Callable[[str], bool]) -> None:
+    turns.forget(db, turns.find_matching(db, matches))
+    turns.forget_names(db, turns.find_names_matching(db, matches))
+    predictions.forget(db, predictions.find_matching(db, matches))
 
 
 def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem: ProblemSink) -> Restored:

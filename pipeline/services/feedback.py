@@ -100,6 +100,11 @@ class UsageBuffer:
             self._accesses, self._questions, self._texts = Counter(), 0, Counter()
         return noted
 
+    def drop_questions(self) -> None:
+        """Forget the texts of the questions; that they were asked stays counted."""
+        with self._lock:
+            self._texts.clear()
+
     def put_back(self, noted: NotedUsage) -> None:
         """Note again what was taken and could not be written."""
         with self._lock:
@@ -166,9 +171,9 @@ class FeedbackWriter:
         """Run something after everything that was noted so far."""
         return self._writer.submit(task)
 
-    def submit_logged(self, component: str, workspace_id: str, task: Callable[[], object]) -> None:
+    def submit_logged(self, component: str, workspace_id: str, task: Callable[[], object]) -> "Future[None]":
         """Run something in its turn; what goes wrong stands in the error log."""
-        self._writer.submit(self._run_guarded, component, workspace_id, task)
+        return self._writer.submit(self._run_guarded, component, workspace_id, task)
 
     def flush(self) -> None:
         """Wait a moment for everything that was noted so far to be written."""
@@ -195,6 +200,12 @@ class FeedbackWriter:
         with self._usage_lock:
             self._buffer(workspace).add_question(text)
         self._noted.set()
+
+    def drop_questions(self) -> None:
+        """Forget the texts of the questions that are not written yet: any of them may quote what is purged."""
+        with self._usage_lock:
+            for noted in self._usage.values():
+                noted.buffer.drop_questions()
 
     def flush_usage(self, workspace: Workspace) -> None:
         """Write what was noted of a workspace, without waiting for it longer than a moment."""

@@ -1,7 +1,9 @@
 """Memories: write, read, change, forget."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
+from functools import partial
 from sqlite3 import Connection
 
 from pipeline.anchors import is_stale
@@ -22,15 +24,17 @@ from pipeline.records import (
     Trust,
     page_of,
 )
+from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_any_incognito
-from pipeline.services.person import forget_said
+from pipeline.services.purges import finish_purges
 from pipeline.services.sharing import list_shown_history
 from pipeline.services.two_stores import Part, combine, finish_move, move_memory, write_to_both
 from pipeline.services.workspace import Workspace
-from pipeline.store import audit, edges, entities, history, hook_runs, memories, review
+from pipeline.store import audit, edges, entities, history, memories, purges, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
 from pipeline.store.history import written_by
+from pipeline.store.purges import OWNER, Purger
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.normalize import normalize_id
@@ -40,6 +44,8 @@ from pipeline.write.fields import resolve_scope
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
 from pipeline.write.revise import text_mark
 
+# A purge waits no longer for what the worker finishes anyway.
+FINISHED_WITHIN_S = 2.0
 __all__ = ["Edge", "is_stale", "normalize_id", "render_text", "resolve_scope", "text_mark", "written_by"]
 
 
@@ -241,18 +247,36 @@ def is_merged(workspace: Workspace, memory_id: str) -> bool:
         return audit.merge_of(db, memory_id) is not None
 
 
-def purge(workspace: Workspace, memory_id: str) -> None:
-    """Delete a memory for good, with what was merged into it or made of it, and what agents were told of it."""
-    moved = finish_move(workspace, memory_id)
-    if moved is not None:
-        raise Conflict(f"It was being moved, and is now in the other workspace as {moved.id}. Purge it there.")
-    with workspace.database.read() as db:
-        doomed = revise.get_existing(db, memory_id)
-    purged = revise.purge(workspace.database, memory_id)
-    if doomed.is_of_person:
-        forget_said(workspace, doomed.content)
-    with workspace.operations.opened() as db:
-        hook_runs.purge(db, purged)
+def purge(workspace: Workspace, feedback: FeedbackWriter, memory_id: str, may_write: Callable[[str], bool]) -> None:
+    """Delete a memory for good, with what was merged into it or made of it, its copies and its quotations.
+
+    The first commit makes the purge durable. Copies are followed to the workspaces that a person `may_write` to, at
+    once if possible, else by the worker. Purging a memory twice changes nothing; raises NotFound for one that never was
+    here.
+    """
+    feedback.drop_questions()
+    # A copy that is on its way arrives first, where the purge follows it.
+    finish_move(workspace, memory_id)
+    by = OWNER
+    if workspace.person_id is not None:
+        by = Purger(workspace.person_id, tuple(one.id for one in workspace.list_siblings() if may_write(one.id)))
+    try:
+        revise.purge(workspace.database, memory_id, by)
+    except NotFound:
+        if not _was_purged(workspace, memory_id):
+            raise
+    # In its turn, so that it also finds the runs that were noted before.
+    finishing = feedback.submit_logged("digest.purge", workspace.id, partial(finish_purges, workspace))
+    wait([finishing], FINISHED_WITHIN_S)
+
+
+def _was_purged(workspace: Workspace, memory_id: str) -> bool:
+    for home in (workspace, workspace.person):
+        if home.exists:
+            with home.database.read() as db:
+                if purges.was_purged(db, memory_id):
+                    return True
+    return False
 
 
 def add_edge(workspace: Workspace, memory_id: str, edge: EdgeDraft) -> list[Edge]:

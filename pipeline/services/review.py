@@ -194,6 +194,12 @@ def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
         memory = memories.get(db, memory_id)
         if not _is_open(workspace, memory) or not refusals.take_back(db, memory_id):
             raise NotFound("nobody refused this")
+    if memory is None and workspace.person.exists:
+        # A purge is marked for every workspace there.
+        with workspace.person.database.write() as db:
+            refusals.take_back(db, memory_id)
+        return None
+    with workspace.database.write() as db:
         if memory is None:
             return None
         if memory.archived_at is not None:

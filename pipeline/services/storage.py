@@ -11,7 +11,7 @@ from pipeline.index.encoder import Encoder
 from pipeline.index.places import SharedPlace
 from pipeline.index.shared_models import SharedModels
 from pipeline.index.shared_segments import SharedSegments
-from pipeline.index.vectors import VectorTable
+from pipeline.index.vectors import AllTables, VectorTable
 from pipeline.jobs.shared_snapshots import SharedSnapshots, find_all
 from pipeline.store import leases
 from pipeline.store.backup import Snapshot
@@ -31,11 +31,19 @@ def vector_table(
     paths: WorkspacePaths, database: Database, loaded: Encoder, objects: ObjectStorage | None
 ) -> VectorTable:
     """Return the table of an encoder's vectors in a workspace: in its folder, or on object storage where there is."""
-    place = None
-    if objects is not None:
-        below = objects.below(f"vectors/{paths.root.name}")
-        place = SharedPlace(below, paths.vectors, partial(leases.hold, leases.WorkspaceValues(database), "vectors"))
-    return VectorTable(paths.vectors, loaded.name, loaded.dimension, place)
+    return VectorTable(paths.vectors, loaded.name, loaded.dimension, _table_place(paths, database, objects))
+
+
+def all_vector_tables(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> AllTables:
+    """Return the tables of every model's vectors in a workspace, which needs no encoder."""
+    return AllTables(paths.vectors, _table_place(paths, database, objects))
+
+
+def _table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedPlace | None:
+    if objects is None:
+        return None
+    below = objects.below(f"vectors/{paths.root.name}")
+    return SharedPlace(below, paths.vectors, partial(leases.hold, leases.WorkspaceValues(database), "vectors"))
 
 
 def shared_models(settings: Settings, objects: ObjectStorage | None) -> SharedModels | None:

@@ -6,12 +6,15 @@ from functools import partial
 from config.paths import WorkspacePaths, is_personal, personal_workspace_of
 from config.settings import Settings, SettingsError, environment_of, load_settings
 from config.workspace_configs import ConfigState
-from pipeline.errors import ReadOnly, StoreClosed
+from pipeline.errors import NotFound, ReadOnly, StoreClosed, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.records import Scope, Viewer
 from pipeline.records.people import personal_scope
+from pipeline.store import refusals
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
+from pipeline.store.peers import Peers
+from pipeline.store.refusals import RefusedBy
 from pipeline.store.stores import Stores
 from pipeline.write.accept import WritePolicy
 
@@ -37,6 +40,7 @@ class WorkspaceSettings:
     def __init__(self, settings: Settings, stores: Stores) -> None:
         self.home = settings
         self.operations = stores.operations
+        self.peers = stores.peers
         self._configs = stores.configs
         self._known: LruCache[str, _Own] = LruCache(MOST_SETTINGS)
         self._plain = _Own(None, settings)
@@ -170,6 +174,11 @@ class Workspace:
         return self._settings.operations
 
     @property
+    def peers(self) -> Peers:
+        """Return what the data directory knows of its other machines."""
+        return self._settings.peers
+
+    @property
     def exists(self) -> bool:
         """Tell whether anything was ever written here."""
         return self._databases.exists(self.id)
@@ -188,4 +197,26 @@ class Workspace:
         if problem is not None:
             raise StoreClosed(f"nothing is stored in this workspace until its settings are corrected: {problem}")
         settings = self.settings
-        return WritePolicy(review=settings.review, incognito=settings.incognito, author=self.person_id)
+        return WritePolicy(
+            review=settings.review,
+            incognito=settings.incognito,
+            author=self.person_id,
+            is_purged=self.was_purged_by_person,
+        )
+
+    def was_purged_by_person(self, content_hash: str) -> bool:
+        """Return whether the person who works on it purged a text in any workspace; their personal store marks it."""
+        person = self.person
+        if person.id == self.id:
+            return False
+        try:
+            with person.database.read() as db:
+                refusal = refusals.find(db, content_hash)
+        except NotFound:
+            # Nothing is known about the person, and they purged nothing.
+            return False
+        except StoreUnavailable as error:
+            # A personal store that cannot be read does not keep other workspaces from being written to.
+            self.operations.record_error("purge", f"purged texts cannot be recognized: {error}", workspace=person.id)
+            return False
+        return refusal is not None and refusal.how is RefusedBy.PURGED

@@ -228,6 +228,14 @@ def drop(db: Connection, arc_seq: int) -> None:
     db.execute("DELETE FROM arc WHERE seq = ?", (arc_seq,))
 
 
+def list_texts(db: Connection, seq: int) -> list[str]:
+    """List the title and the summary of the arc of a memory."""
+    rows = db.execute(
+        "SELECT title, summary FROM arc WHERE seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)", (seq,)
+    )
+    return [text for row in rows for text in row]
+
+
 def purge(db: Connection, seq: int) -> None:
     """Delete the arc of a memory, whose words may quote it; the job finds anew what is left of it."""
     row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (seq,)).fetchone()

@@ -19,7 +19,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
-from pipeline.store import driver
+from pipeline.store import driver, purges
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.key import find_key
@@ -198,6 +198,12 @@ def list_held(file: Path, memory_ids: Iterable[str]) -> list[str]:
     with typed_errors(file), closing(_connect(file)) as db:
         known = {row[0] for row in db.execute("SELECT id FROM memory")}
     return [memory_id for memory_id in memory_ids if memory_id in known]
+
+
+def has_unfinished_purges(file: Path) -> bool:
+    """Return whether a store was copied while a purge of it was unfinished."""
+    with typed_errors(file), closing(_connect(file)) as db:
+        return bool(purges.list_unfinished(db))
 
 
 def settle(file: Path) -> None:

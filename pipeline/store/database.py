@@ -97,6 +97,10 @@ class HomeTables(ABC):
         """Yield a connection; raise StoreUnavailable where the tables cannot be used."""
 
     @abstractmethod
+    def checkpoint(self) -> None:
+        """Leave nothing of what was deleted in a log; raise StoreBusy when a reader is in the way."""
+
+    @abstractmethod
     def close(self) -> None:
         """Close what was opened."""
 

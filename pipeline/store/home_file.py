@@ -9,6 +9,7 @@ from sqlite3 import Connection
 from sqlite_utils import Migrations
 
 from config.modes import close_place
+from pipeline.errors import StoreBusy
 from pipeline.store import driver
 from pipeline.store.database import HomeTables
 from pipeline.store.driver import as_sqlite3, sqlite_errors
@@ -40,6 +41,13 @@ class HomeFile(HomeTables):
                 connection.execute("COMMIT")
         except sqlite_errors(sqlite3.DatabaseError) as error:
             raise failure_of(error, self.file) or as_sqlite3(error) from error
+
+    def checkpoint(self) -> None:
+        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        with closing(driver.connect(self.file, timeout_s=10)) as connection:
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise StoreBusy(f"a reader keeps the write-ahead log of {self.file} from being emptied")
 
     def close(self) -> None:
         """Do nothing: the file is open for no longer than a transaction."""

@@ -1,11 +1,12 @@
 """Runs of hooks and tools: what was put before agents, or why nothing was; kept two weeks in the operations journal."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
+from pipeline.records import SHORT_ID
 from pipeline.store.visibility import named_by
 
 KEPT_S = 14 * 86_400.0
@@ -44,6 +45,7 @@ _SELECT = (
     "SELECT at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, trace, seq "
     "FROM hook_run"
 )
+_PURGE = "UPDATE hook_run SET text = '', trace = NULL, reason = 'its memories were purged'"
 
 
 def add(db: Connection, run: HookRun) -> None:
@@ -92,13 +94,19 @@ def get(db: Connection, seq: int) -> HookRun | None:
     return None if row is None else _run(row)
 
 
-def purge(db: Connection, memory_ids: Sequence[str]) -> None:
-    """Delete for good what was told of purged memories; that something was told stays known."""
+def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str], bool] | None = None) -> None:
+    """Delete for good what was shown of purged memories; that something was shown stays known.
+
+    That concerns the runs that name them, and those of which `quotes` says of workspace and text that they quote them.
+    """
     db.executemany(
-        "UPDATE hook_run SET text = '', reason = 'its memories were purged' "
-        "WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?)",
-        [(memory_id,) for memory_id in memory_ids],
+        f"{_PURGE} WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?) OR text LIKE ?",  # noqa: S608 - constant text
+        [(memory_id, f"%{memory_id[-SHORT_ID:]}%") for memory_id in memory_ids],
     )
+    if quotes is not None:
+        rows = db.execute("SELECT seq, workspace, text, reason, trace FROM hook_run").fetchall()
+        quoting = [(seq,) for seq, workspace, *texts in rows if any(one and quotes(workspace, one) for one in texts)]
+        db.executemany(f"{_PURGE} WHERE seq = ?", quoting)
 
 
 def _run(row: Sequence[Any]) -> HookRun:

@@ -120,6 +120,16 @@ class Operations:
             rows = db.execute("SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
             return [Worker(*row) for row in rows.fetchall()]
 
+    def purge_errors(self, quotes: Callable[[str | None, str], bool]) -> None:
+        """Delete for good the errors that quote a purged text: `quotes` is asked by workspace and message."""
+        with self.opened() as db:
+            rows = db.execute("SELECT seq, workspace, message FROM error").fetchall()
+            db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *one in rows if quotes(*one)])
+
+    def checkpoint(self) -> None:
+        """Leave nothing of what was deleted in a log; raise StoreBusy when a reader is in the way."""
+        self._tables.checkpoint()
+
     def close(self) -> None:
         """Close what it is kept in."""
         self._tables.close()

@@ -11,7 +11,7 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 from config.paths import file_identity, find_store_key
-from pipeline.errors import StoreDamaged
+from pipeline.errors import StoreBusy, StoreDamaged
 from pipeline.store import driver
 from pipeline.store.backup import LOG_SUFFIXES
 from pipeline.store.database import HomeTables
@@ -83,6 +83,13 @@ class OperationsFile(HomeTables):
             except sqlite_errors(sqlite3.Error) as error:
                 known = as_sqlite3(error)
                 raise failure_of(known, self._file) or known from error
+
+    def checkpoint(self) -> None:
+        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        with self.opened() as db:
+            busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise StoreBusy(f"a reader keeps the write-ahead log of {self._file} from being emptied")
 
     def _connection(self) -> sqlite3.Connection:
         # The file may be deleted while we run: an open connection would go on writing into nowhere.

@@ -287,6 +287,14 @@ class Peers:
                 [(one.id, one.remote, one.workspace, json.dumps(one.item), one.reason, one.at) for one in refused],
             )
 
+    def purge_put_aside(self, memory_ids: Sequence[str]) -> None:
+        """Delete for good what was not taken of purged memories."""
+        with self._open() as db:
+            sought = "DELETE FROM put_aside WHERE item LIKE ?"
+            gone = sum(db.execute(sought, (f"%{memory_id}%",)).rowcount for memory_id in memory_ids)
+        if gone:
+            self._tables.checkpoint()
+
     def list_put_aside(self, remote: str | None = None) -> list[PutAside]:
         """List what was not taken."""
         with self._open() as db:

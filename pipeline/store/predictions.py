@@ -6,7 +6,7 @@ on another, and go with the first memory that is purged.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -152,6 +152,19 @@ def score(db: Connection, since_day: str) -> PredictionScore:
 def forget_days(db: Connection, before_day: str) -> None:
     """Forget how predictions did before a day."""
     db.execute("DELETE FROM prediction_day WHERE day < ?", (before_day,))
+
+
+def find_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:
+    """Return the questions that were asked or foreseen and match."""
+    rows = db.execute("SELECT text FROM query UNION SELECT query FROM prediction")
+    return [text for (text,) in rows if matches(text)]
+
+
+def forget(db: Connection, questions: Iterable[str]) -> None:
+    """Delete some questions for good, whether they were asked or foreseen."""
+    named = [(text,) for text in questions]
+    db.executemany("DELETE FROM query WHERE text = ?", named)
+    db.executemany("DELETE FROM prediction WHERE query = ?", named)
 
 
 def purge(db: Connection) -> None:

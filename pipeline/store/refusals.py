@@ -70,9 +70,14 @@ def count_offer(db: Connection, memory_id: str, at: str) -> None:
 
 
 def list_offered(db: Connection, limit: int, below: str | None = None) -> list[Refusal]:
-    """List what was offered again although it was refused, the last offered first, from below a moment."""
+    """List what was offered again although it was refused, the last offered first, from below a moment.
+
+    A purged memory with several texts is listed once.
+    """
     rows = db.execute(
-        f"{_SELECT} WHERE offers > 0 AND (CAST(? AS TEXT) IS NULL OR offered_at < ?) ORDER BY offered_at DESC LIMIT ?",
+        f"{_SELECT} WHERE offers > 0 AND (CAST(? AS TEXT) IS NULL OR offered_at < ?) AND NOT EXISTS "  # noqa: S608 - constant text
+        "(SELECT 1 FROM refusal o WHERE o.memory_id = refusal.memory_id AND o.mark < refusal.mark) "
+        "ORDER BY offered_at DESC LIMIT ?",
         (below, below, limit),
     )
     return [_refusal(row) for row in rows]

@@ -1,7 +1,7 @@
 """Turns: what was said in sessions, without secrets, until it is old or what was kept of it is purged."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
@@ -82,10 +82,15 @@ def find_before(db: Connection, turn: Turn) -> Turn | None:
     return None if row is None else _turn(row)
 
 
-def holds(db: Connection, text: str) -> bool:
-    """Tell whether any turn holds a text, whatever its white space."""
-    wanted = " ".join(text.split()).lower()
-    return any(wanted in " ".join(content.split()).lower() for (content,) in db.execute("SELECT content FROM turn"))
+def find_matching(db: Connection, matches: Callable[[str], bool]) -> list[int]:
+    """Return the row numbers of the turns whose text matches."""
+    return [seq for seq, content in db.execute("SELECT seq, content FROM turn") if matches(content)]
+
+
+def find_names_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:
+    """Return the ids of the sessions whose name matches."""
+    rows = db.execute("SELECT id, name FROM agent_session WHERE name IS NOT NULL")
+    return [session_id for session_id, name in rows if matches(name)]
 
 
 def forget_all(db: Connection) -> None:
@@ -94,17 +99,17 @@ def forget_all(db: Connection) -> None:
     db.execute("DELETE FROM turn")
 
 
-def forget(db: Connection, seqs: Sequence[int], text: str) -> None:
-    """Delete for good some turns, and all that hold a text, whatever its white space."""
-    wanted = " ".join(text.split()).lower()
-    found = [
-        (seq,)
-        for seq, content in db.execute("SELECT seq, content FROM turn")
-        if seq in seqs or wanted in " ".join(content.split()).lower()
-    ]
+def forget(db: Connection, seqs: Iterable[int]) -> None:
+    """Delete some turns for good, and the names of their sessions."""
+    found = [(seq,) for seq in seqs]
     # A session may be called by what it began with.
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", found)
     db.executemany("DELETE FROM turn WHERE seq = ?", found)
+
+
+def forget_names(db: Connection, session_ids: Iterable[str]) -> None:
+    """Delete the names of some sessions for good."""
+    db.executemany("UPDATE agent_session SET name = NULL WHERE id = ?", [(one,) for one in session_ids])
 
 
 def find_last_kept(db: Connection, session_id: str) -> Memory | None:

@@ -6,7 +6,7 @@ No model and no network in here: what is slow is queued as work in the same tran
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 
@@ -40,14 +40,23 @@ INCOGNITO = "incognito"
 REFUSED = "a person refused this"
 
 
+def purged_nothing(_content_hash: str) -> bool:
+    """Know of no purge in another workspace."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class WritePolicy:
-    """How memories are taken in: whether doubtful ones wait for review, whether all do, whether any are stored."""
+    """How memories are taken in: whether doubtful ones wait for review, whether all do, whether any are stored.
+
+    `is_purged` says of the hash of a text whether the author purged it in another workspace.
+    """
 
     review: bool = False
     incognito: bool = False
     suggest: bool = False
     author: str | None = None
+    is_purged: Callable[[str], bool] = purged_nothing
 
 
 @dataclass(slots=True)
@@ -100,7 +109,7 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
     if echo is not None:
         # What an agent was shown is no second witness: it reinforces nothing.
         return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("repeats what was shown",), echo.id)
-    if _is_refused(db, memory):
+    if _is_refused(db, memory) or _is_purged_elsewhere(db, memory, policy):
         return _record_decision(effects, memory, Outcome.REJECTED, 0.0, (REFUSED,))
     return _write_text(db, item, policy, effects) if memory.key is None else _write_fact(db, item, policy, effects)
 
@@ -115,6 +124,15 @@ def _is_refused(db: Connection, memory: Memory) -> bool:
         return False
     refusals.count_offer(db, refusal.memory_id, memory.created_at)
     return True
+
+
+def _is_purged_elsewhere(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
+    """Return whether the author purged exactly this in another workspace, and it is in this one no more."""
+    return (
+        memory.source is not Source.USER
+        and policy.is_purged(memory.content_hash)
+        and memories.find_active_text(db, memory.scope, memory.content_hash) is None
+    )
 
 
 def _binds(db: Connection, refused_id: str, author: str | None) -> bool:

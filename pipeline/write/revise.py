@@ -9,32 +9,25 @@ from sqlite3 import Connection, IntegrityError
 from typing import Any
 
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
-from pipeline.records import EdgeDraft, EdgeKind, Memory, Revision, Seen, Source, Stage, Trust
+from pipeline.records import EdgeDraft, EdgeKind, Memory, Revision, Seen, Stage, Trust
 from pipeline.store import (
-    agent_sessions,
-    arcs,
     audit,
     changes,
     derivations,
     duplicates,
     edges,
-    entities,
     facts,
     history,
-    impressions,
     index_state,
     ingested,
     memories,
-    meta,
-    predictions,
     refusals,
-    review,
-    turns,
     work,
 )
 from pipeline.store.database import Database, savepoint
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.edges import Edge
+from pipeline.store.purges import OWNER, Purger
 from pipeline.store.refusals import RefusedBy
 from pipeline.store.unfinished import require_unmoved
 from pipeline.store.visibility import reaches, viewer_within
@@ -44,10 +37,10 @@ from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
+from pipeline.write.erase import erase_memories
 from pipeline.write.fields import check_details, clean_metadata, normalize_content
 from pipeline.write.keyed import fit_between
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
-from pipeline.write.tool_actions import mentions_action
 
 # In the detail of a merge: the one that speaks for both was a candidate, and was accepted for that alone.
 LET_IN = "let_in"
@@ -201,17 +194,17 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
 
-def purge(database: Database, memory_id: str) -> list[str]:
+def purge(database: Database, memory_id: str, by: Purger = OWNER) -> list[str]:
     """Delete a memory for good, with what was merged into it or made of it; return their ids.
 
-    A worker then scrubs the indexes.
+    A worker then scrubs the indexes and follows the memory to other workspaces.
     """
     with database.write() as db:
         require_unmoved(db, memory_id)
-        return purge_memory(db, get_existing(db, memory_id))
+        return purge_memory(db, get_existing(db, memory_id), by)
 
 
-def purge_memory(db: Connection, memory: Memory) -> list[str]:
+def purge_memory(db: Connection, memory: Memory, by: Purger = OWNER) -> list[str]:
     """Delete a memory for good within a transaction, with what was merged into it or made of it; return their ids."""
     merge = audit.merge_of(db, memory.id)
     survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
@@ -221,9 +214,7 @@ def purge_memory(db: Connection, memory: Memory) -> list[str]:
     # What nightly jobs made of a memory quotes it.
     made = {seq for one in doomed for seq in derivations.list_derived_summaries(db, one.seq)}
     going = [*memories.by_seqs(db, made).values(), *doomed]
-    for one in going:
-        _purge(db, one)
-    refusals.add(db, memory.id, memory.content_hash, RefusedBy.PURGED, utc_now())
+    erase_memories(db, memory, going, by)
     return [one.id for one in going]
 
 
@@ -236,46 +227,6 @@ def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:
         facts.close(db, ended.seq, memory.valid_to, now)
         edges.remove(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq)
         changes.append(db, changes.CLOSE, [ended.id])
-
-
-def _purge(db: Connection, memory: Memory) -> None:
-    _purge_deeds(db, memory)
-    for table in (
-        arcs.purge,
-        entities.unlink,
-        index_state.forget_embedding,
-        history.purge,
-        edges.purge,
-        duplicates.purge,
-        impressions.purge,
-        agent_sessions.purge_seen,
-        ingested.purge,
-    ):
-        table(db, memory.seq)
-    review.purge_decisions(db, memory.id, memory.content_hash)
-    refusals.take_back(db, memory.id)
-    audit.purge(db, memory.id)
-    predictions.purge(db)
-    index_state.drop_tokens(db, memory.seq)
-    work.drop(db, memory.seq)
-    memories.purge(db, memory.seq)
-    number = changes.append(db, changes.PURGE, [memory.id])
-    meta.put(db, meta.SEGMENT_WANTED, str(number))
-    work.add(db, [memory.seq], [Stage.PURGE], time.time())
-
-
-def _purge_deeds(db: Connection, memory: Memory) -> None:
-    """Delete from the journal and from what was said what a memory that was made of it tells, in every form."""
-    earlier = history.of(db, memory.seq)
-    # The same result of another turn was merged into it.
-    offered: list[tuple[Any, Any]] = [(memory.source, memory.session_id)]
-    offered += [(entry.detail.get("source"), entry.detail.get("session_id")) for entry in earlier]
-    sessions = {session for source, session in offered if source == Source.AMBIENT and session}
-    if sessions:
-        texts = [memory.content, *(entry.content for entry in earlier if entry.content)]
-        agent_sessions.purge_actions(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
-    told = [memory.metadata, *(entry.detail.get("metadata") or {} for entry in earlier)]
-    turns.forget(db, [one["turn"] for one in told if isinstance(one.get("turn"), int)], memory.content)
 
 
 def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) -> None:

@@ -162,10 +162,10 @@ def edit_memory(call: Call, body: bodies.PatchBody, memory_id: str) -> Memory:
 
 @api.route(Endpoint("DELETE", "/v1/memories/{memory_id}", answer=ForgottenAnswer, problems=(404,)))
 def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAnswer:
-    """Archive a memory, or with hard=true purge every trace of it."""
+    """Archive a memory, or with hard=true purge every trace of it; purging it again changes nothing."""
     if query.hard:
         call.require(Role.OWNER)
-        memories.purge(call.workspace, memory_id)
+        memories.purge(call.workspace, call.container.feedback, memory_id, call.may_write)
         return ForgottenAnswer(id=memory_id, purged=True, archived_at=None)
     memory = memories.archive(call.workspace, memory_id)
     return ForgottenAnswer(id=memory.id, purged=False, archived_at=memory.archived_at)

@@ -26,7 +26,7 @@ from pipeline.records.people import Role, own_name
 from pipeline.services.memories import check_open, written_by
 from pipeline.services.workspace import Workspace
 from pipeline.times import utc_text
-from web.access import Need, require
+from web.access import Need, may_write, require
 from web.dashboard.sign_in import is_forged
 from web.endpoint import SESSION_ID, check_name, container, workspace_of_caller
 
@@ -82,6 +82,10 @@ class View:
     def workspace(self) -> Workspace:
         """Return the workspace that is looked at, as who looks may use it, whether anything was written or not."""
         return workspace_of_caller(self.container, g.caller, self.workspace_id)
+
+    def may_write(self, workspace_id: str) -> bool:
+        """Tell whether who looks may change a workspace."""
+        return may_write(g.caller, workspace_id, self.container.people)
 
 
 Handler = Callable[..., str | AnyResponse]

@@ -108,6 +108,9 @@ class Server(PeersTables):
             yield cast("Connection", home)
             home.commit()
 
+    def checkpoint(self) -> None:
+        """Do nothing: what the server keeps of deleted rows, and for how long, is its own."""
+
     @property
     def tell_of_peers(self) -> bool:
         """Tell whether another machine, or a remote, was ever named."""

@@ -19,23 +19,35 @@ def huey():
 
 
 @pytest.fixture
-def started(huey):
+def open_crew(huey):
     # Whoever runs the tests in the background may have it ignored.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    one = Crew(
-        signal.SIGINT,
-        huey=huey,
-        stop_flag=threading.Event(),
-        default_delay=0.01,
-        max_delay=0.02,
-        backoff=1.0,
-        max_tasks=None,
-    )
-    one.initialize()
-    yield one
-    one.stop_flag.set()
-    one.shutdown()
+    opened = []
+
+    def start():
+        one = Crew(
+            signal.SIGINT,
+            huey=huey,
+            stop_flag=threading.Event(),
+            default_delay=0.01,
+            max_delay=0.02,
+            backoff=1.0,
+            max_tasks=None,
+        )
+        opened.append(one)
+        one.initialize()
+        return one
+
+    yield start
+    for one in opened:
+        one.stop_flag.set()
+        one.shutdown()
     signal.signal(signal.SIGINT, handler)
+
+
+@pytest.fixture
+def started(open_crew):
+    return open_crew()
 
 
 def run_until(crew, holds):
@@ -119,3 +131,25 @@ def test_an_interrupt_reaches_every_thread(huey, started):
     assert released == ["thread-2"]
     with pytest.raises(WorkerRecycle):
         started.loop()
+
+
+def test_a_purge_runs_while_every_other_thread_waits(huey, open_crew):
+    """As when each needs an encoder that is compiled for minutes."""
+    released, done = threading.Event(), []
+    huey.purges = MemoryHuey("purges", results=False)
+
+    @huey.task()
+    def embed():
+        released.wait(DEADLINE_S)
+
+    @huey.purges.task()
+    def purge():
+        done.append(threading.current_thread().name)
+        released.set()
+
+    one = open_crew()
+    for _ in range(crew.THREADS + 1):
+        embed()
+    purge()
+    run_until(one, lambda: done)
+    assert done == [f"thread-{crew.THREADS + 1}"]

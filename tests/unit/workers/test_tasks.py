@@ -240,3 +240,18 @@ def test_a_job_steps_back_for_written_memories(client, sent, worker, monkeypatch
     run_job("arcs", "default")
     run_job("segment", "default")
     assert paused == [True, False]
+
+
+def test_a_purge_needs_no_encoder(client, sent, worker, monkeypatch):
+    memory_id = client.write("The port is 8123")
+    digest("default", "embed")
+    client.delete(f"/v1/memories/{memory_id}?hard=true")
+
+    def compile_for_minutes(_model):
+        pytest.fail("a purge asked for the encoder")
+
+    monkeypatch.setattr(worker.encoders, "get", compile_for_minutes)
+    tasks.purge.call_local("default")
+    assert client.get("/v1/queue").get_json()["pending"]["purge"] == 0
+    assert errors(client, "digest.purge") == []
+    assert ("run_job", "vectors", "default") not in sent()

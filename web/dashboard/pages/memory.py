@@ -272,7 +272,7 @@ def purge_warning(view: View, memory_id: str) -> str:
 @section.action("/memories/<memory_id>/purge", needs=Role.OWNER)
 def purge(view: View, memory_id: str) -> Response:
     """Delete a memory for good."""
-    memories.purge(view.workspace, memory_id)
+    memories.purge(view.workspace, view.container.feedback, memory_id, view.may_write)
     message = "The memory is purged; a worker scrubs the indexes and the copies now."
     return back(view, message, to=url_for("dashboard.timeline_journal"))
 

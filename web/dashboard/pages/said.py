@@ -110,5 +110,5 @@ def edit(view: View, memory_id: str) -> Response:
 @me_section.action("/me/<memory_id>/purge")
 def purge(view: View, memory_id: str) -> Response:
     """Delete a memory about the person for good."""
-    memories.purge(view.workspace.person, memory_id)
+    memories.purge(view.workspace.person, view.container.feedback, memory_id, view.may_write)
     return back(view, "It is gone for good.")

@@ -1,0 +1,136 @@
+"""Purges beyond one store: copies in other workspaces, quotations in turns and logs, and marks against a return.
+
+A purge notes in its own transaction what is left to do. It is done here: at once where possible, and by the worker's
+purge stage until nothing is left.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pipeline.errors import NotFound, StoreUnavailable
+from pipeline.jobs import snapshot
+from pipeline.services.workspace import Workspace
+from pipeline.store import hook_runs, memories, purges, refusals
+from pipeline.store.purges import UnfinishedPurge
+from pipeline.store.refusals import RefusedBy
+from pipeline.text.quotation import QuotationFinder, QuotationMarks
+from pipeline.times import utc_now
+from pipeline.write import revise
+
+Step = Callable[[], object]
+
+
+def finish_purges(workspace: Workspace) -> list[str]:
+    """Erase what other files contain of the memories purged in a workspace; return the keys of the finished purges.
+
+    Raises the first StoreUnavailable after everything that can be erased is erased.
+    """
+    unfinished = _list_unfinished(workspace)
+    if unfinished:
+        found = list(unfinished.values())
+        steps: list[Step] = [partial(_follow_copies, workspace)]
+        steps += [partial(_refuse_return, workspace, one) for one in found]
+        _run_all([*steps, *_list_quotation_steps(workspace, found)])
+    return list(unfinished)
+
+
+def _list_unfinished(workspace: Workspace) -> dict[str, UnfinishedPurge]:
+    with workspace.database.read() as db:
+        return purges.list_unfinished(db)
+
+
+def _run_all(steps: Iterable[Step]) -> None:
+    """Run every step; raise the first StoreUnavailable at the end."""
+    failures = []
+    for step in steps:
+        try:
+            step()
+        except StoreUnavailable as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+def _follow_copies(workspace: Workspace) -> None:
+    """Purge the copies in other workspaces, and from each of these the copies beyond it."""
+    siblings = [one for one in workspace.list_siblings() if one.id != workspace.id]
+    for purge in _list_unfinished(workspace).values():
+        _run_all(partial(_purge_copies, one, purge) for one in siblings if purge.by.may_write(one.id))
+
+
+def _purge_copies(workspace: Workspace, purge: UnfinishedPurge) -> None:
+    # Deleted meanwhile, it contains nothing.
+    with suppress(NotFound):
+        with workspace.database.read() as db:
+            copies = purges.find_copies(db, purge.memory_ids)
+        if copies and workspace.settings.read_only:
+            problem = f"{len(copies)} copies of a purged memory remain: the workspace is read only (setting read_only)"
+            workspace.operations.record_error("purge", problem, workspace=workspace.id)
+        elif copies:
+            with workspace.database.write() as db:
+                # The first may take others along.
+                present = (memories.get(db, copy.id) for copy in copies)
+                for memory in present:
+                    if memory is not None:
+                        revise.purge_memory(db, memory, purge.by)
+            _follow_copies(workspace)
+
+
+def _refuse_return(workspace: Workspace, purge: UnfinishedPurge) -> None:
+    """Mark the texts in the personal store of who purged them, which is asked before any workspace takes a text."""
+    with workspace.of_person(purge.by.person_id).person.create().write() as db:
+        for content_hash in purge.hashes:
+            refusals.add(db, purge.memory_ids[0], content_hash, RefusedBy.PURGED, utc_now())
+
+
+def _list_quotation_steps(workspace: Workspace, found: Sequence[UnfinishedPurge]) -> list[Step]:
+    marks = [QuotationMarks.of_json(one.marks) for one in found]
+    of_person = [mark for mark, purge in zip(marks, found, strict=True) if purge.is_of_person]
+    here = QuotationFinder(marks)
+    # In another workspace a word may be ordinary that tells the memory from all others in its own.
+    anywhere = QuotationFinder([*of_person, *(replace(mark, telling=frozenset()) for mark in marks)])
+    ids = [memory_id for one in found for memory_id in one.memory_ids]
+
+    def quotes(workspace_id: str | None, text: str) -> bool:
+        return (here if workspace_id == workspace.id else anywhere).quotes(text)
+
+    steps: list[Step] = [partial(snapshot.forget_said_now, workspace.database, here.quotes)]
+    if of_person:
+        steps.append(partial(_forget_said_everywhere, workspace, QuotationFinder(of_person)))
+    steps.append(partial(_purge_journal, workspace, ids, quotes))
+    if workspace.peers.exists:
+        steps.append(partial(workspace.peers.purge_put_aside, ids))
+    if (logs := workspace.home_settings.paths.logs).is_dir():
+        steps += [partial(_blank_lines, file, here) for file in sorted(logs.iterdir()) if file.is_file()]
+    return steps
+
+
+def _forget_said_everywhere(workspace: Workspace, finder: QuotationFinder) -> None:
+    """Delete what was said about a person in every workspace, and in its snapshots."""
+    for sibling in workspace.list_siblings():
+        with suppress(NotFound):
+            snapshot.forget_said(sibling.database, sibling.paths.snapshots, finder.quotes)
+
+
+def _purge_journal(workspace: Workspace, memory_ids: Sequence[str], quotes: Callable[[str | None, str], bool]) -> None:
+    with workspace.operations.opened() as db:
+        hook_runs.purge(db, memory_ids, quotes)
+    workspace.operations.purge_errors(quotes)
+    workspace.operations.checkpoint()
+
+
+def _blank_lines(file: Path, finder: QuotationFinder) -> None:
+    """Overwrite the lines of a log that quote, byte for byte: another process may append to it meanwhile."""
+    try:
+        with file.open("r+b") as log:
+            start = 0
+            for line in log.read().splitlines(keepends=True):
+                if finder.quotes(line.decode(errors="replace")):
+                    log.seek(start)
+                    log.write(b"-" * len(line.rstrip(b"\r\n")))
+                start += len(line)
+    except OSError as error:
+        raise StoreUnavailable(f"{file} cannot be rewritten: {error}") from error

@@ -1,0 +1,104 @@
+"""Unfinished purges: memories that are gone from their own store, of which other files may still contain a trace.
+
+A purge notes them in its own transaction, as values of the workspace, so that a crash or a locked file only delays the
+rest. They contain ids and keyed hashes, never a text. The worker's purge stage removes them when it is done.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from sqlite3 import Connection
+from typing import Any
+
+from config.paths import PERSONAL_WORKSPACE, is_personal
+from pipeline.records import Memory
+from pipeline.store import changes, memories, meta
+
+_PREFIX = "purge:"
+# The first text behind every key with the prefix.
+_END = "purge;"
+
+
+@dataclass(frozen=True, slots=True)
+class Purger:
+    """Who purges: a person, None for the owner of the data directory, and the workspaces that they may write to.
+
+    Without `workspaces`, that is every workspace but other people's personal stores.
+    """
+
+    person_id: str | None = None
+    workspaces: tuple[str, ...] | None = None
+
+    def may_write(self, workspace_id: str) -> bool:
+        """Return whether the purge may follow a memory to a workspace."""
+        if self.workspaces is None:
+            return not is_personal(workspace_id) or workspace_id == PERSONAL_WORKSPACE
+        return workspace_id in self.workspaces
+
+
+OWNER = Purger()
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedPurge:
+    """A purge that other files have to follow.
+
+    `memory_ids` names the purged memories and what they became in other workspaces; `hashes` are those of their texts.
+    By `marks`, quotations of them are found.
+    """
+
+    memory_ids: tuple[str, ...]
+    hashes: tuple[str, ...]
+    marks: Mapping[str, Any]
+    is_of_person: bool
+    by: Purger = OWNER
+
+
+def note(db: Connection, memory_id: str, purge: UnfinishedPurge) -> None:
+    """Note a purge within its transaction."""
+    meta.put(db, f"{_PREFIX}{memory_id}", json.dumps(asdict(purge)))
+
+
+def list_unfinished(db: Connection) -> dict[str, UnfinishedPurge]:
+    """Return the unfinished purges by the keys under which they are noted."""
+    rows = db.execute("SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_PREFIX, _END))
+    return {key: _read(json.loads(value)) for key, value in rows}
+
+
+def remove(db: Connection, keys: Iterable[str]) -> None:
+    """Remove purges that are finished."""
+    db.executemany("DELETE FROM meta WHERE key = ?", [(key,) for key in keys])
+
+
+def was_purged(db: Connection, memory_id: str) -> bool:
+    """Return whether a memory was purged from this store."""
+    row = db.execute("SELECT 1 FROM change WHERE op = ? AND memory_id = ? LIMIT 1", (changes.PURGE, memory_id))
+    return row.fetchone() is not None
+
+
+def is_word_used(db: Connection, word: str) -> bool:
+    """Return whether any memory contains a word."""
+    pattern = "".join(f"!{letter}" if letter in "!%_" else letter for letter in word)
+    row = db.execute("SELECT 1 FROM memory WHERE lower(content) LIKE ? ESCAPE '!' LIMIT 1", (f"%{pattern}%",))
+    return row.fetchone() is not None
+
+
+def find_copies(db: Connection, memory_ids: Sequence[str]) -> list[Memory]:
+    """Return the memories with some ids, and those that were moved to another workspace and have these ids there."""
+    return memories.select(
+        db,
+        "id IN (SELECT value FROM json_each(?1)) OR seq IN (SELECT memory_seq FROM history WHERE event = 'moved' "
+        "AND json_extract(detail, '$.as') IN (SELECT value FROM json_each(?1))) ORDER BY seq",
+        (json.dumps(list(memory_ids)),),
+    )
+
+
+def _read(given: Mapping[str, Any]) -> UnfinishedPurge:
+    person_id, workspaces = given["by"]["person_id"], given["by"]["workspaces"]
+    return UnfinishedPurge(
+        tuple(given["memory_ids"]),
+        tuple(given["hashes"]),
+        given["marks"],
+        given["is_of_person"],
+        Purger(person_id, None if workspaces is None else tuple(workspaces)),
+    )

@@ -1,0 +1,133 @@
+"""Erasing a memory's rows within a transaction, and noting by what its traces elsewhere are found."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from sqlite3 import Connection
+from typing import Any
+
+from pipeline.records import HistoryEntry, Memory, Source, Stage
+from pipeline.store import (
+    agent_sessions,
+    arcs,
+    audit,
+    changes,
+    duplicates,
+    edges,
+    entities,
+    history,
+    impressions,
+    index_state,
+    ingested,
+    memories,
+    meta,
+    predictions,
+    purges,
+    refusals,
+    review,
+    turns,
+    work,
+)
+from pipeline.store.purges import Purger, UnfinishedPurge
+from pipeline.store.refusals import RefusedBy
+from pipeline.text.normalize import content_hash
+from pipeline.text.quotation import mark_texts
+from pipeline.times import utc_now
+from pipeline.write.tool_actions import mentions_action
+
+
+def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: Purger) -> None:
+    """Erase the rows of a memory and of those that go with it, and note what other files have to erase."""
+    earlier = {one.seq: history.of(db, one.seq) for one in going}
+    contents = [text for one in going for text in _list_contents(one, earlier[one.seq])]
+    titles = [text for one in going for text in (*_list_titles(one), *arcs.list_texts(db, one.seq))]
+    moved_to = [entry.detail["as"] for entries in earlier.values() for entry in entries if entry.detail.get("as")]
+    for one in going:
+        _erase(db, one, earlier[one.seq])
+    hashes = tuple(dict.fromkeys(content_hash(content) for content in contents))
+    for text_hash in hashes:
+        refusals.add(db, memory.id, text_hash, RefusedBy.PURGED, utc_now())
+    marks = mark_texts(contents, titles, str(meta.get(db, meta.NODE)), lambda word: purges.is_word_used(db, word))
+    purges.note(
+        db,
+        memory.id,
+        UnfinishedPurge(
+            tuple(dict.fromkeys([memory.id, *(one.id for one in going), *moved_to])),
+            hashes,
+            marks.as_json(),
+            memory.is_of_person,
+            by,
+        ),
+    )
+
+
+def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> None:
+    _erase_said(db, memory, earlier)
+    for table in (
+        arcs.purge,
+        entities.unlink,
+        index_state.forget_embedding,
+        history.purge,
+        edges.purge,
+        duplicates.purge,
+        impressions.purge,
+        agent_sessions.purge_seen,
+        ingested.purge,
+    ):
+        table(db, memory.seq)
+    review.purge_decisions(db, memory.id, memory.content_hash)
+    refusals.take_back(db, memory.id)
+    audit.purge(db, memory.id)
+    predictions.purge(db)
+    index_state.drop_tokens(db, memory.seq)
+    work.drop(db, memory.seq)
+    memories.purge(db, memory.seq)
+    number = changes.append(db, changes.PURGE, [memory.id])
+    meta.put(db, meta.SEGMENT_WANTED, str(number))
+    work.add(db, [memory.seq], [Stage.PURGE], time.time())
+
+
+def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> None:
+    """Erase the tool actions and the turns that a memory was made of, or that contain one of its texts."""
+    # The same result of another turn was merged into it.
+    offered: list[tuple[Any, Any]] = [(memory.source, memory.session_id)]
+    offered += [(entry.detail.get("source"), entry.detail.get("session_id")) for entry in earlier]
+    sessions = {session for source, session in offered if source == Source.AMBIENT and session}
+    texts = list(_list_contents(memory, earlier))
+    if sessions:
+        agent_sessions.purge_actions(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
+    # The turns of a memory that was moved here are turns of another workspace.
+    is_native = not any(entry.detail.get("from") for entry in earlier)
+    details = [memory.metadata, *(entry.detail.get("metadata") or {} for entry in earlier)] if is_native else []
+    seqs = [one["turn"] for one in details if isinstance(one.get("turn"), int)]
+    folded = [_fold(text) for text in texts]
+    seqs += turns.find_matching(db, lambda said: _contains_any(_fold(said), folded))
+    turns.forget(db, seqs)
+
+
+def _contains_any(said: str, texts: Iterable[str]) -> bool:
+    return any(text in said for text in texts)
+
+
+def _fold(text: str) -> str:
+    """Return a text without its case and its layout."""
+    return " ".join(text.split()).lower()
+
+
+def _list_contents(memory: Memory, earlier: Iterable[HistoryEntry]) -> Iterator[str]:
+    yield memory.content
+    yield from (entry.content for entry in earlier if entry.content)
+
+
+def _list_titles(memory: Memory) -> Iterator[str]:
+    yield from memory.tags
+    yield from _list_strings([memory.details, memory.metadata])
+
+
+def _list_strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _list_strings(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _list_strings(one)
