@@ -169,7 +169,7 @@ class WorkerContainer:
         return self._statements
 
     def _injection_classifier(self) -> InjectionClassifier:
-        # Two encoders together generalize better to new phrasings than either of them (decision 0037).
+        # Two encoders together generalize better to new phrasings than either of them (decision 0041).
         encoders = [self.encoders.get(ENGLISH), self.encoders.get(MULTILINGUAL)]
         with self._loading:
             if self._injections is None:

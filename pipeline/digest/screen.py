@@ -2,7 +2,7 @@
 
 Rules (`pipeline/text/instructions.py`) flag known phrasings when a memory is written. This stage judges the meaning of
 each sentence: a classifier over sentence vectors, fitted on the examples in `injection_examples/`. A person's own words
-are not judged, and imported texts are always shown as quotations (decision 0037).
+are not judged, and imported texts are always shown as quotations (decision 0041).
 """
 
 import re
@@ -22,7 +22,7 @@ from pipeline.text.sentences import split_sentences
 from pipeline.write.fields import list_texts
 
 EXAMPLES = Examples("pipeline.digest", "injection_examples", ("none", "attack"), vector_scale=4.0, penalty=0.005)
-# Chosen so that two of a hundred harmless texts are flagged (decision 0037).
+# Chosen so that two of a hundred harmless texts are flagged (decision 0041).
 THRESHOLD = 0.5
 # Every further sentence is one more chance of a wrong flag, so longer texts need more evidence.
 LENGTH_WEIGHT = 0.25

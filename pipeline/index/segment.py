@@ -3,7 +3,7 @@
 bm25s keeps a matrix of finished scores, idf(t) · tf / (tf + norm(m)), one column for each word (decision 0005). Fields
 are no words and count for no length, so they are lists of their own. Files are read, not memory-mapped: a mapped file
 that someone cuts short ends the process with SIGBUS. In an encrypted data directory, words and fields are sealed
-(decision 0037).
+(decision 0038).
 """
 
 import importlib
