@@ -23,7 +23,7 @@ from pipeline.write.fields import list_texts
 
 EXAMPLES = Examples("pipeline.digest", "injection_examples", ("none", "attack"), vector_scale=4.0, penalty=0.005)
 # Chosen so that two of a hundred harmless texts are flagged (decision 0041).
-THRESHOLD = 0.5
+THRESHOLD = 1.0
 # Every further sentence is one more chance of a wrong flag, so longer texts need more evidence.
 LENGTH_WEIGHT = 0.25
 MAX_SENTENCES = 60
