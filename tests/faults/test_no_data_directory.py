@@ -2,6 +2,7 @@
 
 From field reports of the kind "a folder called ~ appeared in my repository" (containers with an arbitrary user id).
 """
+# Reported of comparable tools: gregreen/dustmaps#2
 
 import json
 import os

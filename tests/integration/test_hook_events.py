@@ -1,4 +1,5 @@
 """Whatever a host sends in the fields of an event: the answer is 200, and the guard decides on what can be read."""
+# Reported of comparable tools: hoangsonww/Claude-Code-Agent-Monitor#311
 
 import json
 

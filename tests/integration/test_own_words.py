@@ -3,6 +3,7 @@
 The kind of fault comes from field reports of comparable tools: text in a notification, a paste or a mail was obeyed as
 the person's order, and a mail that was pasted twice became trusted.
 """
+# Reported of comparable tools: vshulcz/deja-vu#3156, Artexis10/exomem#1141
 
 import pytest
 

@@ -2,6 +2,7 @@
 
 From field reports of the kind "the daemon keeps the environment of whichever terminal started it".
 """
+# Reported of comparable tools: Tencent/teamai-cli#264
 
 import json
 import os

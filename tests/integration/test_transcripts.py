@@ -1,4 +1,5 @@
 """Each record of a transcript is read once, in the project where it was said, whatever file it is copied to."""
+# Reported of comparable tools: steipete/CodexBar#1002, langfuse/claude-observability-plugin#33
 
 import json
 

@@ -2,6 +2,7 @@
 
 From field reports of the kind "PYTHONPATH of direnv or of an IDE breaks the tool's hook, or runs the project's code".
 """
+# Reported of comparable tools: asklokesh/loki-mode#190
 
 import ast
 import os

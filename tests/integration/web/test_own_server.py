@@ -2,6 +2,7 @@
 
 The case is from issues of comparable tools: another program or another user's server at the default port.
 """
+# Reported of comparable tools: thedotmack/claude-mem#2279, thedotmack/claude-mem#3603
 
 import json
 import os

@@ -1,4 +1,5 @@
 """Front matter as notes' programs write it: titles, dates, tags and summaries are found, or the reason is given."""
+# Reported of comparable tools: wormi4ok/evernote2md#111, siyuan-note/siyuan#10878
 
 import os
 from datetime import UTC, datetime

@@ -1,4 +1,5 @@
 """Field reports: entries for the user, for the project and of a plugin all run, and each delivers the same event."""
+# Reported of comparable tools: anthropics/claude-code#76297, rjmurillo/ai-agents#3183
 
 import threading
 

@@ -1,4 +1,5 @@
 """Arguments that a host sends in another form are read as the schema wants them, and every API can take the schemas."""
+# Reported of comparable tools: anthropics/claude-code#22394, anthropics/claude-code#59227, github/copilot-cli#4301
 
 import math
 from contextlib import suppress
