@@ -14,12 +14,12 @@ import numpy as np
 
 from pipeline.index.encoder import Encoder
 from pipeline.index.sentence_classifier import Examples, SentenceClassifier
+from pipeline.kinds import render_text
 from pipeline.records import Memory, Source
 from pipeline.records.digestion import WorkItem
 from pipeline.store import changes, memories, work
 from pipeline.store.database import Database
 from pipeline.text.sentences import split_sentences
-from pipeline.write.fields import list_texts
 
 EXAMPLES = Examples("pipeline.digest", "injection_examples", ("none", "attack"), vector_scale=4.0, penalty=0.005)
 # Chosen so that two of a hundred harmless texts are flagged (decision 0041).
@@ -73,11 +73,6 @@ def must_screen(memory: Memory) -> bool:
     return memory.source in SCREENED_SOURCES and not memory.instructs
 
 
-def join_text(memory: Memory) -> str:
-    """Return the text of a memory and of its fields; names are judged by rules alone."""
-    return "\n".join([memory.content, *list_texts((list(memory.details.values()), memory.metadata))])
-
-
 @dataclass(frozen=True, slots=True)
 class ScreenStage:
     """Flag memories of one workspace."""
@@ -95,7 +90,7 @@ class ScreenStage:
             screened = memories.by_seqs(db, [item.seq for item in items])
         classifier = self.classifier()
         attacks = {
-            seq for seq, memory in screened.items() if must_screen(memory) and classifier.is_attack(join_text(memory))
+            seq for seq, memory in screened.items() if must_screen(memory) and classifier.is_attack(render_text(memory))
         }
         with self.database.write() as db:
             for item in work.complete(db, items, owner):

@@ -30,6 +30,8 @@ class Part:
 
 
 _PART = TypeAdapter(Part)
+# The personal store itself knows what was purged.
+_NOT_RECORDED = {"policy": {"is_purged"}}
 
 
 def move_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
@@ -75,7 +77,7 @@ def write_to_both(workspace: Workspace, part: Part, personal: Part) -> tuple[lis
             with database.write() as db:
                 receipts = write_all(db, part.items, part.policy)
                 missing = Part(personal.store, stored, personal.policy)
-                unfinished.add(db, BATCH, name, _PART.dump_json(missing).decode())
+                unfinished.add(db, BATCH, name, _PART.dump_json(missing, exclude=_NOT_RECORDED).decode())
             is_recorded = True
     except StoreUnavailable as error:
         if not is_recorded:

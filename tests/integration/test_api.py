@@ -29,6 +29,8 @@ MAKES = {
     ("POST", "/hooks/codex"),
     ("POST", "/hooks/gemini"),
     ("POST", "/mcp"),
+    # The switches of a workspace apply before anything is written there.
+    ("GET", "/v1/switches"),
     ("POST", "/v1/hook-runs"),
     ("POST", "/v1/changes"),
     ("PUT", "/v1/people/{person_id}/grants/{workspace}"),

@@ -22,7 +22,7 @@ class FailingStage:
 def test_the_queue_counts_down_to_nothing(client, digested):
     client.write("The port is 8123")
     queue = client.get("/v1/queue").get_json()
-    assert queue["pending"] == {"embed": 1, "entities": 1, "dedup": 0, "capture": 0, "purge": 0}
+    assert queue["pending"] == {"embed": 1, "entities": 1, "dedup": 0, "screen": 0, "capture": 0, "purge": 0}
     assert queue["oldest_pending_s"] >= 0
     digested()
     queue = client.get("/v1/queue").get_json()
@@ -147,7 +147,7 @@ def test_recalls_and_hook_events_are_counted_by_what_became_of_them(client, cont
     assert samples["reverie_recalls_total", "degraded"] == 0
     told = {key[1:]: value for key, value in samples.items() if key[0] == "reverie_hook_events_total"}
     assert told[tuple(sorted(("claude-code", "UserPromptSubmit", "told")))] == 1
-    assert told[tuple(sorted(("claude-code", "other", "failed")))] == 1
+    assert told[tuple(sorted(("claude-code", "other", "quiet")))] == 1
     assert len(told) == 2
 
 

@@ -80,7 +80,7 @@ def test_a_server_in_the_foreground_can_name_what_its_shell_sets_for_all():
 def test_a_server_has_no_workspace_of_the_shell_that_started_it(tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
     monkeypatch.setenv("REVERIE_WORKSPACE", "client-a")
-    monkeypatch.setattr(process, "configure_logging", lambda *_: None)
+    monkeypatch.setattr(process, "configure_logging", lambda *_arguments, **_options: None)
     assert process.start_program("web", None, str, []).workspace == Settings().workspace
     assert load_settings().workspace == Settings().workspace
 

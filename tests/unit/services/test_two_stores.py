@@ -11,6 +11,7 @@ import pytest
 from pipeline.errors import Conflict, InvalidField, NotFound, StoreFull, StoreUnavailable
 from pipeline.records import PERSONAL, Draft, EdgeDraft, EdgeKind, Filter, Outcome, Revision
 from pipeline.services import memories, two_stores
+from pipeline.services.purges import finish_purges
 from pipeline.services.two_stores import finish_unfinished
 from pipeline.store import memories as stored, unfinished
 from pipeline.write import accept
@@ -23,6 +24,15 @@ LONG_S = 30
 @pytest.fixture
 def here(container):
     return container.workspace("default")
+
+
+@pytest.fixture
+def purge(container):
+    def run(workspace, memory_id):
+        memories.purge(workspace, container.feedback, memory_id, lambda _workspace_id: True)
+        finish_purges(workspace)
+
+    return run
 
 
 def texts(workspace):
@@ -125,13 +135,13 @@ def test_interrupted_between_the_two_commits_a_batch_is_finished_once(here, monk
         assert [one.merge_count for one in stored.page(db, Filter(), 10, None)] == [0, 0]
 
 
-def test_a_batch_that_was_only_not_marked_as_finished_is_not_written_twice(here, monkeypatch):
+def test_a_batch_that_was_only_not_marked_as_finished_is_not_written_twice(here, purge, monkeypatch):
     with monkeypatch.context() as broken:
         fail_at(broken, unfinished, "drop", 0, Killed())
         with pytest.raises(Killed):
             write_batch(here)
     [mine] = [one for one in list_memories(here.person) if one.content == MINE]
-    memories.purge(here.person, mine.id)
+    purge(here.person, mine.id)
     assert finish_unfinished(here) == 1
     assert (texts(here), texts(here.person)) == ([OURS], [])
 
@@ -189,18 +199,17 @@ def test_two_moves_at_once_leave_one_copy(here, targets, round_number):
 
 
 @pytest.mark.parametrize("round_number", range(6))
-def test_a_move_and_a_purge_at_once_are_one_after_the_other(here, targets, round_number):
+def test_a_move_and_a_purge_at_once_leave_no_copy(here, targets, purge, round_number):
     text = f"{OURS}, {round_number}"
     memory_id = memories.write_memory(here, Draft(text)).id
-    moved, purged = run_together(
-        lambda: memories.move(here, targets[0], memory_id), lambda: memories.purge(here, memory_id)
-    )
-    if isinstance(moved, NotFound):
-        assert (purged, places(text, here, *targets)) == (None, [])
+    _, purged = run_together(lambda: memories.move(here, targets[0], memory_id), lambda: purge(here, memory_id))
+    if purged is None:
+        assert places(text, here, *targets) == []
     else:
-        # The purge came later: it was refused, or it was of what the move left in the archive.
-        assert purged is None or isinstance(purged, Conflict)
-        assert text not in texts(here)
+        # The purge met the move on its way, and says so.
+        assert isinstance(purged, Conflict)
+        purge(here, memory_id)
+        assert places(text, here, *targets) == []
 
 
 def interrupt_move(here, target, memory_id, monkeypatch, step):
@@ -239,10 +248,10 @@ def test_another_target_gets_no_copy_of_an_interrupted_move(here, targets, inter
     assert places(OURS, here, *targets) == ["work"]
 
 
-def test_a_purge_finishes_an_interrupted_move_and_says_where_the_memory_is(here, targets, interrupted):
-    with pytest.raises(Conflict, match=interrupted):
-        memories.purge(here, interrupted)
-    assert places(OURS, here, *targets) == ["work"]
+def test_a_purge_finishes_an_interrupted_move_and_follows_it(here, targets, purge, interrupted):
+    purge(here, interrupted)
+    assert places(OURS, here, *targets) == []
+    assert finish_unfinished(here) == 0
 
 
 def test_nothing_else_changes_a_memory_that_is_being_moved(here, interrupted):
@@ -254,10 +263,10 @@ def test_nothing_else_changes_a_memory_that_is_being_moved(here, interrupted):
             change()
 
 
-def test_what_was_purged_where_it_arrived_does_not_come_back(here, targets, monkeypatch):
+def test_what_was_purged_where_it_arrived_does_not_come_back(here, targets, purge, monkeypatch):
     memory_id = memories.write_memory(here, Draft(OURS)).id
     interrupt_move(here, targets[0], memory_id, monkeypatch, "put_away")
-    memories.purge(targets[0], memory_id)
+    purge(targets[0], memory_id)
     finish_unfinished(here)
     assert places(OURS, here, *targets) == []
 
