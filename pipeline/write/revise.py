@@ -290,6 +290,7 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
     if "content" in values:
         history.add(db, memory.seq, now, "edited", memory.content, {})
         duplicates.forget_findings(db, memory.seq)
+        index_state.outdate_embedding(db, memory.seq)
         work.add(db, [memory.seq], DIGESTION, time.time())
         if memory.archived_at is None and not memory.candidate:
             index_state.put_tokens(db, memory.seq, memory_tokens(values["content"], memory.occurred_at), number)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.index.rows import Floats, Seqs
-from pipeline.recall.rank import Evidence, Flags
+from pipeline.recall.evidence import Evidence, Flags
 
 _TYPES = {Floats: np.float32, Seqs: np.int64, Flags: np.bool_}
 

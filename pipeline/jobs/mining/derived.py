@@ -118,6 +118,7 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
         number = changes.append(db, changes.EDIT, [known.id])
         if memory.content_hash != known.content_hash:
             history.add(db, known.seq, at, "edited", known.content, {"by": derivation.job})
+            index_state.outdate_embedding(db, known.seq)
             work.add(db, [known.seq], DIGESTION, time.time())
             index_state.put_tokens(db, known.seq, memory_tokens(memory.content, known.occurred_at), number)
     return True
