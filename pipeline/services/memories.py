@@ -35,12 +35,12 @@ from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.normalize import normalize_id
 from pipeline.write import revise
 from pipeline.write.accept import commit
-from pipeline.write.fields import resolve_scope
+from pipeline.write.fields import Moment, resolve_scope
 from pipeline.write.move import put_away, take_in
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
 from pipeline.write.revise import text_mark
 
-__all__ = ["Edge", "is_stale", "normalize_id", "render_text", "resolve_scope", "text_mark", "written_by"]
+__all__ = ["Edge", "Moment", "is_stale", "normalize_id", "render_text", "resolve_scope", "text_mark", "written_by"]
 
 
 @dataclass(frozen=True, slots=True)

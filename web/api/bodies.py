@@ -1,12 +1,10 @@
 """What callers may send."""
 
 import json
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -41,19 +39,11 @@ from pipeline.records import (
     Viewer,
 )
 from pipeline.records.people import Caller
-from pipeline.services.memories import normalize_id, resolve_scope
-from pipeline.times import utc_text
+from pipeline.services.memories import Moment, normalize_id, resolve_scope
 from web.api.of_caller import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200
-
-
-def _to_utc_text(moment: datetime) -> str:
-    try:
-        return utc_text(moment)
-    except OverflowError as error:
-        raise PydanticCustomError("out_of_range", "must lie in the years 1 to 9999 in UTC") from error
 
 
 def _not_blank(text: str) -> str:
@@ -87,7 +77,6 @@ def _not_a_peers(source: Source) -> Source:
     return source
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_to_utc_text)]
 GivenSource = Annotated[Source, Field(strict=False), AfterValidator(_not_a_peers)]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)]
@@ -286,9 +275,9 @@ class RecallBody(Body):
             kinds=self.kinds,
             scope=None if scope is None else resolve_scope(scope, session, "scope.id"),
             session_id=session,
-            since=as_text(self.since),
-            until=as_text(self.until),
-            as_of=as_text(self.as_of),
+            since=self.since,
+            until=self.until,
+            as_of=self.as_of,
             branch=self.branch,
             viewer=viewer,
         )
@@ -365,9 +354,3 @@ class ScopeQuery(PageQuery):
     def record(self, caller: Caller) -> Scope:
         """Return the record of the scope."""
         return scope_of_query(self.scope, caller)
-
-
-def as_text(moment: Any) -> str | None:
-    """Return a moment that was sent as the text that the validator made of it."""
-    # The validator has turned the moment into text; the annotation describes what callers send.
-    return None if moment is None else str(moment)
