@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import unquote
 
-from config.paths import WORKSPACE_ID, is_workspace_id
+from config.paths import WORKSPACE_ID, is_personal, is_workspace_id
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity.claims import is_of_owner
 from pipeline.identity.git_config import remote_of
@@ -221,6 +221,10 @@ def _check_override(file: Path, values: dict[str, Any]) -> Override:
     workspace, split = values.get("workspace"), values.get("split")
     if workspace is not None and not (isinstance(workspace, str) and is_workspace_id(workspace)):
         raise UnreadableFile(file, f"workspace must match {WORKSPACE_ID.pattern}")
+    if workspace is not None and is_personal(workspace):
+        raise UnreadableFile(
+            file, f"workspace {workspace} is reserved for a person's own memories; choose another name"
+        )
     if split is not None and split not in _SPLITS:
         raise UnreadableFile(file, f"split must be one of {', '.join(_SPLITS)}")
     return Override(file, workspace, split)
