@@ -108,6 +108,7 @@ class Task(WSGITask):  # type: ignore[misc]  # waitress ships no types
 class Parser(HTTPRequestParser):  # type: ignore[misc]  # ditto
     """Read a request that can be read in one way only."""
 
+    error: Any
     is_too_large = False
 
     def received(self, data: bytes) -> int:
@@ -143,6 +144,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # ditto
     task_class = Task
     parser_class = Parser
     is_known = False
+    close_when_flushed: bool
     # Whether the last request's body was too large; then how many bytes of it may still be read.
     was_too_large = False
     may_discard: int | None = None
