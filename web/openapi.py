@@ -25,6 +25,7 @@ MEANING = {
     403: "Foreign Host or Origin, or not permitted to who asks",
     404: "Not found",
     409: "Conflict",
+    412: "The memory is not in the state that If-Match names",
     413: "Body too large",
     415: "Not JSON",
     422: "Invalid field",
@@ -55,6 +56,12 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
             "schemas": schemas,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "parameters": {
+                "if_match": {
+                    "name": "If-Match",
+                    "in": "header",
+                    "description": "ETags of the memory, or `*`: the change is made only in one of these states",
+                    "schema": {"type": "string"},
+                },
                 "workspace": {
                     "name": WORKSPACE_HEADER,
                     "in": "header",
@@ -63,7 +70,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
                         "default": "default",
                         "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$",
                     },
-                }
+                },
             },
         },
     }
@@ -89,6 +96,8 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     }
     if endpoint.path in OPEN_PATHS:
         operation["security"] = []
+    if endpoint.is_conditional:
+        operation["parameters"].append({"$ref": "#/components/parameters/if_match"})
     if endpoint.query is not None:
         operation["parameters"] += _query_parameters(schemas[endpoint.query.__name__])
     if endpoint.body is not None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from sqlite3 import Connection, IntegrityError
@@ -46,6 +46,7 @@ from pipeline.write.accept import DIGESTION
 from pipeline.write.fields import check_details, clean_metadata, normalize_content
 from pipeline.write.keyed import fit_between
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
+from pipeline.write.state import check_state, keep_replaced
 from pipeline.write.tool_actions import mentions_action
 
 # In the detail of a merge: the one that speaks for both was a candidate, and was accepted for that alone.
@@ -58,15 +59,24 @@ def text_mark(text: str) -> str:
     return hashlib.sha256(normalize_text(text).encode()).hexdigest()[:32]
 
 
-def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | None = None) -> Memory:
-    """Change a memory; a new text is digested again and the old one stays in the history.
+def edit(
+    database: Database,
+    memory_id: str,
+    revision: Revision,
+    seen: Seen | None = None,
+    *,
+    expected: Collection[str] | None = None,
+) -> Memory:
+    """Change a memory; a new text is digested again, and the old one, old tags and metadata stay in the history.
 
-    Raises Conflict when a field of the revision is neither as it was seen nor as it shall be.
+    Raises Conflict when a field of the revision is neither as it was seen nor as it shall be, and PreconditionFailed
+    when the memory is in none of the expected states.
     """
     values = _values(revision)
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
+        check_state(memory, expected)
         if seen is not None:
             _check_seen(db, memory, revision, seen)
         if memory.key is not None and (revision.content is not None or revision.details is not None):
@@ -115,10 +125,11 @@ def lower_trust(db: Connection, memory: Memory, at: str) -> None:
     changes.append(db, changes.EDIT, [one.id for one in lowered])
 
 
-def archive(database: Database, memory_id: str) -> Memory:
+def archive(database: Database, memory_id: str, expected: Collection[str] | None = None) -> Memory:
     """Take a memory out of every answer because a person says so; doing it twice changes nothing."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
+        check_state(memory, expected)
         if memory.archived_at is None:
             now = utc_now()
             archive_memory(db, memory, now)
@@ -133,11 +144,12 @@ def archive_memory(db: Connection, memory: Memory, at: str) -> None:
     changes.append(db, changes.ARCHIVE, [memory.id])
 
 
-def restore(database: Database, memory_id: str) -> Memory:
+def restore(database: Database, memory_id: str, expected: Collection[str] | None = None) -> Memory:
     """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
+        check_state(memory, expected)
         merge = audit.merge_of(db, memory.id)
         if memory.archived_at is not None and merge is not None:
             undo_merge(db, merge, memory, now)
@@ -198,13 +210,15 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
 
-def purge(database: Database, memory_id: str) -> list[str]:
+def purge(database: Database, memory_id: str, expected: Collection[str] | None = None) -> list[str]:
     """Delete a memory for good, with what was merged into it or made of it; return their ids.
 
     A worker then scrubs the indexes.
     """
     with database.write() as db:
-        return purge_memory(db, get_existing(db, memory_id))
+        memory = get_existing(db, memory_id)
+        check_state(memory, expected)
+        return purge_memory(db, memory)
 
 
 def purge_memory(db: Connection, memory: Memory) -> list[str]:
@@ -332,8 +346,8 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
     number = changes.append(db, changes.EDIT, [memory.id])
     if values.get("trust") == Trust.EVIDENCE:
         lower_trust(db, memory, now)
+    keep_replaced(db, memory, values, now)
     if "content" in values:
-        history.add(db, memory.seq, now, "edited", memory.content, {})
         duplicates.forget_findings(db, memory.seq)
         work.add(db, [memory.seq], DIGESTION, time.time())
         if memory.archived_at is None and not memory.candidate:
