@@ -83,7 +83,7 @@ def test_every_change_of_a_memory_looks_at_the_tag(client, memory_id, method, pa
     other = client.write("Another memory")
     tag = read_tag(client, memory_id)
     client.patch(f"/v1/memories/{memory_id}", {"pinned": True})
-    bodies = {"/move": {"workspace": "other"}, "/edges": {"kind": "caused_by", "to": other}}
+    bodies = {"/move": {"workspace": "other"}, "/edges": {"kind": "cause", "to": other}}
     sent = {"json": bodies[path]} if path in bodies else {}
     answer = client.call(method, f"/v1/memories/{memory_id}{path}", headers={"If-Match": tag}, **sent)
     assert answer.status_code == 412

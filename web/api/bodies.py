@@ -6,11 +6,13 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
     PositiveInt,
     StringConstraints,
+    WithJsonSchema,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -19,6 +21,7 @@ from pipeline.records import (
     MAX_BRANCH_CHARS,
     MAX_CONTENT_CHARS,
     MAX_EDGES,
+    MAX_FOLDER_CHARS,
     MAX_METADATA_BYTES,
     MAX_PATH_CHARS,
     MAX_SESSION_ID_CHARS,
@@ -77,7 +80,20 @@ def _not_a_peers(source: Source) -> Source:
     return source
 
 
-GivenSource = Annotated[Source, Field(strict=False), AfterValidator(_not_a_peers)]
+def _to_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# JSON has one kind of number: 1.0 is an integer there.
+Whole = Annotated[int, BeforeValidator(_to_whole)]
+GivenSource = Annotated[
+    Source,
+    Field(strict=False),
+    AfterValidator(_not_a_peers),
+    WithJsonSchema({"type": "string", "enum": [source.value for source in Source if source is not Source.SYNC]}),
+]
+# No system has a folder whose path contains this character.
+Folder = Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS, pattern=r"^[^\x00]*$")]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS), AfterValidator(_not_blank)]
@@ -252,7 +268,7 @@ class RecallBody(Body):
     """A question to the memory; an empty query lists by importance and recency."""
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
-    k: Annotated[int, Field(ge=1, le=100)] = 10
+    k: Annotated[Whole, Field(ge=1, le=100)] = 10
     kinds: Kinds = ()
     scope: ScopeBody | None = None
     session_id: SessionId | None = None
@@ -262,7 +278,7 @@ class RecallBody(Body):
     branch: Branch | None = None
     viewer: ViewerBody | None = None
     group: Literal["memory", "session"] = "memory"
-    budget_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    budget_ms: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
     explain: bool = False
     min_relevance: Annotated[float, Field(ge=0, le=1)] | None = None
 

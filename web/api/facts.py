@@ -6,7 +6,7 @@ from pydantic import AliasPath, Field
 
 from pipeline.records import Draft, Memory, Page, Source, Trust
 from pipeline.services import facts
-from pipeline.services.facts import FactSetting, Value, fact_key
+from pipeline.services.facts import MAX_NAME_CHARS, FactSetting, Value, fact_key
 from pipeline.services.memories import Moment
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
@@ -52,7 +52,7 @@ class HistoryQuery(bodies.QueryString):
 class FactsQuery(bodies.ScopeQuery):
     """Which facts to list: of a subject, and with `as_of` only what held then."""
 
-    subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    subject: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
     as_of: Moment | None = None
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from pipeline.records import MAX_FOLDER_CHARS, Page, Receipt, Viewer
+from pipeline.records import Page, Receipt, Viewer
 from pipeline.records.people import Role, own_name
 from pipeline.services import agent_history, distill, turns
 from pipeline.services.agent_history import SessionRecord, SessionSummary
@@ -42,7 +42,7 @@ class TurnsBody(bodies.Body):
 
     session_id: bodies.SessionId
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MOST_MESSAGES)]
-    cwd: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
+    cwd: bodies.Folder = ""
 
 
 class NameBody(bodies.Body):
