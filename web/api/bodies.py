@@ -85,7 +85,7 @@ def _to_whole(value: Any) -> Any:
 
 
 # JSON has one kind of number: 1.0 is an integer there.
-Whole = Annotated[int, BeforeValidator(_to_whole)]
+Whole = BeforeValidator(_to_whole)
 GivenSource = Annotated[
     Source,
     Field(strict=False),
@@ -268,7 +268,7 @@ class RecallBody(Body):
     """A question to the memory; an empty query lists by importance and recency."""
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
-    k: Annotated[Whole, Field(ge=1, le=100)] = 10
+    k: Annotated[int, Field(ge=1, le=100), Whole] = 10
     kinds: Kinds = ()
     scope: ScopeBody | None = None
     session_id: SessionId | None = None
@@ -278,7 +278,7 @@ class RecallBody(Body):
     branch: Branch | None = None
     viewer: ViewerBody | None = None
     group: Literal["memory", "session"] = "memory"
-    budget_ms: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    budget_ms: Annotated[int, Field(ge=1, le=10_000), Whole] | None = None
     explain: bool = False
     min_relevance: Annotated[float, Field(ge=0, le=1)] | None = None
 

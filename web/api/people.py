@@ -26,7 +26,7 @@ class TokenBody(bodies.Body):
     """What a token is for, and in how many days it ends; never without."""
 
     device: PersonName | None = None
-    expires_days: Annotated[bodies.Whole, Field(ge=1, le=MOST_DAYS)] | None = None
+    expires_days: Annotated[int, Field(ge=1, le=MOST_DAYS), bodies.Whole] | None = None
 
 
 class PersonBody(TokenBody):
