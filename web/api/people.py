@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AliasPath, Field, StringConstraints
 
+from config.paths import WORKSPACE_ID
 from pipeline.records import Page
 from pipeline.records.people import Person, Role
 from pipeline.services import people
@@ -34,7 +35,7 @@ class PersonBody(TokenBody):
 
     name: PersonName
     role: Annotated[Role, Field(strict=False)] | None = None
-    workspace: Annotated[str, StringConstraints(max_length=64)] | None = None
+    workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")] | None = None
     admin: bool = False
     email: Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_EMAIL_CHARS)] | None = None
 
