@@ -7,6 +7,7 @@ ReverieError
 ├── NotFound             no such memory, workspace, entity or surface (404)
 ├── Conflict             the change contradicts what is stored (409)
 │   └── ReadOnly         a switch says that nothing is stored or changed here
+├── PreconditionFailed   the memory is not in the state that the caller expects (412)
 ├── LimitReached         a token asked for more than it may in a while (429)
 ├── StoreUnavailable     the store cannot take it now; try again (503)
 │   ├── StoreBusy        another writer held the file past the busy timeout
@@ -70,6 +71,10 @@ class Conflict(ReverieError):
 
 class ReadOnly(Conflict):
     """Say that a switch keeps anything from being stored or changed in a workspace."""
+
+
+class PreconditionFailed(ReverieError):
+    """Say that a memory has changed since the caller read it."""
 
 
 class LimitReached(ReverieError):

@@ -1,10 +1,18 @@
 """Times as text: RFC 3339, UTC, milliseconds; text order is time order."""
 
+import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 MONTH_S = 365.25 / 12 * DAY_S
+
+_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_RFC_3339 = re.compile(
+    rf"(?P<start>{_DATE}(?:T[0-9]{{2}}:[0-9]{{2}}:))(?P<second>[0-9]{{2}})(?P<end>(?:\.[0-9]+)?(?:Z|[+-][0-9]{{2}}:[0-9]{{2}}))",
+    re.IGNORECASE,
+)
+_WITHOUT_OFFSET = re.compile(rf"{_DATE}[T ][0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}(?:\.[0-9]+)?)?", re.IGNORECASE)
 
 
 def utc_text(moment: datetime) -> str:
@@ -20,6 +28,37 @@ def utc_now() -> str:
 def parse(text: str) -> datetime:
     """Read a moment that `utc_text` rendered."""
     return datetime.fromisoformat(text)
+
+
+def normalize_time(text: str) -> str:
+    """Return an RFC 3339 date-time, or the start of a full-date in UTC, as UTC text; raise ValueError for other text.
+
+    A number is not a time: "2030" would be a moment in 1970.
+    """
+    if re.fullmatch(_DATE, text):
+        return _to_text(text, "+00:00")
+    found = _RFC_3339.fullmatch(text)
+    if found is None:
+        raise ValueError("must be an RFC 3339 date-time with an offset, or a date")
+    if found["second"] == "60":
+        # RFC 3339 permits leap seconds, which Python's datetime does not have.
+        return _to_text(f"{found['start']}59{found['end']}", later=timedelta(seconds=1))
+    return _to_text(text)
+
+
+def normalize_typed_time(text: str) -> str:
+    """Return a time that a person typed as UTC text; without an offset it is in UTC, and seconds may be missing."""
+    return _to_text(text, "+00:00") if _WITHOUT_OFFSET.fullmatch(text) else normalize_time(text)
+
+
+def _to_text(text: str, offset: str = "", later: timedelta = timedelta()) -> str:
+    start = text if len(text) > len("2026-01-31") else f"{text}T00:00"
+    try:
+        return utc_text(datetime.fromisoformat(start.upper() + offset) + later)
+    except OverflowError as error:
+        raise ValueError("must lie in the years 1 to 9999 in UTC") from error
+    except ValueError as error:
+        raise ValueError("must be a day and a time that exist, in the years 1 to 9999") from error
 
 
 def age(text: str, now: datetime) -> str:

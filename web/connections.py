@@ -16,6 +16,7 @@ from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import MultiSocketServer, TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher, WSGITask
+from waitress.utilities import RequestEntityTooLarge
 
 # The most connections at once, and of them those that were never let in; fewer where few files may be open.
 MOST_CONNECTIONS = 256
@@ -32,6 +33,9 @@ IDLE_S = 120.0
 STUCK_S = 30.0
 # The longest line and headers: a question of 4,000 letters in any script, and a cookie.
 MAX_HEADER_BYTES = 64 * 1024
+# How much of a body that is too large is read and discarded after the answer. A client that sends its body before it
+# reads would see a reset connection instead of the answer; a stranger cannot make the server read more than this.
+DISCARDED_BYTES, DISCARDED_OF_STRANGER_BYTES = 64 * 1024 * 1024, 256 * 1024
 # How often overdue connections are looked for, and how long nobody is let in when no file is left.
 LOOK_S = 1
 REST_S = 0.2
@@ -44,6 +48,7 @@ VOUCH = "reverie.vouch"
 BY_PROXY = "reverie.by_proxy"
 # Returns the address at which the server accepted the connection of a request.
 LOCAL_ADDRESS = "reverie.local_address"
+TOO_LARGE = "reverie.too_large"
 
 
 def vouch_for(environ: dict[str, Any]) -> None:
@@ -51,6 +56,11 @@ def vouch_for(environ: dict[str, Any]) -> None:
     # Other servers, as in tests, know no such thing.
     if vouch := environ.get(VOUCH):
         vouch()
+
+
+def is_too_large(environ: dict[str, Any]) -> bool:
+    """Tell whether the server did not read the request's body because it is too large."""
+    return bool(environ.get(TOO_LARGE))
 
 
 def listen(
@@ -94,11 +104,28 @@ class Task(WSGITask):  # type: ignore[misc]  # waitress ships no types
         environ[VOUCH] = self.channel.vouch
         environ[BY_PROXY] = self.channel.is_proxy
         environ[LOCAL_ADDRESS] = self.channel.socket.getsockname
+        environ[TOO_LARGE] = self.request.is_too_large
         return environ
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]  # ditto
     """Read a request that can be read in one way only."""
+
+    error: Any
+    is_too_large = False
+
+    def received(self, data: bytes) -> int:
+        """Read a part of a request; one whose body is too large is completed without the body."""
+        consumed = int(super().received(data))
+        if not isinstance(self.error, RequestEntityTooLarge):
+            return consumed
+        # The application answers: only it knows whether the client has a token.
+        self.error, self.is_too_large, self.expect_continue = None, True, False
+        self.headers["CONNECTION"] = "close"
+        self.close()
+        self.body_rcv = None
+        # The rest is a part of the body, not another request.
+        return len(data)
 
     def parse_header(self, header_plus: bytes) -> None:
         """Read the first line and the headers."""
@@ -120,6 +147,10 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # ditto
     task_class = Task
     parser_class = Parser
     is_known = False
+    close_when_flushed: bool
+    # Whether the last request's body was too large; then how many bytes of it may still be read.
+    was_too_large = False
+    may_discard: int | None = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         # The clock on the wall may jump.
@@ -157,6 +188,11 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # ditto
 
     def received(self, data: bytes) -> bool:
         """Take what was sent; the time of a request begins with its first byte."""
+        if self.may_discard is not None:
+            self.may_discard -= len(data)
+            if self.may_discard < 0:
+                self.hang_up()
+            return False
         if self.is_known and self.request is None:
             self.waits_since = time.monotonic()
         taken = bool(super().received(data))
@@ -167,8 +203,24 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # ditto
 
     def service(self) -> None:
         """Answer one request."""
+        self.was_too_large = self.requests[0].is_too_large
         super().service()
         self.waits_since = time.monotonic()
+
+    def handle_write(self) -> None:
+        """Send what waits; after the answer to a body that is too large, read on for a while before closing."""
+        lingers = self.was_too_large and self.close_when_flushed
+        if lingers:
+            self.close_when_flushed = False
+        super().handle_write()
+        if not lingers or not self.connected:
+            return
+        if self.total_outbufs_len:
+            self.close_when_flushed = True
+            return
+        self.may_discard = DISCARDED_BYTES if self.is_known else DISCARDED_OF_STRANGER_BYTES
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
 
     def is_overdue(self, now: float) -> bool:
         """Tell whether it took its time to send a request, to read an answer, or without either."""

@@ -18,7 +18,7 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from pipeline.records import OWNED
 from pipeline.records.people import Caller, Role, own_name
-from pipeline.services.memories import check_open, find_home, resolve_id, written_by
+from pipeline.services.memories import check_expected, check_open, find_home, resolve_id, written_by
 from pipeline.services.team import LOCAL
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
@@ -42,6 +42,8 @@ class Call:
     container: WebContainer
     workspace_id: str
     caller: Caller
+    # The states of a memory that the request permits; None permits any.
+    expected: frozenset[str] | None = None
 
     @property
     def workspace(self) -> Workspace:
@@ -104,6 +106,11 @@ class Endpoint:
         return self.needs or (Role.WRITER if self.writes else Role.READER)
 
     @property
+    def is_conditional(self) -> bool:
+        """Tell whether it changes a memory only in the state that `If-Match` names."""
+        return self.writes and f"{{{MEMORY_ID}}}" in self.path
+
+    @property
     def writes(self) -> bool:
         """Tell whether it changes what a workspace holds."""
         return self.acts and not self.keeps_memories
@@ -149,6 +156,7 @@ def _describe(endpoint: Endpoint, handler: Handler) -> Endpoint:
     taken = handler.__annotations__
     # A workspace may be read only; a team's server may be away.
     more = {HTTPStatus.CONFLICT.value} if endpoint.writes else set()
+    more |= {HTTPStatus.PRECONDITION_FAILED.value} if endpoint.is_conditional else set()
     more |= {HTTPStatus.BAD_GATEWAY.value} if endpoint.of_team else set()
     return replace(
         endpoint,
@@ -162,7 +170,7 @@ def _describe(endpoint: Endpoint, handler: Handler) -> Endpoint:
 def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Response:
     _check_path(path)
     _is_incognito_request()
-    call = Call(container(), workspace_of_request(), g.caller)
+    call = Call(container(), workspace_of_request(), g.caller, _list_expected() if endpoint.is_conditional else None)
     # Of a folder, the home's owner means another workspace than the one that no header names.
     if not (endpoint.of_folder and call.caller.person is None):
         call.require(endpoint.need)
@@ -173,6 +181,9 @@ def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Respo
     if endpoint.of_team and (team := _named_team(request_parts)) is not None:
         return json_response(_ask_team(call, team), endpoint.status)
     call = _name_in_full(call, path)
+    if call.expected is not None:
+        # The routes that edit and delete check it again, within the transaction.
+        check_expected(call.workspace, path[MEMORY_ID], call.expected)
     note_workspace(call.workspace_id, acts=endpoint.acts)
     # Of a folder, another workspace may be in use than the one that no header names.
     if endpoint.method != "GET" and not endpoint.of_folder:
@@ -194,6 +205,13 @@ def _name_in_full(call: Call, path: dict[str, str]) -> Call:
     if named is not None and call.container.people.exists:
         check_open(call.workspace, named)
     return call
+
+
+def _list_expected() -> frozenset[str] | None:
+    """Return the strong tags of `If-Match`; None without the header, or where any state will do."""
+    if "If-Match" not in request.headers or request.if_match.star_tag:
+        return None
+    return frozenset(request.if_match.as_set())
 
 
 def check_name(loc: str, name: str) -> str:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from flask import Flask
-from werkzeug.exceptions import HTTPException
+from flask import Flask, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.services.people import find_caller
 from web.access_log import register_access_log
 from web.api import health, memories, recall
+from web.connections import is_too_large
 from web.endpoint import Api
 from web.hooks import claude_code, hosts
 from web.limits import register_limits
@@ -47,10 +48,18 @@ def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door
         partial(_is_member, container),
         partial(find_caller, container.people, container.operations),
     )
+    app.before_request(_refuse_large_body)
     register_limits(app, container.settings, partial(container.operations.record_error, "limits"))
     register_access_log(app, container.access_log)
     register_problems(app)
     return app
+
+
+def _refuse_large_body() -> None:
+    # After the token was checked: a stranger hears about the token.
+    if is_too_large(request.environ):
+        says = f"The body is too large. Send at most {MAX_BODY_BYTES} bytes, for example as several batches."
+        raise RequestEntityTooLarge(says)
 
 
 def _is_member(container: WebContainer, shown: str, path: str) -> bool:

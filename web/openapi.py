@@ -1,15 +1,17 @@
 """The OpenAPI 3.1 document, read from the endpoints' own declarations."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from config.paths import WORKSPACE_HEADER
+from config.paths import WORKSPACE_HEADER, WORKSPACE_ID
 from pipeline.records.people import Role
+from pipeline.services.facts import MAX_NAME_CHARS
 from web.api.answers import Problem
+from web.api.sources import SOURCE_ID
 from web.contract import INCOGNITO_HEADER
 from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
 from web.security import OPEN_PATHS
@@ -20,12 +22,20 @@ REF = "#/components/schemas/{model}"
 # may be busy or out of reach.
 OPEN_PROBLEMS = (400, 403)
 COMMON_PROBLEMS = (400, 401, 403, 429, 503)
+# What the parts of paths must look like, by their names in the routes.
+_PATH_PARTS: Mapping[str, dict[str, Any]] = {
+    "subject": {"maxLength": MAX_NAME_CHARS},
+    "attribute": {"maxLength": MAX_NAME_CHARS},
+    "source": {"maxLength": 128, "pattern": f"^(?:{SOURCE_ID.pattern})$"},
+    "workspace": {"maxLength": 64, "pattern": f"^(?:{WORKSPACE_ID.pattern})$"},
+}
 MEANING = {
     400: "Malformed request",
     401: "Missing or wrong token",
     403: "Foreign Host or Origin, or not permitted to who asks",
     404: "Not found",
     409: "Conflict",
+    412: "The memory is not in the state that If-Match names",
     413: "Body too large",
     415: "Not JSON",
     422: "Invalid field",
@@ -56,6 +66,12 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
             "schemas": schemas,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "parameters": {
+                "if_match": {
+                    "name": "If-Match",
+                    "in": "header",
+                    "description": "ETags of the memory, or `*`: the change is made only in one of these states",
+                    "schema": {"type": "string"},
+                },
                 "workspace": {
                     "name": WORKSPACE_HEADER,
                     "in": "header",
@@ -98,6 +114,8 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     }
     if endpoint.path in OPEN_PATHS:
         operation["security"] = []
+    if endpoint.is_conditional:
+        operation["parameters"].append({"$ref": "#/components/parameters/if_match"})
     if endpoint.query is not None:
         operation["parameters"] += _query_parameters(schemas[endpoint.query.__name__])
     if endpoint.body is not None:
@@ -109,13 +127,23 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    names = re.findall(r"\{(\w+)\}", endpoint.path)
-    schema = {"type": "string", "maxLength": MAX_PATH_PART_CHARS}
-    return [{"name": name, "in": "path", "required": True, "schema": schema} for name in names]
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "maxLength": MAX_PATH_PART_CHARS} | _PATH_PARTS.get(name, {}),
+        }
+        for name in re.findall(r"\{(\w+)\}", endpoint.path)
+    ]
 
 
 def _query_parameters(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"name": name, "in": "query", "schema": field} for name, field in schema["properties"].items()]
+    required = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "schema": field} | ({"required": True} if name in required else {})
+        for name, field in schema["properties"].items()
+    ]
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from config.operating_system import READ_NO_LINK
-from config.paths import WORKSPACE_ID, is_workspace_id
+from config.paths import WORKSPACE_ID, is_personal, is_workspace_id
 from pipeline.identity.repository import UnreadableFile, printable, resolve_upwards
 
 FILE_NAME = ".reverie.toml"
@@ -109,6 +109,10 @@ def _check_values(file: Path, values: dict[str, Any]) -> Override:
     workspace, split = values.get("workspace"), values.get("split")
     if workspace is not None and not (isinstance(workspace, str) and is_workspace_id(workspace)):
         raise UnreadableFile(file, f"workspace must match {WORKSPACE_ID.pattern}")
+    if workspace is not None and is_personal(workspace):
+        raise UnreadableFile(
+            file, f"workspace {workspace} is reserved for a person's own memories; choose another name"
+        )
     if split is not None and split not in _SPLITS:
         raise UnreadableFile(file, f"split must be one of {', '.join(_SPLITS)}")
     return Override(file, workspace, split)

@@ -50,7 +50,6 @@ from pipeline.records import (
 )
 from pipeline.text.normalize import normalize_json
 from pipeline.text.redaction import redact_json
-from pipeline.times import utc_text
 from pipeline.write.fields import Moment, check_details, check_metadata, resolve_scope
 from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import check_branch
@@ -175,7 +174,7 @@ def _read_object(known: Known, given: Mapping[str, Any] | LostValue, place: str)
 
 def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
     try:
-        # As JSON: only there does a strict model read times and kinds.
+        # As JSON: only there does a strict model read kinds.
         return _MemoryShape.model_validate_json(json.dumps(normalize_json(written)))
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False, include_context=False)
@@ -205,11 +204,11 @@ def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
             metadata=metadata,
             session_id=shape.session_id,
             source=Source.IMPORT,
-            occurred_at=None if at is None else utc_text(at),
+            occurred_at=at,
             details=details,
             anchor=None if shape.anchor is None else _anchor(shape.anchor),
             branch=check_branch(shape.branch, "branch"),
-            expires_at=None if shape.expires_at is None else utc_text(shape.expires_at),
+            expires_at=shape.expires_at,
             sensitivity=shape.sensitivity,
         )
 

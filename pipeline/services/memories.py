@@ -1,6 +1,6 @@
 """Memories: write, read, change, forget."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,13 +40,24 @@ from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.normalize import normalize_id
 from pipeline.write import revise
 from pipeline.write.accept import commit
-from pipeline.write.fields import resolve_scope
+from pipeline.write.fields import Moment, resolve_scope
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
 from pipeline.write.revise import text_mark
+from pipeline.write.state import check_state, state_tag
 
 # A purge waits no longer for what the worker finishes anyway.
 FINISHED_WITHIN_S = 2.0
-__all__ = ["Edge", "is_stale", "normalize_id", "render_text", "resolve_scope", "text_mark", "written_by"]
+__all__ = [
+    "Edge",
+    "Moment",
+    "is_stale",
+    "normalize_id",
+    "render_text",
+    "resolve_scope",
+    "state_tag",
+    "text_mark",
+    "written_by",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,12 @@ def check_open(workspace: Workspace, memory_id: str) -> None:
     if memory is not None and not is_open_to(memory.scope, workspace.person_id):
         # As it is said of one that does not exist.
         raise NotFound("no such memory")
+
+
+def check_expected(workspace: Workspace, memory_id: str, expected: Collection[str]) -> None:
+    """Raise PreconditionFailed unless a memory is in one of the expected states."""
+    with workspace.database.read() as db:
+        check_state(revise.get_existing(db, memory_id), expected)
 
 
 def find_home(workspace: Workspace, memory_id: str) -> Workspace:
@@ -190,9 +207,9 @@ def resolve_id(workspace: Workspace, given: str) -> str:
     return found[0] if len(found) == 1 else given
 
 
-def edit(workspace: Workspace, memory_id: str, revision: Revision) -> Memory:
-    """Change a memory; a new text is digested again and the old one stays in the history."""
-    return revise.edit(workspace.database, memory_id, revision)
+def edit(workspace: Workspace, memory_id: str, revision: Revision, expected: Collection[str] | None = None) -> Memory:
+    """Change a memory in one of the expected states; old texts, tags and metadata stay in the history."""
+    return revise.edit(workspace.database, memory_id, revision, expected=expected)
 
 
 def edit_as_seen(workspace: Workspace, memory_id: str, revision: Revision, seen: Seen) -> Edited:
@@ -224,14 +241,14 @@ def unconfirm(workspace: Workspace, memory_id: str, since: str) -> Memory:
     return revise.unconfirm(workspace.database, memory_id, since)
 
 
-def archive(workspace: Workspace, memory_id: str) -> Memory:
+def archive(workspace: Workspace, memory_id: str, expected: Collection[str] | None = None) -> Memory:
     """Archive a memory, which restoring it undoes; raise NotFound where there is none."""
-    return revise.archive(workspace.database, memory_id)
+    return revise.archive(workspace.database, memory_id, expected)
 
 
-def restore(workspace: Workspace, memory_id: str) -> Memory:
+def restore(workspace: Workspace, memory_id: str, expected: Collection[str] | None = None) -> Memory:
     """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
-    return revise.restore(workspace.database, memory_id)
+    return revise.restore(workspace.database, memory_id, expected)
 
 
 def move(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
@@ -247,7 +264,13 @@ def is_merged(workspace: Workspace, memory_id: str) -> bool:
         return audit.merge_of(db, memory_id) is not None
 
 
-def purge(workspace: Workspace, feedback: FeedbackWriter, memory_id: str, may_write: Callable[[str], bool]) -> None:
+def purge(
+    workspace: Workspace,
+    feedback: FeedbackWriter,
+    memory_id: str,
+    may_write: Callable[[str], bool],
+    expected: Collection[str] | None = None,
+) -> None:
     """Delete a memory for good, with what was merged into it or made of it, its copies and its quotations.
 
     The first commit makes the purge durable. Copies are followed to the workspaces that a person `may_write` to, at
@@ -261,7 +284,7 @@ def purge(workspace: Workspace, feedback: FeedbackWriter, memory_id: str, may_wr
     if workspace.person_id is not None:
         by = Purger(workspace.person_id, tuple(one.id for one in workspace.list_siblings() if may_write(one.id)))
     try:
-        revise.purge(workspace.database, memory_id, by)
+        revise.purge(workspace.database, memory_id, by, expected)
     except NotFound:
         if not _was_purged(workspace, memory_id):
             raise

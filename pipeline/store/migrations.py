@@ -144,6 +144,8 @@ def _migrate(
         if snapshots is not None and any(rows for table, rows in before.items() if table not in _FURNITURE):
             _take_snapshot(file, snapshots)
         migrations.apply(schema)
+        if schema["touched"].exists():
+            oplog.record(connection)
         _check_nothing_lost(file, before, backup.row_counts(connection))
         connection.execute("COMMIT")
     except sqlite_errors(sqlite3.Error) as error:

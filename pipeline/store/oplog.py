@@ -94,6 +94,11 @@ def record(db: Connection) -> None:
     db.execute("DELETE FROM touched")
 
 
+def ignore_outside_changes(db: Connection) -> None:
+    """Do not log what another program changed before this transaction; the rows then differ from the log."""
+    db.execute("DELETE FROM touched")
+
+
 def _record(db: Connection, keys: Sequence[Key]) -> None:
     states, known = truth.read(db, keys), fold(db, keys)
     gone = {key.memory_id for key, state in states.items() if key.kind == MEMORY and state == GONE}

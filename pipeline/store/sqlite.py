@@ -79,6 +79,7 @@ class SqliteDatabase(Database):
                 writer = cast("WriteConnection", self._take(writes=True))
                 try:
                     writer.execute("BEGIN IMMEDIATE")
+                    oplog.ignore_outside_changes(writer)
                     writer.wake_ups = set()
                     yield writer
                     oplog.record(writer)

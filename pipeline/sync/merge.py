@@ -31,8 +31,9 @@ from pipeline.store import (
     work,
 )
 from pipeline.store.database import Database
+from pipeline.store.log_differences import NEEDED, list_differences
 from pipeline.store.oplog import Fold, Operation
-from pipeline.store.truth import GONE, MEMORY, PURGE, Fields, Key
+from pipeline.store.truth import MEMORY, PURGE, Fields, Key
 from pipeline.text.instructions import instructs
 from pipeline.text.normalize import content_hash
 from pipeline.text.tokens import memory_tokens
@@ -48,8 +49,6 @@ ACTOR = "sync"
 CONFLICT = "conflict"
 # One transaction takes no more, so that nobody waits for long.
 AT_ONCE = 500
-# A memory of which no operation tells these is not whole here yet.
-_NEEDED = frozenset({"content", "kind", "source", "trust", "created_at", "occurred_at", "updated_at", "importance"})
 # Of these somebody would miss what they said.
 _VALUED = ("content", "metadata", "importance", "pinned", "kind", "branch", "expires_at", "sensitivity")
 
@@ -131,7 +130,7 @@ def project(db: Connection, keys: Iterable[Key]) -> None:
     arrived: list[str] = []
     for key in sorted(owners):
         fold = folds.get(key)
-        if fold is not None and fold.fields.keys() >= _NEEDED:
+        if fold is not None and fold.fields.keys() >= NEEDED:
             if truth.find_seq(db, key.memory_id) is None:
                 arrived.append(key.memory_id)
             _project_memory(db, key.memory_id, fold)
@@ -248,32 +247,6 @@ def _settle_facts(db: Connection, written: Iterable[Memory | None]) -> None:
             if begins is not None and (fact.valid_to is None or fact.valid_to > begins):
                 facts.close(db, fact.seq, begins, max(fact.updated_at, following.updated_at))
                 changes.append(db, changes.CLOSE, [fact.id])
-
-
-def list_differences(db: Connection) -> list[Key]:
-    """List the keys whose rows do not say what the log says; empty in a sound store."""
-    found, here = [], set(truth.list_keys(db))
-    keys = sorted(here | oplog.list_all_keys(db))
-    for start in range(0, len(keys), oplog.AT_ONCE):
-        some = keys[start : start + oplog.AT_ONCE]
-        states, folds = truth.read(db, some), oplog.fold(db, some)
-        for key in some:
-            if key in states and (key in here or _could_stand(key, folds[key], here)):
-                fold = folds.get(key)
-                # What speaks for a memory may not be here yet, or no more.
-                if fold is not None and truth.find_seq(db, fold.fields.get("merged_into")) is None:
-                    fold.fields.pop("merged_into", None)
-                if oplog.difference(states[key], fold)[0]:
-                    found.append(key)
-    return found
-
-
-def _could_stand(key: Key, fold: Fold, here: set[Key]) -> bool:
-    if fold.says == GONE:
-        return False
-    if key.kind == MEMORY:
-        return fold.fields.keys() >= _NEEDED
-    return all(not one or Key(MEMORY, one) in here for one in (key.memory_id, key.other_id))
 
 
 def repair(database: Database) -> int:

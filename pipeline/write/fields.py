@@ -2,21 +2,19 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
-    PlainSerializer,
     StringConstraints,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
     field_validator,
 )
@@ -26,7 +24,7 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, GoalStatus, Kind, Scope, ScopeKind
 from pipeline.text.normalize import normalize_id, normalize_json, normalize_text
 from pipeline.text.redaction import redact_json
-from pipeline.times import utc_text
+from pipeline.times import normalize_time
 
 # Text and metadata
 
@@ -94,12 +92,11 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-def _in_range(moment: datetime) -> datetime:
+def _to_utc_text(text: str) -> str:
     try:
-        utc_text(moment)
-    except OverflowError as error:
-        raise PydanticCustomError("out_of_range", "must lie in the years 1 to 9999 in UTC") from error
-    return moment
+        return normalize_time(text)
+    except ValueError as error:
+        raise PydanticCustomError("time", "{reason}", {"reason": str(error)}) from error
 
 
 def _one_problem(given: Any, take: ValidatorFunctionWrapHandler) -> Any:
@@ -111,7 +108,13 @@ def _one_problem(given: Any, take: ValidatorFunctionWrapHandler) -> Any:
 
 Phrase = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 Paragraph = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-Moment = Annotated[AwareDatetime, AfterValidator(_in_range), PlainSerializer(utc_text)]
+Moment = Annotated[
+    str,
+    AfterValidator(_to_utc_text),
+    WithJsonSchema(
+        {"type": "string", "format": "date-time", "description": "RFC 3339; a date means 00:00 UTC on that day"}
+    ),
+]
 Value = Annotated[Paragraph | bool | int | float, WrapValidator(_one_problem)]
 
 
@@ -187,7 +190,7 @@ class EpisodeDetails(Details):
 
     @field_validator("ended_at")
     @classmethod
-    def _not_before_it_began(cls, ended: datetime | None, info: ValidationInfo) -> datetime | None:
+    def _not_before_it_began(cls, ended: str | None, info: ValidationInfo) -> str | None:
         began = info.data.get("started_at")
         if ended is not None and began is not None and ended < began:
             raise PydanticCustomError("reversed", "must not lie before started_at")
@@ -224,7 +227,7 @@ def check_details(kind: Kind, given: Mapping[str, Any], loc: str) -> dict[str, A
     _check_size(given, MAX_DETAILS_BYTES, loc)
     clean, _ = redact_json(normalize_json(given))
     try:
-        # As JSON: only there does a strict model read times, and 1 stays a number where true would do.
+        # As JSON: only there does a strict model read words of a fixed set, and 1 stays a number where true would do.
         details = DETAILS[kind].model_validate_json(json.dumps(clean))
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False, include_context=False)

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from sqlite3 import Connection, IntegrityError
@@ -17,7 +17,6 @@ from pipeline.store import (
     duplicates,
     edges,
     facts,
-    history,
     index_state,
     ingested,
     memories,
@@ -41,6 +40,7 @@ from pipeline.write.erase import erase_memories
 from pipeline.write.fields import check_details, clean_metadata, normalize_content
 from pipeline.write.keyed import fit_between
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
+from pipeline.write.state import check_state, keep_replaced
 
 # In the detail of a merge: the one that speaks for both was a candidate, and was accepted for that alone.
 LET_IN = "let_in"
@@ -52,16 +52,25 @@ def text_mark(text: str) -> str:
     return hashlib.sha256(normalize_text(text).encode()).hexdigest()[:32]
 
 
-def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | None = None) -> Memory:
-    """Change a memory; a new text is digested again and the old one stays in the history.
+def edit(
+    database: Database,
+    memory_id: str,
+    revision: Revision,
+    seen: Seen | None = None,
+    *,
+    expected: Collection[str] | None = None,
+) -> Memory:
+    """Change a memory; a new text is digested again, and the old one, old tags and metadata stay in the history.
 
-    Raises Conflict when a field of the revision is neither as it was seen nor as it shall be.
+    Raises Conflict when a field of the revision is neither as it was seen nor as it shall be, and PreconditionFailed
+    when the memory is in none of the expected states.
     """
     values = _values(revision)
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
         require_unmoved(db, memory.id)
+        check_state(memory, expected)
         if seen is not None:
             _check_seen(db, memory, revision, seen)
         if memory.key is not None and (revision.content is not None or revision.details is not None):
@@ -110,11 +119,12 @@ def lower_trust(db: Connection, memory: Memory, at: str) -> None:
     changes.append(db, changes.EDIT, [one.id for one in lowered])
 
 
-def archive(database: Database, memory_id: str) -> Memory:
+def archive(database: Database, memory_id: str, expected: Collection[str] | None = None) -> Memory:
     """Take a memory out of every answer because a person says so; doing it twice changes nothing."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
         require_unmoved(db, memory.id)
+        check_state(memory, expected)
         if memory.archived_at is None:
             now = utc_now()
             archive_memory(db, memory, now)
@@ -129,11 +139,12 @@ def archive_memory(db: Connection, memory: Memory, at: str) -> None:
     changes.append(db, changes.ARCHIVE, [memory.id])
 
 
-def restore(database: Database, memory_id: str) -> Memory:
+def restore(database: Database, memory_id: str, expected: Collection[str] | None = None) -> Memory:
     """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
+        check_state(memory, expected)
         merge = audit.merge_of(db, memory.id)
         if memory.archived_at is not None and merge is not None:
             undo_merge(db, merge, memory, now)
@@ -194,14 +205,16 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
 
-def purge(database: Database, memory_id: str, by: Purger = OWNER) -> list[str]:
+def purge(database: Database, memory_id: str, by: Purger = OWNER, expected: Collection[str] | None = None) -> list[str]:
     """Delete a memory for good, with what was merged into it or made of it; return their ids.
 
     A worker then scrubs the indexes and follows the memory to other workspaces.
     """
     with database.write() as db:
         require_unmoved(db, memory_id)
-        return purge_memory(db, get_existing(db, memory_id), by)
+        memory = get_existing(db, memory_id)
+        check_state(memory, expected)
+        return purge_memory(db, memory, by)
 
 
 def purge_memory(db: Connection, memory: Memory, by: Purger = OWNER) -> list[str]:
@@ -287,8 +300,8 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
     number = changes.append(db, changes.EDIT, [memory.id])
     if values.get("trust") == Trust.EVIDENCE:
         lower_trust(db, memory, now)
+    keep_replaced(db, memory, values, now)
     if "content" in values:
-        history.add(db, memory.seq, now, "edited", memory.content, {})
         duplicates.forget_findings(db, memory.seq)
         index_state.outdate_embedding(db, memory.seq)
         work.add(db, [memory.seq], DIGESTION, time.time())

@@ -11,9 +11,10 @@ from pipeline.errors import ReverieError
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
 from pipeline.store import clock, meta, oplog, truth
 from pipeline.store.database import Database, WriterProfile
+from pipeline.store.log_differences import list_differences
 from pipeline.store.oplog import Operation
 from pipeline.store.sqlite import SqliteDatabase
-from pipeline.sync.merge import list_differences, merge
+from pipeline.sync.merge import merge
 from pipeline.write import revise
 from pipeline.write.accept import accept
 

@@ -123,7 +123,7 @@ def details_of(kind: Kind, field: Field, name: str) -> dict[str, object]:
     found: dict[str, object] = {}
     for detail, info in DETAILS[kind].model_fields.items():
         schema = str(info.annotation)
-        if "StringConstraints" in schema or "str" in schema:
+        if not detail.endswith("_at") and ("StringConstraints" in schema or "str" in schema):
             text = field.text(f"{name} details.{detail}")
             found[detail] = [text] if "tuple" in schema else text
     return found

@@ -415,6 +415,26 @@ def test_a_file_that_cannot_be_taken_is_left_out_and_told(tmp_path, text, told):
     assert found.problem.msg in found.detail
 
 
+@pytest.mark.parametrize("name", ["me", "me.ada", "me.01jd0000000000000000000000", "me."])
+def test_a_file_cannot_name_a_persons_own_workspace(tmp_path, name):
+    plain = identify(repository(tmp_path / "x", remote("git@h:o/r")))
+    override(tmp_path / "x", f'workspace = "{name}"')
+    # Neither where the file came without a repository, nor where a person agreed to it earlier.
+    override(tmp_path / "mine", f'workspace = "{name}"')
+    for folder in (tmp_path / "x", tmp_path / "mine"):
+        found = identify(folder, is_agreed=lambda _file, _workspace: True)
+        assert found.claim is None
+        assert found.problem is not None
+        assert "reserved for a person's own memories" in found.problem.msg
+    assert id_of(tmp_path / "x") == plain.id
+
+
+@pytest.mark.parametrize("name", ["me-too", "media", "team.me"])
+def test_a_file_may_name_a_workspace_that_only_resembles_a_persons(tmp_path, name):
+    override(tmp_path / "x", f'workspace = "{name}"')
+    assert identify(tmp_path / "x", is_agreed=lambda _file, _workspace: True).id == name
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / ".reverie.toml")
     problem = identify(tmp_path).problem

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.times import age, utc_text
+from pipeline.times import age, normalize_time, normalize_typed_time, utc_text
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 moments = st.datetimes(timezones=st.just(UTC))
@@ -43,3 +43,32 @@ def test_any_two_moments_have_a_short_age_that_turns_round_with_them(one, other)
     assert len(ahead) <= len("9998 years ago")
     if not {ahead, behind} & {"just now"} and one.microsecond == other.microsecond == 0:
         assert {ahead.removeprefix("in ").removesuffix(" ago")} == {behind.removeprefix("in ").removesuffix(" ago")}
+
+
+@given(st.datetimes(timezones=st.timezones()).filter(lambda moment: 2 < moment.year < 9998))
+def test_a_rendered_moment_is_read_as_the_same_one(moment):
+    offset = moment.utcoffset()
+    if offset % timedelta(minutes=1):
+        return
+    assert normalize_time(moment.isoformat()) == utc_text(moment) == normalize_time(utc_text(moment))
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("2026-03-01", "2026-03-01T00:00:00.000Z"),
+        ("2026-03-01T12:30", "2026-03-01T12:30:00.000Z"),
+        ("2026-03-01 12:30:05.5", "2026-03-01T12:30:05.500Z"),
+        ("2026-03-01T12:30:05+01:00", "2026-03-01T11:30:05.000Z"),
+    ],
+)
+def test_a_typed_time_without_an_offset_is_in_utc(typed, read):
+    assert normalize_typed_time(typed) == read
+
+
+@pytest.mark.parametrize(
+    "typed", ["2030", "20300101", "2026-W05-6", "1767225600", "2026-02-30", "noon", "2026-03-01T25:00"]
+)
+def test_a_typed_number_is_no_time(typed):
+    with pytest.raises(ValueError, match="must be"):
+        normalize_typed_time(typed)

@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints
 
 from pipeline.records import Page
 from pipeline.services.access_log import AccessEntry, AccessQuery
+from pipeline.services.memories import Moment
 from pipeline.services.people import MAX_NAME_CHARS
 from web.access import Access
 from web.api import bodies
@@ -20,11 +21,11 @@ class AccessLogQuery(bodies.PageQuery):
 
     person: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
     workspace: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
-    since: bodies.Moment | None = None
+    since: Moment | None = None
 
     def record(self) -> AccessQuery:
         """Return the record of what is sought."""
-        return AccessQuery(self.person, self.workspace, bodies.as_text(self.since))
+        return AccessQuery(self.person, self.workspace, self.since)
 
 
 class AccessEntryAnswer(Answer):

@@ -1,18 +1,18 @@
 """What callers may send."""
 
 import json
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
     PositiveInt,
     StringConstraints,
+    WithJsonSchema,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -21,6 +21,7 @@ from pipeline.records import (
     MAX_BRANCH_CHARS,
     MAX_CONTENT_CHARS,
     MAX_EDGES,
+    MAX_FOLDER_CHARS,
     MAX_METADATA_BYTES,
     MAX_PATH_CHARS,
     MAX_SESSION_ID_CHARS,
@@ -41,19 +42,11 @@ from pipeline.records import (
     Viewer,
 )
 from pipeline.records.people import Caller
-from pipeline.services.memories import normalize_id, resolve_scope
-from pipeline.times import utc_text
+from pipeline.services.memories import Moment, normalize_id, resolve_scope
 from web.api.of_caller import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200
-
-
-def _to_utc_text(moment: datetime) -> str:
-    try:
-        return utc_text(moment)
-    except OverflowError as error:
-        raise PydanticCustomError("out_of_range", "must lie in the years 1 to 9999 in UTC") from error
 
 
 def _not_blank(text: str) -> str:
@@ -87,8 +80,20 @@ def _not_a_peers(source: Source) -> Source:
     return source
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_to_utc_text)]
-GivenSource = Annotated[Source, Field(strict=False), AfterValidator(_not_a_peers)]
+def _to_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# JSON has one kind of number: 1.0 is an integer there.
+Whole = BeforeValidator(_to_whole)
+GivenSource = Annotated[
+    Source,
+    Field(strict=False),
+    AfterValidator(_not_a_peers),
+    WithJsonSchema({"type": "string", "enum": [source.value for source in Source if source is not Source.SYNC]}),
+]
+# No system has a folder whose path contains this character.
+Folder = Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS, pattern=r"^[^\x00]*$")]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS), AfterValidator(_not_blank)]
@@ -263,7 +268,7 @@ class RecallBody(Body):
     """A question to the memory; an empty query lists by importance and recency."""
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
-    k: Annotated[int, Field(ge=1, le=100)] = 10
+    k: Annotated[int, Field(ge=1, le=100), Whole] = 10
     kinds: Kinds = ()
     scope: ScopeBody | None = None
     session_id: SessionId | None = None
@@ -273,7 +278,7 @@ class RecallBody(Body):
     branch: Branch | None = None
     viewer: ViewerBody | None = None
     group: Literal["memory", "session"] = "memory"
-    budget_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    budget_ms: Annotated[int, Field(ge=1, le=10_000), Whole] | None = None
     explain: bool = False
     min_relevance: Annotated[float, Field(ge=0, le=1)] | None = None
 
@@ -286,9 +291,9 @@ class RecallBody(Body):
             kinds=self.kinds,
             scope=None if scope is None else resolve_scope(scope, session, "scope.id"),
             session_id=session,
-            since=as_text(self.since),
-            until=as_text(self.until),
-            as_of=as_text(self.as_of),
+            since=self.since,
+            until=self.until,
+            as_of=self.as_of,
             branch=self.branch,
             viewer=viewer,
         )
@@ -365,9 +370,3 @@ class ScopeQuery(PageQuery):
     def record(self, caller: Caller) -> Scope:
         """Return the record of the scope."""
         return scope_of_query(self.scope, caller)
-
-
-def as_text(moment: Any) -> str | None:
-    """Return a moment that was sent as the text that the validator made of it."""
-    # The validator has turned the moment into text; the annotation describes what callers send.
-    return None if moment is None else str(moment)

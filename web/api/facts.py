@@ -6,7 +6,8 @@ from pydantic import AliasPath, Field
 
 from pipeline.records import Draft, Memory, Page, Source, Trust
 from pipeline.services import facts
-from pipeline.services.facts import FactSetting, Value, fact_key
+from pipeline.services.facts import MAX_NAME_CHARS, FactSetting, Value, fact_key
+from pipeline.services.memories import Moment
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
 from web.api.of_caller import scope_of_query, session_of
@@ -21,7 +22,7 @@ class FactBody(bodies.Body):
     """A value and when it begins to hold, now by default; without `to` in this machine's own memory."""
 
     value: Value
-    valid_from: bodies.Moment | None = None
+    valid_from: Moment | None = None
     source: bodies.GivenSource = Source.USER
     scope: bodies.ScopeBody | None = None
     session_id: bodies.SessionId | None = None
@@ -31,14 +32,14 @@ class FactBody(bodies.Body):
 class FactQuery(bodies.QueryString):
     """Of which moment and scope a fact is asked."""
 
-    as_of: bodies.Moment | None = None
+    as_of: Moment | None = None
     scope: bodies.ScopeText | None = None
 
 
 class EndQuery(bodies.QueryString):
     """When a value ends, now by default, and in which scope."""
 
-    valid_to: bodies.Moment | None = None
+    valid_to: Moment | None = None
     scope: bodies.ScopeText | None = None
 
 
@@ -51,8 +52,8 @@ class HistoryQuery(bodies.QueryString):
 class FactsQuery(bodies.ScopeQuery):
     """Which facts to list: of a subject, and with `as_of` only what held then."""
 
-    subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    as_of: bodies.Moment | None = None
+    subject: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
+    as_of: Moment | None = None
 
 
 def _is_unset(moment: str | None) -> bool:
@@ -114,7 +115,7 @@ def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSe
         scope=None if body.scope is None else body.scope.record(call.caller, body.session_id),
         source=body.source,
         session_id=session_of(body.session_id, call.caller),
-        occurred_at=bodies.as_text(body.valid_from),
+        occurred_at=body.valid_from,
     )
     return facts.set_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), body.value, draft)
 
@@ -122,7 +123,7 @@ def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSe
 @api.route(Endpoint("GET", ONE, answer=FactAnswer, problems=(404,)))
 def get_fact(call: Call, query: FactQuery, subject: str, attribute: str) -> Memory:
     """The value that holds now, or held then."""
-    scope, as_of = scope_of_query(query.scope, call.caller), bodies.as_text(query.as_of)
+    scope, as_of = scope_of_query(query.scope, call.caller), query.as_of
     return facts.get_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, as_of)
 
 
@@ -136,12 +137,12 @@ def fact_history(call: Call, query: HistoryQuery, subject: str, attribute: str) 
 @api.route(Endpoint("GET", "/v1/facts", answer=FactsAnswer, problems=(404,)))
 def list_facts(call: Call, query: FactsQuery) -> Page[Memory]:
     """List facts with all their values."""
-    as_of = bodies.as_text(query.as_of)
+    as_of = query.as_of
     return facts.list_facts(call.workspace, query.record(call.caller), query.subject, as_of, query.limit, query.before)
 
 
 @api.route(Endpoint("DELETE", ONE, answer=FactAnswer, problems=(404,)))
 def delete_fact(call: Call, query: EndQuery, subject: str, attribute: str) -> Memory:
     """End a fact's value without giving it another."""
-    scope, moment = scope_of_query(query.scope, call.caller), bodies.as_text(query.valid_to)
+    scope, moment = scope_of_query(query.scope, call.caller), query.valid_to
     return facts.end_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, moment).fact

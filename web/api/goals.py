@@ -6,6 +6,7 @@ from pydantic import AliasPath, Field
 
 from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source, Trust
 from pipeline.services import goals
+from pipeline.services.memories import Moment
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer, ScopeAnswer, is_missing
 from web.api.of_caller import session_of
@@ -22,7 +23,7 @@ class GoalBody(bodies.Body):
     title: bodies.Content
     status: Annotated[GoalStatus, Field(strict=False)] = GoalStatus.OPEN
     progress: Progress = 0.0
-    due_at: bodies.Moment | None = None
+    due_at: Moment | None = None
     importance: bodies.Importance | None = None
     scope: bodies.ScopeBody | None = None
     tags: Annotated[bodies.Tags, Field(strict=False)] = ()
@@ -37,7 +38,7 @@ class GoalPatch(bodies.Body):
     title: bodies.Content | None = None
     status: Annotated[GoalStatus, Field(strict=False)] | None = None
     progress: Progress | None = None
-    due_at: bodies.Moment | None = None
+    due_at: Moment | None = None
 
 
 class GoalsQuery(bodies.ViewerQuery):
@@ -78,7 +79,7 @@ def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
     """Set a goal."""
     details: dict[str, Any] = {"status": body.status, "progress": body.progress}
     if body.due_at is not None:
-        details["due_at"] = bodies.as_text(body.due_at)
+        details["due_at"] = body.due_at
     draft = Draft(
         content=body.title,
         kind=Kind.GOAL,
@@ -96,7 +97,7 @@ def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
 @api.route(Endpoint("PATCH", "/v1/goals/{goal_id}", answer=GoalAnswer, problems=(404, 409)))
 def change_goal(call: Call, body: GoalPatch, goal_id: str) -> Memory:
     """Change a goal's title, status, progress or due date."""
-    given = {"status": body.status, "progress": body.progress, "due_at": bodies.as_text(body.due_at)}
+    given = {"status": body.status, "progress": body.progress, "due_at": body.due_at}
     # A due date may be taken away; a goal without a status or a progress is none.
     sent = {
         name: value

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, ClassVar
 
+from flask import Response, after_this_request
 from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
@@ -121,6 +122,18 @@ class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
     """A memory's edges."""
 
 
+def _name_state(memory: Memory) -> Memory:
+    """Let the answer's ETag name the state of a memory."""
+    tag = memories.state_tag(memory)
+
+    def add(response: Response) -> Response:
+        response.set_etag(tag)
+        return response
+
+    after_this_request(add)
+    return memory
+
+
 @api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, of_team=True))
 def remember(call: Call, body: bodies.RememberBody) -> Receipt:
     """Store a memory; once answered it is durable and findable."""
@@ -144,6 +157,7 @@ def list_memories(call: Call, query: bodies.ListQuery) -> Page[Memory]:
 def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  # noqa: ARG001 - says of whose server
     """Read one memory with provenance, edges, entities and history."""
     record = memories.read_record(call.workspace, memory_id)
+    _name_state(record.memory)
     known = {
         "provenance": record,
         "edges": record.edges,
@@ -156,8 +170,8 @@ def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  
 
 @api.route(Endpoint("PATCH", "/v1/memories/{memory_id}", answer=MemoryAnswer, problems=(404, 409)))
 def edit_memory(call: Call, body: bodies.PatchBody, memory_id: str) -> Memory:
-    """Change a memory; an edited text keeps the old one in the history."""
-    return memories.edit(call.workspace, memory_id, body.record())
+    """Change a memory; old texts, tags and metadata stay in the history."""
+    return _name_state(memories.edit(call.workspace, memory_id, body.record(), call.expected))
 
 
 @api.route(Endpoint("DELETE", "/v1/memories/{memory_id}", answer=ForgottenAnswer, problems=(404,)))
@@ -165,16 +179,16 @@ def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAn
     """Archive a memory, or with hard=true purge every trace of it; purging it again changes nothing."""
     if query.hard:
         call.require(Role.OWNER)
-        memories.purge(call.workspace, call.container.feedback, memory_id, call.may_write)
+        memories.purge(call.workspace, call.container.feedback, memory_id, call.may_write, call.expected)
         return ForgottenAnswer(id=memory_id, purged=True, archived_at=None)
-    memory = memories.archive(call.workspace, memory_id)
+    memory = memories.archive(call.workspace, memory_id, call.expected)
     return ForgottenAnswer(id=memory.id, purged=False, archived_at=memory.archived_at)
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/restore", answer=MemoryAnswer, problems=(404, 409)))
 def restore_memory(call: Call, memory_id: str) -> Memory:
     """Undo an archive."""
-    return memories.restore(call.workspace, memory_id)
+    return _name_state(memories.restore(call.workspace, memory_id, call.expected))
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/move", answer=ReceiptAnswer, problems=(404, 409)))

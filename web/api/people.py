@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AliasPath, Field, StringConstraints
 
+from config.paths import WORKSPACE_ID
 from pipeline.records import Page
 from pipeline.records.people import Person, Role
 from pipeline.services import people
@@ -25,7 +26,7 @@ class TokenBody(bodies.Body):
     """What a token is for, and in how many days it ends; never without."""
 
     device: PersonName | None = None
-    expires_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
+    expires_days: Annotated[int, Field(ge=1, le=MOST_DAYS), bodies.Whole] | None = None
 
 
 class PersonBody(TokenBody):
@@ -33,7 +34,7 @@ class PersonBody(TokenBody):
 
     name: PersonName
     role: Annotated[Role, Field(strict=False)] | None = None
-    workspace: Annotated[str, StringConstraints(max_length=64)] | None = None
+    workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")] | None = None
     admin: bool = False
     email: Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_EMAIL_CHARS)] | None = None
 

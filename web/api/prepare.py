@@ -3,11 +3,10 @@
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from pipeline.records import MAX_FOLDER_CHARS, Viewer
+from pipeline.records import Viewer
 from pipeline.services.briefing import AgentSession
 from pipeline.services.team_briefing import join_texts, prepare_beside_teams
 from pipeline.services.workspaces import branch_of_folder
@@ -27,7 +26,7 @@ class PrepareBody(bodies.Body):
 
     message: bodies.Query
     session_id: bodies.SessionId | None = None
-    cwd: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
+    cwd: bodies.Folder = ""
     viewer: bodies.ViewerBody | None = None
 
 

@@ -4,12 +4,13 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from pipeline.records import MAX_FOLDER_CHARS, Page, Receipt, Viewer
+from pipeline.records import Page, Receipt, Viewer
 from pipeline.records.people import Role, own_name
 from pipeline.services import agent_history, distill, turns
 from pipeline.services.agent_history import SessionRecord, SessionSummary
 from pipeline.services.agent_sessions import ActionType
 from pipeline.services.briefing import AgentSession
+from pipeline.services.memories import Moment
 from pipeline.services.turns import Message, obey, take_turns
 from pipeline.times import utc_now
 from web.api import bodies
@@ -33,7 +34,7 @@ class MessageBody(bodies.Body):
 
     role: Annotated[turns.Role, Field(strict=False)]
     content: Annotated[str, StringConstraints(max_length=MAX_MESSAGE_CHARS)]
-    at: bodies.Moment | None = None
+    at: Moment | None = None
 
 
 class TurnsBody(bodies.Body):
@@ -41,7 +42,7 @@ class TurnsBody(bodies.Body):
 
     session_id: bodies.SessionId
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MOST_MESSAGES)]
-    cwd: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
+    cwd: bodies.Folder = ""
 
 
 class NameBody(bodies.Body):
@@ -125,7 +126,7 @@ def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
     session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))
     now = utc_now()
-    messages = [Message(session_id, one.role, one.content, bodies.as_text(one.at) or now) for one in body.messages]
+    messages = [Message(session_id, one.role, one.content, one.at or now) for one in body.messages]
     queued = take_turns(workspace, session_id, messages)
     asked = [one.content for one in body.messages if one.role is turns.Role.USER]
     done = [one.says for content in asked for one in obey(workspace, call.container.contexts, session, content)]

@@ -3,13 +3,13 @@
 import json
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.enums import ScopeKind, Source
+from pipeline.times import normalize_typed_time
 
 # What came from another machine says so by itself.
 SOURCE = click.Choice([source.value for source in Source if source is not Source.SYNC])
@@ -21,10 +21,9 @@ def parse_time(_context: click.Context, _parameter: click.Parameter, given: str 
     if given is None:
         return None
     try:
-        found = datetime.fromisoformat(given)
+        return normalize_typed_time(given)
     except ValueError as error:
         raise click.BadParameter("must be a date, as 2026-03-01, or a time, as 2026-03-01T12:00:00Z") from error
-    return given if found.tzinfo is not None else f"{found.isoformat()}Z"
 
 
 def parse_scope_text(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:

@@ -25,7 +25,7 @@ from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.records.people import Role, own_name
 from pipeline.services.memories import check_open, written_by
 from pipeline.services.workspace import Workspace
-from pipeline.times import utc_text
+from pipeline.times import normalize_typed_time
 from web.access import Need, may_write, require
 from web.dashboard.sign_in import is_forged
 from web.endpoint import SESSION_ID, check_name, container, workspace_of_caller
@@ -43,9 +43,8 @@ MOST_UNDOS = 64
 def _to_utc_text(given: str) -> str:
     # A browser's `datetime-local` tells no zone; its label says that UTC is meant.
     try:
-        moment = datetime.fromisoformat(given)
-        return utc_text(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-    except (ValueError, OverflowError) as error:
+        return normalize_typed_time(given)
+    except ValueError as error:
         raise PydanticCustomError("moment", "must be a date or a time in UTC, as 2026-03-01T12:00") from error
 
 

@@ -20,7 +20,7 @@ NUMBER: Schema = {"type": "number"}
 INTEGER: Schema = {"type": "integer"}
 FLAG: Schema = {"type": "boolean"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
-TIME: Schema = {"type": "string", "description": "RFC 3339, with time zone"}
+TIME: Schema = {"type": "string", "description": "RFC 3339 date-time with offset, or a date"}
 SESSION: Schema = {"type": "string", "description": "Your session"}
 ID: Schema = {"type": "string"}
 

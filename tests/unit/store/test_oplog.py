@@ -3,8 +3,8 @@ import pytest
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
 from pipeline.store import impressions, meta, oplog, truth
 from pipeline.store.impressions import Impression
+from pipeline.store.log_differences import list_differences
 from pipeline.store.truth import GONE, MEMORY, Key
-from pipeline.sync.merge import list_differences
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import dump, scratch_database

@@ -1,3 +1,4 @@
+import pytest
 from openapi_spec_validator import validate
 from pydantic import BaseModel
 
@@ -81,3 +82,46 @@ def test_every_reference_leads_somewhere():
         place = described
         for step in reference.removeprefix("#/").split("/"):
             place = place[step]
+
+
+def list_parameters():
+    described = document(endpoint for api in APIS for endpoint in api.endpoints)
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            for parameter in operation["parameters"]:
+                if "$ref" not in parameter:
+                    yield f"{method} {path}", parameter
+
+
+def test_required_query_parameters_are_marked():
+    required = {
+        (operation, parameter["name"])
+        for operation, parameter in list_parameters()
+        if parameter["in"] == "query" and parameter.get("required")
+    }
+    assert {
+        ("delete /v1/memories/{memory_id}/edges", "kind"),
+        ("delete /v1/memories/{memory_id}/edges", "to"),
+        ("get /v1/graph", "around"),
+    } <= required
+
+
+@pytest.mark.parametrize(
+    ("name", "longest"), [("subject", 200), ("attribute", 200), ("source", 128), ("workspace", 64)]
+)
+def test_parts_of_a_path_have_the_limits_that_the_server_checks(name, longest):
+    schemas = [one["schema"] for _, one in list_parameters() if one["in"] == "path" and one["name"] == name]
+    assert schemas
+    assert all(schema["maxLength"] == longest for schema in schemas)
+
+
+def test_what_a_schema_says_of_numbers_and_sources():
+    schemas = document(endpoint for api in APIS for endpoint in api.endpoints)["components"]["schemas"]
+    assert "sync" not in schemas["MemoryBody"]["properties"]["source"]["enum"]
+    assert schemas["RecallBody"]["properties"]["k"] == {
+        "default": 10,
+        "maximum": 100,
+        "minimum": 1,
+        "title": "K",
+        "type": "integer",
+    }

@@ -14,6 +14,7 @@ EXPECTED = {
     errors.InvalidField: 422,
     errors.MalformedRequest: 400,
     errors.NotFound: 404,
+    errors.PreconditionFailed: 412,
     errors.Conflict: 409,
     errors.ReadOnly: 409,
     errors.PeerRefused: 403,

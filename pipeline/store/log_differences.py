@@ -1,0 +1,42 @@
+"""Where the rows of a store and its operation log disagree.
+
+Every commit of Reverie writes both, so a difference means that another program changed the file.
+"""
+
+from sqlite3 import Connection
+
+from pipeline.store import oplog, truth
+from pipeline.store.oplog import Fold
+from pipeline.store.truth import GONE, MEMORY, Key
+
+# Without these fields a memory is not complete here yet.
+NEEDED = frozenset({"content", "kind", "source", "trust", "created_at", "occurred_at", "updated_at", "importance"})
+# The time of a change that only concerns this machine is not in the log.
+_NOT_LOGGED_ALONE = frozenset({"updated_at"})
+
+
+def list_differences(db: Connection) -> list[Key]:
+    """List the keys whose rows differ from the log; empty in a sound store."""
+    found, here = [], set(truth.list_keys(db))
+    keys = sorted(here | oplog.list_all_keys(db))
+    for start in range(0, len(keys), oplog.AT_ONCE):
+        some = keys[start : start + oplog.AT_ONCE]
+        states, folds = truth.read(db, some), oplog.fold(db, some)
+        for key in some:
+            if key not in states or not (key in here or _can_exist(key, folds[key], here)):
+                continue
+            fold = folds.get(key)
+            # The memory that this one was merged into may not be here yet, or no longer.
+            if fold is not None and truth.find_seq(db, fold.fields.get("merged_into")) is None:
+                fold.fields.pop("merged_into", None)
+            if oplog.difference(states[key], fold)[0].keys() - _NOT_LOGGED_ALONE:
+                found.append(key)
+    return found
+
+
+def _can_exist(key: Key, fold: Fold, here: set[Key]) -> bool:
+    if fold.says == GONE:
+        return False
+    if key.kind == MEMORY:
+        return fold.fields.keys() >= NEEDED
+    return all(not one or Key(MEMORY, one) in here for one in (key.memory_id, key.other_id))
