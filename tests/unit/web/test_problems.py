@@ -1,4 +1,5 @@
 import logging
+from pathlib import Path
 from sqlite3 import OperationalError
 
 import pytest
@@ -64,7 +65,12 @@ def all_errors(kind=ReverieError):
 @pytest.mark.parametrize("kind", all_errors())
 def test_every_error_of_ours_has_a_problem_document(answer_to, kind, caplog):
     caplog.set_level(logging.CRITICAL)
-    given = {InvalidField: (FieldError("items.0.kind", "is odd"),), errors.CopyDiffers: ("as told", "a key")}
+    given = {
+        InvalidField: (FieldError("items.0.kind", "is odd"),),
+        errors.CopyDiffers: ("as told", "a key"),
+        errors.UnreadableTranscript: (Path("as told"), "is a link"),
+        errors.WrongServer: ("as told", "stop it"),
+    }
     error = kind(*given.get(kind, ("as told",)))
     response, document, recorded = answer_to(error)
     assert response.status_code == document.status == EXPECTED.get(kind, 500)
