@@ -43,9 +43,9 @@ def computed_texts(monkeypatch):
     asked = []
     answer = search._answer
 
-    def noting(reader, query, now):
+    def noting(reader, query, *moments):
         asked.append(query.text)
-        return answer(reader, query, now)
+        return answer(reader, query, *moments)
 
     monkeypatch.setattr(search, "_answer", noting)
     return asked

@@ -19,6 +19,7 @@ MOST_MIB = 96
 MEASURE = """
 import json, resource, sys
 from pathlib import Path
+from pipeline.errors import InvalidField
 from pipeline.ingest.chatgpt import read_chatgpt
 from pipeline.ingest.claude import read_claude
 from pipeline.ingest.fields import Item
@@ -27,12 +28,15 @@ from pipeline.ingest.markdown import read_markdown
 
 reader = {one.__name__: one for one in (read_chatgpt, read_claude, read_jsonl, read_markdown)}[sys.argv[1]]
 counts = {"items": 0, "drafts": 0, "reasons": []}
-for reading in reader(Path(sys.argv[2]), {}, lambda done, total: None):
-    if isinstance(reading, Item):
-        counts["items"] += 1
-        counts["drafts"] += len(reading.drafts)
-    else:
-        counts["reasons"].append(reading.reason)
+try:
+    for reading in reader(Path(sys.argv[2]), {}, lambda done, total: None):
+        if isinstance(reading, Item):
+            counts["items"] += 1
+            counts["drafts"] += len(reading.drafts)
+        else:
+            counts["reasons"].append(reading.reason)
+except InvalidField as error:
+    counts["refused"] = str(error)
 status = Path("/proc/self/status")
 # Where there is one, for the other figure begins with what the process had that started this one.
 kib = (
@@ -85,6 +89,7 @@ def test_a_small_archive_of_a_giant_is_no_giant_in_memory(tmp_path):
     assert (tmp_path / "export.zip").stat().st_size < MIB
     found = measure_reading("read_chatgpt", tmp_path / "export.zip")
     assert found["items"] == 0
+    assert "larger than 32 MiB" in found["refused"]
     assert found["peak_mib"] < MOST_MIB
 
 
