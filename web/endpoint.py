@@ -44,6 +44,8 @@ class Call:
     caller: Caller
     # The states of a memory that the request permits; None permits any.
     expected: frozenset[str] | None = None
+    # Whether nothing of the request may be stored. Kept here: some workspaces are entered after the request has ended.
+    is_incognito: bool = False
 
     @property
     def workspace(self) -> Workspace:
@@ -54,7 +56,7 @@ class Call:
         """Return a workspace as the caller may use it; raise NotFound or Forbidden where they may not."""
         self.require(need, workspace_id)
         workspace = workspace_of_caller(self.container, self.caller, workspace_id)
-        return workspace.as_incognito() if _is_incognito_request() else workspace
+        return workspace.as_incognito() if self.is_incognito else workspace
 
     def may_enter(self, workspace_id: str) -> bool:
         """Tell whether the caller may know of a workspace."""
@@ -169,8 +171,8 @@ def _describe(endpoint: Endpoint, handler: Handler) -> Endpoint:
 
 def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Response:
     _check_path(path)
-    _is_incognito_request()
-    call = Call(container(), workspace_of_request(), g.caller, _list_expected() if endpoint.is_conditional else None)
+    expected = _list_expected() if endpoint.is_conditional else None
+    call = Call(container(), workspace_of_request(), g.caller, expected, _is_incognito_request())
     # Of a folder, the home's owner means another workspace than the one that no header names.
     if not (endpoint.of_folder and call.caller.person is None):
         call.require(endpoint.need)
