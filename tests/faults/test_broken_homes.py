@@ -297,7 +297,7 @@ def test_a_lost_token_is_made_anew_by_whoever_asks_first(make_home, models):
     stranger = Home(home.root / "other", home.environment | {"REVERIE_HOME": str(home.root / "other")})
     refused = stranger.run("errors")
     assert refused.code == BROKEN
-    assert f"no token in {home.root / 'other' / 'token'}" in refused.text
+    assert f"is the Reverie of another data directory, {home.root}" in refused.text
     assert home.run("down").code == DONE
 
 

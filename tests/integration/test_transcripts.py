@@ -99,13 +99,14 @@ def test_a_fork_is_read_from_its_own_records_and_raises_no_trust(client, host, w
     assert trust_of(client, "migrations") == ["evidence"]
 
 
-def test_what_is_said_again_in_another_session_counts(client, host, worker):
+def test_what_is_said_again_in_another_session_is_a_turn_of_it_and_confirms_nothing(client, host, worker):
     worker._classifier = MarkedStatements
     for number, session in enumerate((A, B)):
         host.write(session, record(RULE, number, session))
         host.end(session)
         digest_all(worker)
-    assert trust_of(client, "migrations") == ["trusted"]
+        assert host.said(session) == [RULE]
+    assert trust_of(client, "migrations") == ["evidence"]
 
 
 def test_a_fork_is_nobodys_word_again_in_another_project(client, host, projects):
