@@ -348,7 +348,8 @@ class Client:
         answer = self.call(method, path, body, **rest)
         if not isinstance(answer, dict):
             raise ServerProblem(f"something that is not Reverie answers at {self.url}", 200)
-        items = answer.get("items", [])
+        # What a change answers may count items.
+        items = answer.get("items", []) if method == "GET" else []
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise ServerProblem(f"the server at {self.url} answered with a list of another form; {HOW_TO_RESTART}")
         return answer

@@ -22,7 +22,7 @@ HIT = {
     "kind": "decision",
     "score": 0.75,
     "created_at": "2026-01-02T03:04:05Z",
-    "occurred_at": "2026-01-02T03:04:05Z",
+    "occurred_at": "2026-01-02T03:04:05.000Z",
     "session_id": "s1",
     "source": "user",
 }
@@ -43,6 +43,18 @@ QUEUE = {
     "dead": {"embed": 1, "entities": 0, "purge": 0},
     "oldest_pending_s": 75.0,
     "workers": [{"owner": "h:1:2", "started_at": "2026-01-02T03:04:05Z", "seen_at": "2026-01-02T03:04:05Z"}],
+}
+SWITCHES = {
+    "workspace": "default",
+    "hooks": True,
+    "hook_recall": True,
+    "journal": True,
+    "capture": "on",
+    "personal": True,
+    "write_tools": True,
+    "read_only": False,
+    "incognito": False,
+    "trace": False,
 }
 IDLE = QUEUE | {"pending": {"embed": 0, "entities": 0, "purge": 0}, "oldest_pending_s": None}
 ENCODER = {"model": "all-MiniLM-L6-v2", "languages": None, "next_model": None, "embedded": None}
@@ -65,6 +77,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         "POST /v1/memories": {"id": ULID, "outcome": "created"},
         "POST /v1/recall": {"results": [HIT], "took_ms": 1.5, "channels": CHANNELS, "degraded": True},
         "GET /v1/stats": STATS,
+        "GET /v1/switches": SWITCHES,
         "GET /v1/queue": QUEUE,
         "POST /v1/queue/retry": {"retried": 3},
         "POST /v1/rebuild": {"queued": 2},
@@ -187,7 +200,7 @@ def test_remember_sends_what_was_given_and_nothing_else(server):
             "session_id": "s1",
             "source": "agent",
             "scope": {"kind": "agent", "id": "x"},
-            "occurred_at": "2026-01-02T03:04:05Z",
+            "occurred_at": "2026-01-02T03:04:05.000Z",
             "metadata": {"n": 1},
         },
     )
@@ -251,8 +264,8 @@ def test_recall_by_session_and_in_json(server):
     assert run("recall", "q", *options, "--budget-ms", "50").stdout.startswith("session s1  0.750\n  1  0.750")
     assert server.seen[0][2] == {
         "query": "q",
-        "since": "2026-01-01T00:00:00Z",
-        "until": "2027-01-01T00:00:00Z",
+        "since": "2026-01-01T00:00:00.000Z",
+        "until": "2027-01-01T00:00:00.000Z",
         "group": "session",
         "budget_ms": 50,
     }
