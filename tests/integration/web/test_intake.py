@@ -38,8 +38,9 @@ def server(tmp_path_factory):
         serve_app(container) as port,
         contextlib.closing(Client(f"http://127.0.0.1:{port}", container.token)) as client,
     ):
-        client.numbers = count()
-        yield client
+        client.numbers, client.made = count(), contextlib.ExitStack()
+        with client.made:
+            yield client
     container.close()
 
 
@@ -51,6 +52,7 @@ def client(server):
 
 def fresh(server):
     client = Client(server.url, server._token, f"w{next(server.numbers)}")
+    server.made.callback(client.close)
     client.puts = []
     put = client.put_items
 

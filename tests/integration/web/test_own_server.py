@@ -195,7 +195,7 @@ def test_the_own_server_is_believed(own_server):
     event = b'{"hook_event_name": "Unknown", "session_id": "s"}'
     client.post_event("127.0.0.1", port, "/hooks/claude-code", str(root), event, client.time.monotonic() + 30)
     assert client.read_unproven(str(root)) is None
-    assert 'event "Unknown" is not handled' in run("errors").stdout
+    assert "event 'Unknown' of claude-code: Reverie does not handle it" in run("errors").stdout
 
 
 def test_the_directory_may_be_named_by_another_path(own_server, tmp_path, monkeypatch):
