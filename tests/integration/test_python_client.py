@@ -38,6 +38,7 @@ LEFT_OUT = {
     "POST /hooks/gemini",
     "POST /mcp",
     "GET /v1/journal",
+    "GET /v1/switches",
     "GET /v1/hook-runs",
     "GET /v1/hook-runs/{run_id}",
     "POST /v1/hook-runs",
