@@ -257,7 +257,7 @@ def _workspace_named(header: str) -> str | None:
 def _is_incognito_request() -> bool:
     """Tell whether the sender wants nothing of this request stored; raise MalformedRequest for an unknown word."""
     try:
-        return bool(SETTINGS["incognito"].parse(request.headers.get(INCOGNITO_HEADER) or False))
+        return bool(SETTINGS["incognito"].parse(request.headers.get(INCOGNITO_HEADER, False)))
     except ValueError as error:
         raise MalformedRequest(f"{INCOGNITO_HEADER} {error}") from error
 
