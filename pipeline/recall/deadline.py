@@ -16,6 +16,11 @@ class Deadline:
         self.late: dict[str, ChannelReport] = {}
 
     @property
+    def for_channels(self) -> float:
+        """Return until when the channels may run: at least half of the budget, however long opening a store took."""
+        return max(self.at, self._clock() + (self.at - self._began) / 2)
+
+    @property
     def remaining_s(self) -> float:
         """Return the seconds left, 0 when it has passed."""
         return max(0.0, self.at - self._clock())

@@ -239,7 +239,7 @@ def _query_channels(context: SearchContext, query: Query, now: datetime, deadlin
         Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
     }
     wanted = {channel: find for channel, find in searches.items() if channel in query.channels}
-    found = context.channels.run(wanted, deadline.at, context.on_error)
+    found = context.channels.run(wanted, deadline.for_channels, context.on_error)
     return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | found)
 
 

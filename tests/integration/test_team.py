@@ -16,6 +16,7 @@ from pipeline.errors import InvalidField
 from pipeline.identity import identify
 from pipeline.team import link
 from pipeline.team.servers import TeamServer, check_server, list_servers, write_server
+from tests.fakes import command_line
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, flush_notes, open_web
 from tests.support.served import serve_app, serve_home
@@ -530,7 +531,7 @@ def test_tools_say_whose_it_is_read_it_whole_and_store_for_a_team(joined, acme):
 
 
 def test_the_command_line_says_whose_it_is_and_stores_for_a_team(joined, acme, command, monkeypatch):
-    with serve_app(create_app(joined.container)) as port:
+    with command_line.serve_app(joined.container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         stored = command("--json", "remember", PARCELS, "--to", "acme")
         assert stored.exit_code == 0, stored.output
