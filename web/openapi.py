@@ -70,7 +70,8 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
                     "name": "If-Match",
                     "in": "header",
                     "description": "ETags of the memory, or `*`: the change is made only in one of these states",
-                    "schema": {"type": "string"},
+                    # As long as all headers together may be.
+                    "schema": {"type": "string", "maxLength": 65536},
                 },
                 "workspace": {
                     "name": WORKSPACE_HEADER,

