@@ -45,6 +45,24 @@ MEANING = {
 }
 
 
+# The headers that several routes take.
+_HEADERS: Mapping[str, Any] = {
+    "if_match": {
+        "name": "If-Match",
+        "in": "header",
+        "description": "ETags of the memory, or `*`: the change is made only in one of these states",
+        # As long as all headers together may be.
+        "schema": {"type": "string", "maxLength": 65536},
+    },
+    "workspace": {
+        "name": WORKSPACE_HEADER,
+        "in": "header",
+        "schema": {"type": "string", "default": "default", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
+    },
+    "incognito": {"name": INCOGNITO_HEADER, "in": "header", "schema": {"type": "boolean", "default": False}},
+}
+
+
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Describe the endpoints."""
     known = list(endpoints)
@@ -65,29 +83,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "components": {
             "schemas": schemas,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-            "parameters": {
-                "if_match": {
-                    "name": "If-Match",
-                    "in": "header",
-                    "description": "ETags of the memory, or `*`: the change is made only in one of these states",
-                    # As long as all headers together may be.
-                    "schema": {"type": "string", "maxLength": 65536},
-                },
-                "workspace": {
-                    "name": WORKSPACE_HEADER,
-                    "in": "header",
-                    "schema": {
-                        "type": "string",
-                        "default": "default",
-                        "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$",
-                    },
-                },
-                "incognito": {
-                    "name": INCOGNITO_HEADER,
-                    "in": "header",
-                    "schema": {"type": "boolean", "default": False},
-                },
-            },
+            "parameters": _HEADERS,
         },
     }
 

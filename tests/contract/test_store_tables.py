@@ -9,7 +9,7 @@ import pytest
 from sqlite_utils import Migrations
 
 from pipeline.records import Draft, EdgeKind, Filter, Stage
-from pipeline.store import edges, memories, operations_file, oplog, peers_file, people_file, work
+from pipeline.store import edges, memories, operations_file, oplog, peers_file, people_file, transcripts, work
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.postgres.database import PostgresDatabases
 from pipeline.store.postgres.server import Server
@@ -150,7 +150,7 @@ def test_a_workspace_has_the_same_tables_in_both(server):
 
 def test_a_home_has_the_same_tables_in_both(server):
     files = {}
-    for migrations in (operations_file.MIGRATIONS, peers_file.MIGRATIONS, people_file.MIGRATIONS):
+    for migrations in (module.MIGRATIONS for module in (operations_file, peers_file, people_file, transcripts)):
         with migrated(migrations) as db:
             files |= read_sqlite(db)
     with server.opened() as home:
