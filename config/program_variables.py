@@ -40,9 +40,9 @@ def list_workspace_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def list_moving_variables(settings: Settings) -> dict[str, str]:
-    """Return the variables without which a program would look for another home or server than these settings name."""
+    """Return the variables that a program needs to find the data directory and the server of these settings."""
     home = {VARIABLE: str(settings.paths.root)}
-    # What stands in the home's own file is found there.
+    # The other program reads the data directory's config.toml itself.
     stored = load_settings(home)
     moved = {name: str(getattr(settings, name)) for name in ("host", "port")}
     return (home if settings.paths.root != _usual_home() else {}) | {

@@ -235,7 +235,7 @@ def environment_workspace(environment: Mapping[str, str] | None = None) -> str |
 
 
 def environment_incognito(environment: Mapping[str, str] | None = None) -> bool:
-    """Return whether the environment makes every request of this process incognito, whatever the server's settings."""
+    """Return whether the environment makes every request of this process incognito, in addition to the settings."""
     given = _from_environment(os.environ if environment is None else environment).get("incognito", False)
     try:
         return bool(SETTINGS["incognito"].parse(given))

@@ -53,7 +53,7 @@ def is_said_again(memory: Memory, known: Memory) -> bool:
 
 
 def _said_words(memory: Memory) -> frozenset[str]:
-    """Return the words that were said, whatever their case, order and punctuation, without articles and the like."""
+    """Return the words of a statement without case, order, punctuation and short words such as articles."""
     # A keyed fact is written in Reverie's words; what was said of it is in its metadata.
     said = str(memory.metadata.get("said", memory.content)).casefold()
     return frozenset(word for word in _WORD.findall(said) if len(word) > LONGEST_ARTICLE)

@@ -18,7 +18,7 @@ from pipeline.errors import (
 
 # The project's own workspace where another is used as long as nothing was written to it here: a team may have it.
 PROJECT_HEADER = "X-Reverie-Project"
-# "true" makes a request incognito, whatever the settings: the environment of its sender says so.
+# "true" makes a request incognito, because its sender's environment says so.
 INCOGNITO_HEADER = "X-Reverie-Incognito"
 # Who asks: the bridge of an agent's tools says so, since its writes can be switched off.
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"

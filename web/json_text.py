@@ -136,7 +136,7 @@ def _find_end(text: str, place: int) -> int:
 
 
 def _read_string(found: re.Match[str]) -> str:
-    """Return what a string says, also where it was cut or holds a backslash that escapes nothing."""
+    """Return what a string says, also where it was cut or contains a backslash that escapes nothing."""
     token = found[0] if found[1] == '"' else _CUT_ESCAPE.sub("", found[0]) + '"'
     try:
         return str(json.loads(token, strict=False))

@@ -81,7 +81,7 @@ def _may_be_pasted(passages: Sequence[Passage]) -> bool:
 
 
 def _may_announce_text(line: str) -> bool:
-    # A line that ends with a comma addresses somebody, as letters do; a line without words parts two texts.
+    # A line that ends with a comma is a salutation, as in letters; a line without words separates two texts.
     is_open = line.rstrip().endswith((":", "：", ",", "?", "？"))
     return is_open or points_at_text(line) or not any(map(str.isalnum, line))
 

@@ -17,10 +17,10 @@ class VectorFiles(Protocol):
         """Keep every other writer out."""
 
     def remove(self, seqs: Sequence[int]) -> None:
-        """Delete the passages of memories; the caller holds the lock."""
+        """Delete the passages of memories; the caller has the lock."""
 
     def scrub(self) -> None:
-        """Rewrite the files so that none keeps a deleted vector; the caller holds the lock."""
+        """Rewrite the files so that none keeps a deleted vector; the caller has the lock."""
 
 
 @dataclass(frozen=True, slots=True)

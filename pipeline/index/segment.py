@@ -199,7 +199,7 @@ def convert_segment(folder: Path, name: str, key: StoreKey | None) -> bool:
 
 
 def list_segments(folder: Path) -> list[str]:
-    """List the segments of a folder, whole or not."""
+    """List the segments of a folder, including incomplete ones."""
     if not folder.is_dir():
         return []
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name.startswith(NAME_PREFIX))

@@ -64,7 +64,7 @@ class VectorTable:
             yield
 
     def replace(self, vectors: Mapping[int, Vector]) -> None:
-        """Store the passages (n × dimension) of memories in place of what was there; the caller holds the lock."""
+        """Store the passages (n × dimension) of memories in place of what was there; the caller has the lock."""
         import pyarrow as pa
 
         seqs = np.repeat(list(vectors), [len(passages) for passages in vectors.values()])
@@ -88,7 +88,7 @@ class VectorTable:
             self._codes.replace(self._read_all())
 
     def remove(self, seqs: Sequence[int]) -> None:
-        """Delete the passages of memories; the caller holds the lock."""
+        """Delete the passages of memories; the caller has the lock."""
         self._delete(seqs)
         self._codes.remove(seqs)
 
@@ -122,7 +122,7 @@ class VectorTable:
         return self._codes.exists()
 
     def repair_codes(self) -> bool:
-        """Make the file of codes anew unless it holds what the table holds; tell whether; the caller holds the lock."""
+        """Make the file of codes anew unless it holds what the table holds; tell whether; the caller has the lock."""
         held = np.sort(self._rows(["seq"], None)["seq"].to_numpy()) if self.exists() else np.empty(0, np.int64)
         with suppress(IndexUnavailable):
             if np.array_equal(held, np.sort(self._codes.read(None).latest().seqs)):
@@ -171,7 +171,7 @@ class VectorTable:
         return int(self._read_reopening(lambda table: table.stats())["fragment_stats"]["num_fragments"])
 
     def compact(self) -> None:
-        """Merge fragments, drop old versions, and keep an ANN index once it pays; the caller holds the lock."""
+        """Merge fragments, drop old versions, and keep an ANN index once it pays; the caller has the lock."""
         if not self.exists():
             return
         with self._place.typed_errors():
@@ -188,7 +188,7 @@ class VectorTable:
             self._codes.compact()
 
     def scrub(self) -> None:
-        """Rewrite the table so that no file keeps a deleted vector; the caller holds the lock."""
+        """Rewrite the table so that no file keeps a deleted vector; the caller has the lock."""
         if self.exists():
             # Readers of older versions get an error and open the newest: that is what a purge asks for.
             import warnings
@@ -200,7 +200,7 @@ class VectorTable:
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
 
     def drop(self) -> None:
-        """Delete the table; the caller holds the lock."""
+        """Delete the table; the caller has the lock."""
         if self.exists():
             with self._place.typed_errors():
                 self._place.connect().drop_table(self._name)
@@ -208,11 +208,11 @@ class VectorTable:
         self._table = None
 
     def drop_others(self, keep: str | None = None) -> None:
-        """Delete the vectors of every model but this one and one to keep; the caller holds the lock."""
+        """Delete the vectors of every model but this one and one to keep; the caller has the lock."""
         self._place.drop_all(keep={self._name, table_name(keep or self.model)})
 
     def drop_broken(self) -> None:
-        """Delete whatever stands there, of every model; the caller holds the lock."""
+        """Delete whatever stands there, of every model; the caller has the lock."""
         self._place.drop_all(keep=frozenset())
         self._table = None
 
@@ -272,14 +272,14 @@ class AllTables:
             yield
 
     def remove(self, seqs: Sequence[int]) -> None:
-        """Delete the passages of memories; the caller holds the lock."""
+        """Delete the passages of memories; the caller has the lock."""
         for table in self._list_tables():
             table.remove(seqs)
         # Codes whose table is lost cannot be read without its dimension.
         self._place.drop_all(keep=frozenset(self._place.list_names()))
 
     def scrub(self) -> None:
-        """Rewrite the tables so that no file keeps a deleted vector; the caller holds the lock."""
+        """Rewrite the tables so that no file keeps a deleted vector; the caller has the lock."""
         for table in self._list_tables():
             table.scrub()
 

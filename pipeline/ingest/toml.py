@@ -1,4 +1,4 @@
-"""TOML of a file that somebody else wrote."""
+"""TOML of a file from an unknown author."""
 
 import re
 import tomllib

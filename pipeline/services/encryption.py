@@ -1,4 +1,4 @@
-"""Encryption at rest: whatever in a data directory may contain a memory's text, by a key that its owner keeps."""
+"""Encryption at rest: the files that may contain a memory's text, encrypted with a key that their owner keeps."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

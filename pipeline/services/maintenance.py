@@ -184,7 +184,7 @@ def digest_stage(
     report = digest(context.database, stage, runner, owner, policy, log, end, share)
     if report.more:
         return DigestTurn(more=not report.shared)
-    # What the vectors need is told only with the encoder, for which a purge waits in no case.
+    # Only the encoder knows how vectors are stored, and a purge never waits for an encoder.
     list_needed = partial(list_overdue_indexes, context) if stage is Stage.PURGE else context.list_needed_jobs
     return DigestTurn(retry_in_s=report.retry_in_s, jobs=tuple(list_needed()) if report.claimed else ())
 

@@ -62,7 +62,7 @@ def _follow_copies(workspace: Workspace) -> None:
 
 
 def _purge_copies(workspace: Workspace, purge: UnfinishedPurge) -> None:
-    # Deleted meanwhile, it contains nothing.
+    # A workspace that was deleted since contains no copy.
     with suppress(NotFound):
         with workspace.database.read() as db:
             copies = purges.find_copies(db, purge.memory_ids)
@@ -90,7 +90,7 @@ def _list_quotation_steps(workspace: Workspace, found: Sequence[UnfinishedPurge]
     marks = [QuotationMarks.of_json(one.marks) for one in found]
     of_person = [mark for mark, purge in zip(marks, found, strict=True) if purge.is_of_person]
     here = QuotationFinder(marks)
-    # In another workspace a word may be ordinary that tells the memory from all others in its own.
+    # A word that identifies the memory in its own workspace may be an ordinary word in another.
     anywhere = QuotationFinder([*of_person, *(replace(mark, telling=frozenset()) for mark in marks)])
     ids = [memory_id for one in found for memory_id in one.memory_ids]
 
@@ -123,7 +123,7 @@ def _purge_journal(workspace: Workspace, memory_ids: Sequence[str], quotes: Call
 
 
 def _blank_lines(file: Path, finder: QuotationFinder) -> None:
-    """Overwrite the lines of a log that quote, byte for byte: another process may append to it meanwhile."""
+    """Overwrite the lines of a log that quote, byte for byte: another process may append at the same time."""
     try:
         with file.open("r+b") as log:
             start = 0

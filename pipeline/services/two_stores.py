@@ -99,7 +99,7 @@ def finish_unfinished(workspace: Workspace) -> int:
         try:
             finish_move(workspace, memory_id)
         except NotFound:
-            # Purged by what no claim holds up: nothing is left to be moved.
+            # It was purged by a job, which no claim stops: nothing is left to move.
             release(workspace.database, memory_id)
         except Conflict as error:
             workspace.operations.record_error("move", str(error), workspace=workspace.id)

@@ -89,7 +89,7 @@ class Workspace:
     is_reader: bool = False
     """Whether they may read it only."""
     is_incognito: bool = False
-    """Whether this request is incognito, whatever the settings."""
+    """Whether this request is incognito, also where the settings are not."""
 
     @property
     def database(self) -> Database:

@@ -43,7 +43,7 @@ class HomeFile(HomeTables):
             raise failure_of(error, self.file) or as_sqlite3(error) from error
 
     def checkpoint(self) -> None:
-        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        """Move the write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
         with closing(driver.connect(self.file, timeout_s=10)) as connection:
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:

@@ -52,7 +52,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _HomeFile:
-    """What a home keeps in one file beside its workspaces."""
+    """The tables of one file of the data directory that belongs to no workspace."""
 
     migrations: Migrations
     find: Callable[[HomePaths], Path]

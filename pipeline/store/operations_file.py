@@ -85,7 +85,7 @@ class OperationsFile(HomeTables):
                 raise failure_of(known, self._file) or known from error
 
     def checkpoint(self) -> None:
-        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        """Move the write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
         with self.opened() as db:
             busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:

@@ -1,4 +1,4 @@
-"""Which records of transcripts were read, and how far each transcript: once per data directory, whatever the workspace.
+"""Which records of transcripts were read, and how far each transcript: once per data directory, for all workspaces.
 
 Everything is known by its hash: no word of a session, no name and no path is in these tables.
 """

@@ -70,7 +70,7 @@ def mark_texts(
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in order, in one spelling whatever their case."""
+    """Return the words of a text in order, without their case."""
     return _WORD.findall(normalize_text(_ESCAPE.sub(" ", text)).casefold())
 
 

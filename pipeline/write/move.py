@@ -78,7 +78,7 @@ def take_in(
 
 
 def _has_arrived(db: Connection, memory: Memory, origin: str, claimed: Claim) -> bool:
-    """Tell whether an earlier attempt has stored a memory here, whatever became of it since."""
+    """Return whether an earlier attempt stored a memory here, even if it was changed or purged since."""
     if changes.is_purged_since(db, memory.id, parse(claimed.at)):
         return True
     known = memories.get(db, memory.id)

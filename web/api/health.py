@@ -37,7 +37,7 @@ class HealthQuery(QueryString):
 
 
 class HealthAnswer(Answer):
-    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything.
+    """That the server answers, whether it can encode queries yet, and how long it has been idle.
 
     `proof` answers a `nonce`: the HMAC-SHA256, by the data directory's token, of the nonce, the data directory and the
     address of the connection. It is null for clients of other machines.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pass_state
 def mcp(state: State, *, profile: str, server: str | None) -> None:
     """Serve an agent over MCP; starts the stack when it is down."""
-    # The protocol is in UTF-8, whatever the terminal shows.
+    # The protocol is in UTF-8, also where the terminal is not.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     # The host waits for these answers: they are given before anything heavy is imported.

@@ -97,7 +97,7 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
         return handle()
 
     def repeat(first: Handled | None) -> Handled:
-        # A transcript may have grown meanwhile, and of that each record is read once.
+        # The transcript may have grown since; each of its records is read once.
         if name in REPEATABLE and not event.said:
             return None, replace(handle()[1], is_kept=False)
         # A host takes the strictest of several decisions, and asks once where they are the same.

@@ -124,7 +124,7 @@ def _read_turn(event: dict[str, Any]) -> list[dict[str, str]] | None:
     try:
         messages, _ = read_transcript(Path(transcript), str(event.get("session_id", "")), None)
     except UnreadableTranscript:
-        # The turn ends anyway; an agent is told nothing of its memory's troubles.
+        # The turn ends anyway, and the agent is not disturbed.
         return []
     begins = max((place for place, one in enumerate(messages) if one["role"] == "user"), default=0)
     return [one | {"content": one["content"][:MAX_SAID_CHARS]} for one in messages[begins:][-MOST_SAID:]]

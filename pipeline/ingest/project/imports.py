@@ -24,7 +24,7 @@ _INNER_MODULES: Final = ("mod.rs", *_CRATE_ROOTS)
 
 
 class ProjectTree:
-    """Which files stand where below a root; folders that were looked at are remembered for one run."""
+    """The files below a root, by folder; each folder is listed once per run."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -55,7 +55,7 @@ class ProjectTree:
         try:
             return frozenset(place.name for place in (self._root / folder).iterdir())
         except (OSError, ValueError):
-            # What cannot be looked at holds nothing that an import could mean.
+            # A folder that cannot be listed contains nothing that an import could name.
             return frozenset()
 
     def _module_name(self, folder: str) -> str:
@@ -148,12 +148,12 @@ def _rust_path(text: str) -> str:
 
 
 def _java(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
-    """Yield the file of an imported class: at its place below the folder that both packages stand in."""
+    """Yield the file of an imported class, by its package below the folder that contains both packages."""
     path, parts = _java_path(one.module), posixpath.dirname(key).split("/")
     if path[0] not in parts:
         return
     root = "/".join(parts[: parts.index(path[0])])
-    # A nested class or a method stands in the file of the class around it.
+    # A nested class or a method is in the file of its outer class.
     classes = [end for end in range(len(path), 0, -1) if path[end - 1][:1].isupper()]
     if path[-1] == "*" and not classes:
         yield posixpath.join(root, *path[:-1])
