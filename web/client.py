@@ -147,8 +147,7 @@ class Client:
             # Renewed between our look and its, or made just now, where the home had lost it.
             answer = self._send(method, target, data, headers, renewed)
         if answer.status == HTTPStatus.UNAUTHORIZED and not isinstance(self._token, str):
-            refused = f"the server at {self.url} does not accept the token in {self._token.file}"
-            raise TokenRefused(f"{refused}; {HOW_TO_RESTART}")
+            raise TokenRefused(f"{self.url} does not accept the token in {self._token.file}; {HOW_TO_RESTART}")
         return read_answer(answer, self.url)
 
     def _current_token(self) -> str:

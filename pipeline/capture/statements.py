@@ -27,7 +27,7 @@ class Label(StrEnum):
 
 LABELS = tuple(Label)
 # Directions of meaning weigh as much against the marks of form as classes tell apart best.
-EXAMPLES = Examples("pipeline.capture", "examples", LABELS, vector_scale=8.0, penalty=0.003)
+EXAMPLES = Examples("pipeline.capture", "examples", LABELS, vector_scale=8.0, mark_scale=0.5, penalty=0.003)
 
 
 @dataclass(frozen=True, slots=True)

