@@ -2,7 +2,7 @@
 
 A memory's score is the weighted sum of the features in the table FEATURES. A memory is judged by itself, by its
 neighbours in its session, and by its session: an answer often shares no word with the question, but the turn before it
-does. docs/recall.md gives the sources, and what each feature is worth.
+does. docs/concepts/recall.md gives the sources, and what each feature is worth.
 
 Scores are relative to the best hit, so they cannot tell a good answer from the least bad one. Relevance asks three
 things that hold on their own: is the memory nearer to the question than everything that people say to any assistant,

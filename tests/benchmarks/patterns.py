@@ -43,7 +43,7 @@ away in August; questions about invoices go to Pavel, everything about the impor
 moved from Thursday to Wednesday at ten, since the other team has its planning then.""",
     "a decision": """We moved the staging database to the new host in Frankfurt; deploys now go through the release
 workflow in .github/workflows/release.yml. The key decision: keep sessions in Redis for 14 days, because the mobile
-client refreshes its token only on start. See docs/architecture.md for the reasons.""",
+client refreshes its token only on start. See docs/concepts/architecture.md for the reasons.""",
     "about code": """`app/text/checks/__init__.py` runs each rule only if a plain substring wakes it. Fixed in
 3f2a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a: `password: str` was taken for a value. Run `pytest tests/unit/test_checks.py
 -k password` before touching it; the table there is long but readable.""",

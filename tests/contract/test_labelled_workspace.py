@@ -7,7 +7,7 @@ from pipeline.recall.rank import RELEVANT
 from tests.fakes.in_process import fast_settings
 from tests.fakes.workspace import load_labelled, open_labelled_workspace
 
-# A little below what is reached, as another processor rounds differently: see docs/recall.md for the figures.
+# A little below what is reached, as another processor rounds differently: see docs/concepts/recall.md for the figures.
 PRECISION = 0.90
 RECALL = 0.82
 

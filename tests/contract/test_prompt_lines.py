@@ -10,7 +10,7 @@ from tests.fakes.indexed import PACKAGES, load_prompts, open_indexed_package
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="a history is made with git")
 
-# docs/recall.md has the figures; a little below, as processors round differently.
+# docs/concepts/recall.md has the figures; a little below, as processors round differently.
 RELEVANT_SHARE = 0.8
 SPEAKS_SHARE = 0.78
 # Of 15 questions, the file that answers is among the first five results for 14.
