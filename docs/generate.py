@@ -86,7 +86,7 @@ def _render_command(command: click.Command, name: str, context: click.Context) -
     arguments = [param.make_metavar(context) for param in command.params if isinstance(param, click.Argument)]
     level = "##" if name.count(" ") == 1 else "###"
     options = [
-        f"- `{record[0]}`: {' '.join(record[1].split())}"
+        f"- `{_shorten(record[0])}`: {' '.join(record[1].split())}"
         for param in command.params
         if isinstance(param, click.Option) and param.name not in GLOBAL_OPTIONS
         for record in [param.get_help_record(context)]
@@ -94,6 +94,11 @@ def _render_command(command: click.Command, name: str, context: click.Context) -
     ]
     text = " ".join((command.help or "").replace("\b", "").split())
     return "\n\n".join([f"{level} `{' '.join([name, *arguments])}`", *filter(None, [text, "\n".join(options)])])
+
+
+def _shorten(option: str) -> str:
+    """Return an option with a short name for a number: click writes the type."""
+    return re.sub(r"(INTEGER|FLOAT)( RANGE)?", "N", option)
 
 
 def render_routes() -> str:
