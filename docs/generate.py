@@ -11,6 +11,7 @@ import click
 
 from config.declared import Setting
 from config.settings import ENVIRONMENT_ONLY, SETTINGS, WORKSPACE_SETTINGS
+from pipeline.records import Kind
 from web.app import APIS
 from web.cli import cli
 from web.endpoint import Endpoint
@@ -21,6 +22,8 @@ from web.openapi import COMMON_PROBLEMS, document
 REFERENCE = Path(__file__).parent / "reference"
 MARKED = r"(<!-- generated: {name} -->\n).*?(<!-- end of {name} -->)"
 GLOBAL_OPTIONS = {"json", "workspace"}
+# A list that several commands accept; the page gives it once.
+KINDS = f"[{'|'.join(Kind)}]"
 
 
 def join_lines(text: str) -> str:
@@ -97,8 +100,8 @@ def _render_command(command: click.Command, name: str, context: click.Context) -
 
 
 def _shorten(option: str) -> str:
-    """Return an option with a short name for a number: click writes the type."""
-    return re.sub(r"(INTEGER|FLOAT)( RANGE)?", "N", option)
+    """Return an option with short names for a number and a kind: click writes the type and all kinds."""
+    return re.sub(r"(INTEGER|FLOAT)( RANGE)?", "N", option).replace(KINDS, "KIND")
 
 
 def render_routes() -> str:

@@ -134,7 +134,7 @@ def commands(command, name):
 
 def test_every_visible_command_is_documented():
     headings = re.findall(r"^##+ `(reverie[^`]*)`", read("docs/reference/cli.md"), flags=re.MULTILINE)
-    documented = {re.match(r"reverie(?: [a-z-]+)*", heading)[0] for heading in headings}
+    documented = {re.match(r"reverie(?: [a-z][a-z0-9-]*)*", heading)[0] for heading in headings}
     assert [name for name in commands(cli, "reverie") if name not in documented] == []
 
 
@@ -158,7 +158,7 @@ PARTS = "config|pipeline|workers|web|tests|docs|demo|deploy|plugins|clients"
 def test_every_command_that_a_document_names_is_visible(document):
     text = document.read_text(encoding="utf-8").replace(PROOF, "")
     unknown = []
-    for name, part in re.findall(r"(?<![\w/-])reverie (?:-w \S+ )?([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", text):
+    for name, part in re.findall(r"(?<![\w/-])reverie (?:-w \S+ )?([a-z][a-z0-9-]*)(?: ([a-z][a-z0-9-]*))?", text):
         command = find_visible(cli, name)
         if command is None or (isinstance(command, click.Group) and part and find_visible(command, part) is None):
             unknown.append(f"{name} {part}".strip())
