@@ -21,7 +21,8 @@ from web.openapi import COMMON_PROBLEMS, document
 
 REFERENCE = Path(__file__).parent / "reference"
 MARKED = r"(<!-- generated: {name} -->\n).*?(<!-- end of {name} -->)"
-GLOBAL_OPTIONS = {"json", "workspace"}
+# The page explains these once for all commands.
+COMMON_OPTIONS = {"--json", "--workspace", "--limit", "--yes"}
 # A list that several commands accept; the page gives it once.
 KINDS = f"[{'|'.join(Kind)}]"
 
@@ -91,7 +92,7 @@ def _render_command(command: click.Command, name: str, context: click.Context) -
     options = [
         f"- `{_shorten(record[0])}`: {' '.join(record[1].split())}"
         for param in command.params
-        if isinstance(param, click.Option) and param.name not in GLOBAL_OPTIONS
+        if isinstance(param, click.Option) and not COMMON_OPTIONS.intersection(param.opts)
         for record in [param.get_help_record(context)]
         if record is not None
     ]
