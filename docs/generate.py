@@ -3,7 +3,9 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,10 @@ from web.openapi import COMMON_PROBLEMS, document
 
 REFERENCE = Path(__file__).parent / "reference"
 MARKED = r"(<!-- generated: {name} -->\n).*?(<!-- end of {name} -->)"
-# The page explains these once for all commands.
-COMMON_OPTIONS = {"--json", "--workspace", "--limit", "--yes"}
+# The page explains these by hand.
+GLOBAL_OPTIONS = {"--json", "--workspace"}
+# So many commands have a common option.
+SEVERAL = 5
 # A list that several commands accept; the page gives it once.
 KINDS = f"[{'|'.join(Kind)}]"
 
@@ -72,32 +76,55 @@ def _describe_setting(name: str, setting: Setting) -> str:
 
 
 def render_commands() -> str:
-    """Return a section for each command that `--help` lists."""
-    return "\n\n".join(_render_commands(cli, "reverie", click.Context(cli)))
+    """Return a section for each command that `--help` lists, and first one for the options of several commands."""
+    described = list(_list_commands(cli, "reverie", click.Context(cli)))
+    counts = Counter(option for command in described for option in command.options)
+    common = {option for option, count in counts.items() if count >= SEVERAL}
+    shared = "\n".join(f"- `{name}`: {text}" for name, text in sorted(common))
+    return "\n\n".join(
+        ["## Options of several commands", shared, *(_render_command(command, common) for command in described)]
+    )
 
 
-def _render_commands(command: click.Command, name: str, context: click.Context) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class DescribedCommand:
+    """A command as `--help` describes it: its full name, arguments, text, and options with their texts."""
+
+    name: str
+    arguments: tuple[str, ...]
+    text: str
+    options: tuple[tuple[str, str], ...]
+
+
+def _list_commands(command: click.Command, name: str, context: click.Context) -> Iterator[DescribedCommand]:
     if command is not cli:
-        yield _render_command(command, name, context)
+        yield _describe_command(command, name, context)
     if isinstance(command, click.Group):
         for part in command.list_commands(context):
             below = command.get_command(context, part)
             if below is not None and not below.hidden:
-                yield from _render_commands(below, f"{name} {part}", click.Context(below, context, part))
+                yield from _list_commands(below, f"{name} {part}", click.Context(below, context, part))
 
 
-def _render_command(command: click.Command, name: str, context: click.Context) -> str:
-    arguments = [param.make_metavar(context) for param in command.params if isinstance(param, click.Argument)]
-    level = "##" if name.count(" ") == 1 else "###"
-    options = [
-        f"- `{_shorten(record[0])}`: {' '.join(record[1].split())}"
+def _describe_command(command: click.Command, name: str, context: click.Context) -> DescribedCommand:
+    arguments = tuple(param.make_metavar(context) for param in command.params if isinstance(param, click.Argument))
+    options = tuple(
+        (_shorten(record[0]), " ".join(record[1].split()))
         for param in command.params
-        if isinstance(param, click.Option) and not COMMON_OPTIONS.intersection(param.opts)
+        if isinstance(param, click.Option) and not GLOBAL_OPTIONS.intersection(param.opts)
         for record in [param.get_help_record(context)]
         if record is not None
-    ]
-    text = " ".join((command.help or "").replace("\b", "").split())
-    return "\n\n".join([f"{level} `{' '.join([name, *arguments])}`", *filter(None, [text, "\n".join(options)])])
+    )
+    return DescribedCommand(name, arguments, " ".join((command.help or "").replace("\b", "").split()), options)
+
+
+def _render_command(command: DescribedCommand, common: Set[tuple[str, str]]) -> str:
+    level = "##" if command.name.count(" ") == 1 else "###"
+    own = [f"- `{name}`: {text}" for name, text in command.options if (name, text) not in common]
+    shared = ", ".join(f"`{name}`" for name, text in command.options if (name, text) in common)
+    options = "\n".join([*own, *([f"- Common options: {shared}."] if shared else [])])
+    heading = f"{level} `{' '.join([command.name, *command.arguments])}`"
+    return "\n\n".join(filter(None, [heading, command.text, options]))
 
 
 def _shorten(option: str) -> str:
