@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,8 +79,9 @@ def render_commands() -> str:
     """Return a section for each command that `--help` lists, and first one for the options of several commands."""
     described = list(_list_commands(cli, "reverie", click.Context(cli)))
     counts = Counter(option for command in described for option in command.options)
-    common = {option for option, count in counts.items() if count >= SEVERAL}
-    shared = "\n".join(f"- `{name}`: {text}" for name, text in sorted(common))
+    # Of options with the same name, the one with the most frequent text.
+    common = {name: text for (name, text), count in reversed(counts.most_common()) if count >= SEVERAL}
+    shared = "\n".join(f"- `{name}`: {text}" for name, text in sorted(common.items()))
     return "\n\n".join(
         ["## Options of several commands", shared, *(_render_command(command, common) for command in described)]
     )
@@ -118,10 +119,10 @@ def _describe_command(command: click.Command, name: str, context: click.Context)
     return DescribedCommand(name, arguments, " ".join((command.help or "").replace("\b", "").split()), options)
 
 
-def _render_command(command: DescribedCommand, common: Set[tuple[str, str]]) -> str:
+def _render_command(command: DescribedCommand, common: Mapping[str, str]) -> str:
     level = "##" if command.name.count(" ") == 1 else "###"
-    own = [f"- `{name}`: {text}" for name, text in command.options if (name, text) not in common]
-    shared = ", ".join(f"`{name}`" for name, text in command.options if (name, text) in common)
+    own = [f"- `{name}`: {text}" for name, text in command.options if common.get(name) != text]
+    shared = ", ".join(f"`{name}`" for name, text in command.options if common.get(name) == text)
     options = "\n".join([*own, *([f"- Common options: {shared}."] if shared else [])])
     heading = f"{level} `{' '.join([command.name, *command.arguments])}`"
     return "\n\n".join(filter(None, [heading, command.text, options]))
@@ -180,11 +181,10 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
 def fill(text: str, renderers: Mapping[str, Callable[[], str]]) -> str:
     """Return a page with its generated parts replaced; raise ValueError where a marker is missing."""
     for name, render in renderers.items():
-        pattern = re.compile(MARKED.format(name=name), re.DOTALL)
-        body = f"\n{render()}\n\n"
-        text, count = pattern.subn(lambda match, body=body: f"{match[1]}{body}{match[2]}", text)
-        if count != 1:
-            raise ValueError(f"the page needs one pair of markers for `{name}`, but has {count}")
+        match = re.search(MARKED.format(name=name), text, re.DOTALL)
+        if match is None:
+            raise ValueError(f"the page has no pair of markers for `{name}`")
+        text = f"{text[: match.end(1)]}\n{render()}\n\n{text[match.start(2) :]}"
     return text
 
 
