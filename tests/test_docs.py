@@ -18,7 +18,6 @@ from pipeline.records import HEADER, RULES_HEADER, Kind, Stage
 from tests.fakes.in_process import open_web
 from web.app import create_app
 from web.cli import cli
-from web.mcp.full_tools import PROFILES
 from web.openapi import COMMON_PROBLEMS
 
 ROOT = Path(__file__).parents[1]
@@ -111,11 +110,6 @@ def test_the_glossary_has_every_stage_and_what_the_store_calls_a_kind():
     text = read("docs/glossary.md")
     assert [stage for stage in Stage if stage not in text] == []
     assert [kind for kind in Kind if kind.replace("_", " ") not in text and kind != "qa"] == []
-
-
-def test_every_tool_is_documented_and_nothing_else_is():
-    documented = [row[0].strip("`| ") for row in rows(read("docs/reference/mcp.md"))]
-    assert documented == [tool.name for tool in PROFILES["full"]]
 
 
 def commands(command, name):
