@@ -142,7 +142,13 @@ PROOF = "reverie server proof"
 
 
 PAGES = [page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *PAGES]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *ROOT.glob("clients/*/README.md"),
+    *PAGES,
+]
 # These describe the code itself, so each Python file they name by the end of its path is in the repository.
 OF_THE_CODE = ("CONTRIBUTING.md", "architecture.md")
 PARTS = "config|pipeline|workers|web|tests|docs|demo|deploy|plugins|clients"
