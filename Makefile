@@ -89,10 +89,20 @@ test-fast: $(STAMP) ## Run the tests that start no processes
 	$(BIN)/python -m pytest tests/unit tests/contract tests/test_architecture.py tests/test_docs.py
 
 .PHONY: lint
-lint: $(STAMP) ## Check style, formatting and types
+lint: $(STAMP) ## Check style, formatting, types and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m docs.generate --check
+	$(DOCUMENTS)
 	$(BIN)/mypy
+
+# Strict: a broken link or anchor, or a page that the navigation does not list, fails the build.
+DOCUMENTS = NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+.PHONY: docs
+docs: $(STAMP) ## Write the generated reference and build the documentation into build/site
+	$(BIN)/python -m docs.generate
+	$(DOCUMENTS)
 
 .PHONY: format
 format: $(STAMP) ## Format the code
@@ -170,6 +180,10 @@ bench-scale: $(STAMP) ## Measure more workers and fronts, and many workspaces (A
 .PHONY: screenshots
 screenshots: $(STAMP) ## Draw every page of the dashboard, light and dark, into docs/screenshots (needs Chromium)
 	$(BIN)/python -m tests.browser.screenshots
+
+.PHONY: recording
+recording: $(STAMP) ## Draw docs/terminal.svg, the picture of the README, from the output of a scratch stack
+	$(BIN)/python -m demo.recording
 
 .PHONY: bench-map
 bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (ARGS="--memories 100000")

@@ -1,4 +1,4 @@
-"""What the documents say stands in the code, and nothing in the code is left unsaid."""
+"""The documents describe the code: each setting, route, command and tool, and nothing that does not exist."""
 
 import os
 import re
@@ -12,8 +12,9 @@ import pytest
 from werkzeug.serving import make_server
 
 from config.settings import ENVIRONMENT_PREFIX, SETTINGS, WORKSPACE_SETTINGS, load_settings
+from docs.generate import PARTS as GENERATED, REFERENCE, fill
 from pipeline.recall.rank import FEATURES
-from pipeline.records import Kind, Stage
+from pipeline.records import HEADER, RULES_HEADER, Kind, Stage
 from tests.fakes.in_process import open_web
 from web.app import create_app
 from web.cli import cli
@@ -39,18 +40,24 @@ def table(name, section):
     return {row[0].strip("`| "): [cell.strip("| ") for cell in row[1:]] for row in rows(body)}
 
 
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_generated_reference_is_up_to_date(name):
+    text = (REFERENCE / name).read_text(encoding="utf-8")
+    assert text == fill(text, GENERATED[name]), "run `make docs`"
+
+
 def test_every_setting_is_documented_with_its_default_and_nothing_else_is():
-    documented = table("docs/configuration.md", "Settings")
+    documented = table("docs/reference/settings.md", "All settings")
     defaults = {name: field.default for name, field in SETTINGS.items()}
     assert {name: cells[0] for name, cells in documented.items()} == {
         name: f"`{value}`" if str(value) else "empty" for name, value in defaults.items()
     }
-    assert {name for name, cells in documented.items() if "*workspace.*" in cells[2]} == WORKSPACE_SETTINGS
+    assert {name for name, cells in documented.items() if "*Workspace.*" in cells[2]} == WORKSPACE_SETTINGS
 
 
 def test_the_documented_limits_are_the_settings_own():
-    for name, (_, takes, _) in table("docs/configuration.md", "Settings").items():
-        limits = re.fullmatch(r"([\d.]+) to ([\d.]+)", takes)
+    for name, (_, values, _) in table("docs/reference/settings.md", "All settings").items():
+        limits = re.fullmatch(r"([\d.]+) to ([\d.]+)", values)
         if limits is not None:
             for value in limits.groups():
                 load_settings({"REVERIE_HOME": "/nowhere", f"{ENVIRONMENT_PREFIX}{name.upper()}": value})
@@ -67,27 +74,24 @@ def document(app, container):
 
 
 def test_every_ranking_feature_is_documented_as_the_table_has_it():
-    documented = {name: cells[:3] for name, cells in table("docs/recall.md", "The sum").items()}
+    documented = {name: cells[:3] for name, cells in table("docs/concepts/recall.md", "The sum").items()}
     assert documented == {f.name: [f"{f.weight}".replace("-", "−"), f.group, f.label] for f in FEATURES}
 
 
 def test_every_route_is_documented_with_its_problems_and_nothing_else_is(document):
-    served = {"GET /openapi.json": ""}
+    served = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             codes = {int(code) for code in operation["responses"]} - set(COMMON_PROBLEMS)
             problems = " ".join(str(code) for code in sorted(codes) if code >= 400)
             served[f"{method.upper()} {path}"] = problems
-    documented = {}
-    for row in rows(read("docs/api.md")):
-        name = row[0].strip("`| ")
-        documented[name] = row[-1].strip("| ")
+    documented = {row[0].strip("`| "): row[-1].strip("| ") for row in rows(read("docs/reference/http-api.md"))}
     assert documented == served
 
 
 def test_the_problems_of_any_request_are_documented_once_for_all():
     *first, last = map(str, COMMON_PROBLEMS)
-    assert f"Any request may be answered with {', '.join(first)} or {last}" in read("docs/api.md")
+    assert f"Any request may be answered with {', '.join(first)} or {last}" in read("docs/reference/http-api.md")
 
 
 def classes(*folders):
@@ -109,30 +113,61 @@ def test_the_glossary_has_every_stage_and_what_the_store_calls_a_kind():
 
 
 def commands(command, name):
+    """Return the names of the visible commands that do something."""
     if not isinstance(command, click.Group):
         return [name]
     context = click.Context(command)
-    below = {sub: command.get_command(context, sub) for sub in command.list_commands(context)}
-    return [found for sub, inner in below.items() for found in commands(inner, f"{name} {sub}")]
+    below = {part: command.get_command(context, part) for part in command.list_commands(context)}
+    return [
+        full_name
+        for part, inner in below.items()
+        if not inner.hidden
+        for full_name in commands(inner, f"{name} {part}")
+    ]
 
 
-def test_every_command_is_documented():
-    text = read("docs/cli.md")
-    assert [name for name in commands(cli, "reverie") if f"`{name}" not in text] == []
+def test_every_visible_command_is_documented():
+    headings = re.findall(r"^##+ `(reverie[^`]*)`", read("docs/reference/cli.md"), flags=re.MULTILINE)
+    documented = {re.match(r"reverie(?: [a-z][a-z0-9-]*)*", heading)[0] for heading in headings}
+    assert [name for name in commands(cli, "reverie") if name not in documented] == []
 
 
-def test_no_command_is_documented_that_is_not_there():
-    headings = re.findall(r"^### `(reverie(?: [a-z]+)+)", read("docs/cli.md"), flags=re.MULTILINE)
-    known = commands(cli, "reverie")
-    assert [
-        h for h in headings if not any(h == name or h.startswith(f"{name} ") or name.startswith(h) for name in known)
-    ] == []
+def find_visible(group, name):
+    command = group.get_command(click.Context(group), name)
+    return None if command is None or command.hidden else command
 
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-# These tell of the code itself, so that each Python file they name by the end of its path is one of ours.
+# It is not a command: the server signs this text.
+PROOF = "reverie server proof"
+
+
+PAGES = [page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *ROOT.glob("clients/*/README.md"),
+    *PAGES,
+]
+# These describe the code itself, so each Python file they name by the end of its path is in the repository.
 OF_THE_CODE = ("CONTRIBUTING.md", "architecture.md")
-PARTS = "config|pipeline|workers|web|tests|docs|demo"
+PARTS = "config|pipeline|workers|web|tests|docs|demo|deploy|plugins|clients"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: file.name)
+def test_every_command_that_a_document_names_is_visible(document):
+    text = document.read_text(encoding="utf-8").replace(PROOF, "")
+    unknown = []
+    for name, part in re.findall(r"(?<![\w/-])reverie (?:-w \S+ )?([a-z][a-z0-9-]*)(?: ([a-z][a-z0-9-]*))?", text):
+        command = find_visible(cli, name)
+        if command is None or (isinstance(command, click.Group) and part and find_visible(command, part) is None):
+            unknown.append(f"{name} {part}".strip())
+    assert unknown == []
+
+
+def test_the_example_in_the_readme_has_the_headings_that_agents_see():
+    [example] = re.findall(r"Before the agent reads this, Reverie adds:\n\n```\n(.*?)```", read("README.md"), re.DOTALL)
+    assert [line for line in example.splitlines() if not line.startswith("- ")] == [RULES_HEADER, HEADER]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: file.name)
@@ -156,7 +191,7 @@ def test_what_a_document_of_the_code_names_is_in_the_code(name):
 
 
 def test_every_promise_of_security_names_a_test_that_is_there():
-    promises = re.findall(r"^\| [^|]+ \| `([^`]+)` \|$", read("docs/security.md"), flags=re.MULTILINE)
+    promises = re.findall(r"^\| [^|]+ \| `([^`]+)` \|$", read("docs/concepts/security.md"), flags=re.MULTILINE)
     assert len(promises) >= 40
     missing = [
         promise
@@ -180,7 +215,7 @@ def test_every_make_target_is_in_the_help():
 def test_every_benchmark_is_in_the_document_of_performance():
     targets = set(re.findall(r"^(bench-[a-z]+):", read("Makefile"), flags=re.MULTILINE))
     assert targets
-    assert set(re.findall(r"make (bench-[a-z]+)", read("docs/performance.md"))) == targets
+    assert set(re.findall(r"make (bench-[a-z]+)", read("docs/concepts/performance.md"))) == targets
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
@@ -190,7 +225,9 @@ def test_the_curl_examples_work(tmp_path, monkeypatch):
     server = make_server("127.0.0.1", 0, create_app(container), threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", read("docs/api.md"), flags=re.MULTILINE | re.DOTALL))
+    script = "\n".join(
+        re.findall(r"^```sh\n(.*?)^```", read("docs/reference/http-api.md"), flags=re.MULTILINE | re.DOTALL)
+    )
     script = script.replace("http://127.0.0.1:7077", f"http://127.0.0.1:{server.server_port}")
     try:
         done = subprocess.run(

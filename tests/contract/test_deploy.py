@@ -54,7 +54,7 @@ def units(tmp_path):
     shutil.copytree(DEPLOY / "systemd", folder)
     template = folder / "reverie@.service"
     text = template.read_text(encoding="utf-8")
-    assert "ExecStart=/opt/reverie/bin/reverie serve --only %i\n" in text
+    assert "ExecStart=/opt/reverie/bin/reverie team serve --only %i\n" in text
     template.write_text(text.replace("/opt/reverie/bin/reverie", "/bin/true"), encoding="utf-8")
     return folder
 

@@ -57,8 +57,8 @@ def test_every_metric_that_is_asked_for_is_exposed(exposed):
 
 
 def test_every_metric_is_documented(exposed):
-    told = stems((ROOT / "docs" / "monitoring.md").read_text())
-    assert {name for name in exposed if name.startswith("reverie_")} <= told
+    documented = stems((ROOT / "docs" / "how-to" / "monitor.md").read_text())
+    assert {name for name in exposed if name.startswith("reverie_")} <= documented
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="mounts and owners are POSIX's"),
 ]
 
-# The exit codes of docs/cli.md but those for wrong usage and an interruption.
+# The exit codes of docs/reference/cli.md, without those for wrong usage and an interruption.
 DONE, FAILED, BROKEN = 0, 1, 4
 DEADLINE_S = 120
 SOMEBODY = 65534

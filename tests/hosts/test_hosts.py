@@ -1,4 +1,4 @@
-"""What docs/hosts.md says of hosts, held against the programs themselves."""
+"""Check docs/reference/agent-integrations.md against the real agent programs."""
 
 import json
 import os

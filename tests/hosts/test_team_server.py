@@ -1,4 +1,4 @@
-"""What docs/hosts.md says of a team's server, held against the programs themselves."""
+"""Check docs/how-to/use-a-team-server.md against the real agent programs."""
 
 import subprocess
 

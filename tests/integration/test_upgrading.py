@@ -1,4 +1,4 @@
-"""The page on upgrading and uninstalling, step by step, with a real stack in a home of its own."""
+"""The pages on upgrading and uninstalling, step by step, with a real stack in a scratch data directory."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from tests.support.stack import ROOT, free_port
 
 pytestmark = pytest.mark.timeout(300)
 
-PAGE = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "uninstall.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -49,9 +49,8 @@ def home(tmp_path):
     return tmp_path / "home"
 
 
-def commands_of(heading):
-    part = PAGE.partition(f"## {heading}")[2].partition("\n## ")[0]
-    return re.findall(r"`reverie ([a-z][^`]*)`", part)
+def list_commands(page):
+    return re.findall(r"`reverie ([a-z][^`]*)`", page)
 
 
 def migrate_back(store):
@@ -90,11 +89,11 @@ def test_after_uninstalling_only_what_the_page_names_is_left(user, home, tmp_pat
     settings = tmp_path / "ann" / ".claude" / "settings.json"
     assert "reverie" in settings.read_text()
     for command in ("service remove", "setup --remove --yes", "down"):
-        assert command in commands_of("Uninstalling")
+        assert command in list_commands(PAGE)
         user(*command.split())
     files = [file for file in (tmp_path / "ann").rglob("*") if file.is_file()]
     assert [file for file in files if "reverie" in file.read_text(errors="replace").lower()] == []
-    rows = PAGE.partition("| place in the home |")[2]
+    rows = PAGE.partition("## The data directory")[2]
     named = [
         name.rstrip("/") for name in re.findall(r"`([^`]+)`", "".join(re.findall(r"^\|[^|]*\|", rows, re.MULTILINE)))
     ]

@@ -96,7 +96,9 @@ def test_schemas_are_schemas(tool):
 
 
 def test_every_tool_is_documented_in_its_profile_and_no_other_is():
-    documented = re.findall(r"^\| `([a-z_]+)` \|", (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8"), re.MULTILINE)
+    documented = re.findall(
+        r"^\| `([a-z_]+)` \|", (ROOT / "docs" / "reference" / "mcp.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert documented == [tool.name for tool in PROFILES["full"]]
 
 

@@ -1,0 +1,211 @@
+"""Write the parts of docs/reference that follow from the code: `make docs` runs it, `make lint` checks its output."""
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from config.declared import Setting
+from config.settings import ENVIRONMENT_ONLY, SETTINGS, WORKSPACE_SETTINGS
+from pipeline.records import Kind
+from web.app import APIS
+from web.cli import cli
+from web.endpoint import Endpoint
+from web.mcp.full_tools import PROFILES
+from web.mcp.tool import Tool
+from web.openapi import COMMON_PROBLEMS, document
+
+REFERENCE = Path(__file__).parent / "reference"
+MARKED = r"(<!-- generated: {name} -->\n).*?(<!-- end of {name} -->)"
+# The page explains these by hand.
+GLOBAL_OPTIONS = {"--json", "--workspace"}
+# So many commands have a common option.
+SEVERAL = 5
+# A list that several commands accept; the page gives it once.
+KINDS = f"[{'|'.join(Kind)}]"
+
+
+def join_lines(text: str) -> str:
+    """Return a text on one line that cannot end a table cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def render_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [list(heads), *(list(row) for row in rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def render_settings() -> str:
+    """Return the table of settings: name, default, accepted values, meaning."""
+    return render_table(
+        ("setting", "default", "values", "meaning"),
+        (
+            (f"`{name}`", _code(setting.default), _describe_values(setting), _describe_setting(name, setting))
+            for name, setting in SETTINGS.items()
+        ),
+    )
+
+
+def _code(value: object) -> str:
+    return f"`{value}`" if str(value) else "empty"
+
+
+def _describe_values(setting: Setting) -> str:
+    if setting.choices:
+        return " ".join(f"`{choice}`" for choice in setting.choices)
+    if setting.most is not None:
+        return f"{setting.least} to {setting.most}"
+    if setting.least is not None:
+        return f"{setting.least} or more"
+    return "`true` `false`" if setting.type is bool else "text"
+
+
+def _describe_setting(name: str, setting: Setting) -> str:
+    marks = ["*Workspace.*"] if name in WORKSPACE_SETTINGS else []
+    if name in ENVIRONMENT_ONLY and "Environment only" not in setting.help:
+        marks.append("Environment only.")
+    return " ".join([*marks, join_lines(setting.help)])
+
+
+def render_commands() -> str:
+    """Return a section for each command that `--help` lists, and first one for the options of several commands."""
+    described = list(_list_commands(cli, "reverie", click.Context(cli)))
+    counts = Counter(option for command in described for option in command.options)
+    # Of options with the same name, the one with the most frequent text.
+    common = {name: text for (name, text), count in reversed(counts.most_common()) if count >= SEVERAL}
+    shared = "\n".join(f"- `{name}`: {text}" for name, text in sorted(common.items()))
+    return "\n\n".join(
+        ["## Options of several commands", shared, *(_render_command(command, common) for command in described)]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedCommand:
+    """A command as `--help` describes it: its full name, arguments, text, and options with their texts."""
+
+    name: str
+    arguments: tuple[str, ...]
+    text: str
+    options: tuple[tuple[str, str], ...]
+
+
+def _list_commands(command: click.Command, name: str, context: click.Context) -> Iterator[DescribedCommand]:
+    if command is not cli:
+        yield _describe_command(command, name, context)
+    if isinstance(command, click.Group):
+        for part in command.list_commands(context):
+            below = command.get_command(context, part)
+            if below is not None and not below.hidden:
+                yield from _list_commands(below, f"{name} {part}", click.Context(below, context, part))
+
+
+def _describe_command(command: click.Command, name: str, context: click.Context) -> DescribedCommand:
+    arguments = tuple(param.make_metavar(context) for param in command.params if isinstance(param, click.Argument))
+    options = tuple(
+        (_shorten(record[0]), " ".join(record[1].split()))
+        for param in command.params
+        if isinstance(param, click.Option) and not GLOBAL_OPTIONS.intersection(param.opts)
+        for record in [param.get_help_record(context)]
+        if record is not None
+    )
+    return DescribedCommand(name, arguments, " ".join((command.help or "").replace("\b", "").split()), options)
+
+
+def _render_command(command: DescribedCommand, common: Mapping[str, str]) -> str:
+    level = "##" if command.name.count(" ") == 1 else "###"
+    own = [f"- `{name}`: {text}" for name, text in command.options if common.get(name) != text]
+    shared = ", ".join(f"`{name}`" for name, text in command.options if common.get(name) == text)
+    options = "\n".join([*own, *([f"- Common options: {shared}."] if shared else [])])
+    heading = f"{level} `{' '.join([command.name, *command.arguments])}`"
+    return "\n\n".join(filter(None, [heading, command.text, options]))
+
+
+def _shorten(option: str) -> str:
+    """Return an option with short names for a number and a kind: click writes the type and all kinds."""
+    return re.sub(r"(INTEGER|FLOAT)( RANGE)?", "N", option).replace(KINDS, "KIND")
+
+
+def render_routes() -> str:
+    """Return a table of routes per group: method and path, meaning, problems."""
+    described = document(endpoint for api in APIS for endpoint in api.endpoints)
+    return "\n\n".join(
+        f"### {api.blueprint.name.replace('_', ' ').capitalize()}\n\n"
+        + render_table(
+            ("route", "meaning", "problems"),
+            (_render_route(endpoint, described) for endpoint in api.endpoints),
+        )
+        for api in APIS
+        if api.endpoints
+    )
+
+
+def _render_route(endpoint: Endpoint, described: Mapping[str, Any]) -> tuple[str, str, str]:
+    responses = described["paths"][endpoint.path][endpoint.method.lower()]["responses"]
+    problems = sorted(int(code) for code in responses if int(code) >= 400 and int(code) not in COMMON_PROBLEMS)
+    summary = f"{join_lines(endpoint.summary).rstrip('.')}."
+    return f"`{endpoint.method} {endpoint.path}`", summary, " ".join(map(str, problems))
+
+
+def render_tools() -> str:
+    """Return a table of tools per profile."""
+    core = PROFILES["core"]
+    added = [tool for tool in PROFILES["full"] if tool not in core]
+    heads = ("tool", "use", "arguments (optional ones in brackets)")
+    return "\n\n".join(
+        f"### {title}\n\n{render_table(heads, map(_render_tool, tools))}"
+        for title, tools in (("Profile `core` (the default)", core), ("Added by `--profile full`", added))
+    )
+
+
+def _render_tool(tool: Tool) -> tuple[str, str, str]:
+    arguments = " ".join(f"`{name}`" if name in tool.required else f"[`{name}`]" for name in tool.takes)
+    return f"`{tool.name}`", join_lines(tool.description), arguments
+
+
+PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "settings.md": {"settings": render_settings},
+    "cli.md": {"commands": render_commands},
+    "http-api.md": {"routes": render_routes},
+    "mcp.md": {"tools": render_tools},
+}
+
+
+def fill(text: str, renderers: Mapping[str, Callable[[], str]]) -> str:
+    """Return a page with its generated parts replaced; raise ValueError where a marker is missing."""
+    for name, render in renderers.items():
+        match = re.search(MARKED.format(name=name), text, re.DOTALL)
+        if match is None:
+            raise ValueError(f"the page has no pair of markers for `{name}`")
+        text = f"{text[: match.end(1)]}\n{render()}\n\n{text[match.start(2) :]}"
+    return text
+
+
+def main() -> int:
+    """Write the generated parts, or with `--check` list the pages that are out of date."""
+    parser = argparse.ArgumentParser(prog="python -m docs.generate", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is out of date")
+    check = parser.parse_args().check
+    outdated = []
+    for name, renderers in PARTS.items():
+        page = REFERENCE / name
+        text = page.read_text(encoding="utf-8")
+        filled = fill(text, renderers)
+        if filled != text:
+            outdated.append(name)
+            if not check:
+                page.write_text(filled, encoding="utf-8")
+    for name in outdated:
+        print(f"docs/reference/{name}: {'out of date; run `make docs`' if check else 'written'}")
+    return int(check and bool(outdated))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
