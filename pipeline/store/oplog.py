@@ -25,6 +25,10 @@ SHARED_FROM = "shared_from"
 ALL_SCOPES = tuple(ScopeKind)
 # Statements that name many keys name no more at once.
 AT_ONCE = 1000
+# Values of `meta.OPERATION_LOG`; without a value, nothing is logged.
+STARTED, COMPLETE = "started", "complete"
+# The length of a device's name; a store that never exchanged has a shorter one.
+NODE_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,17 @@ class Fold:
         return GONE if self.fields.get("gone") else self.fields
 
 
+def is_complete(db: Connection) -> bool:
+    """Return whether the log covers every record of a store."""
+    return meta.get(db, meta.OPERATION_LOG) == COMPLETE
+
+
+def has_exchanged(db: Connection) -> bool:
+    """Return whether a store has exchanged with another machine: it then has the name of a device, which is longer."""
+    signed = "SELECT 1 FROM operation WHERE signature IS NOT NULL LIMIT 1"
+    return len(meta.get(db, meta.NODE) or "") == NODE_CHARS or db.execute(signed).fetchone() is not None
+
+
 def record(db: Connection) -> None:
     """Append what a transaction changed of the truth, at its end."""
     rows = db.execute("SELECT kind, memory_id, other_id, name FROM touched ORDER BY kind, memory_id, other_id, name")
@@ -129,7 +144,8 @@ def _purge(db: Connection, memory_ids: Iterable[str]) -> list[str]:
     for memory_id in memory_ids:
         if is_purged(db, memory_id):
             continue
-        if erase(db, memory_id):
+        # While the log starts, it may contain text that was copied from this memory, and nothing of the memory yet.
+        if erase(db, memory_id) or not is_complete(db):
             wanted.append(memory_id)
     return wanted
 

@@ -16,6 +16,7 @@ from pipeline.store import driver, oplog
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.driver import WriteConnection, as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
+from pipeline.store.log_start import install_triggers
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.pool import ConnectionPool
 
@@ -115,6 +116,10 @@ class SqliteDatabase(Database):
                         reader.execute("ROLLBACK")
                 finally:
                     self._give_back(reader)
+
+    def install_log_triggers(self, db: sqlite3.Connection) -> None:
+        """Have each transaction note which records it changes, for the operation log."""
+        install_triggers(db)
 
     def checkpoint(self) -> None:
         """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""

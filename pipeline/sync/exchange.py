@@ -12,6 +12,7 @@ from config.paths import is_workspace_id
 from pipeline.errors import PeerRefused, RemoteUnreachable, ReverieError
 from pipeline.store import oplog
 from pipeline.store.database import Database
+from pipeline.store.log_start import start_log
 from pipeline.store.oplog import Operation
 from pipeline.store.peers import Numbered, Peers, PutAside, Remote
 from pipeline.sync import merge
@@ -66,6 +67,8 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
     try:
         door = open_remote(home, remote)
         door.meet()
+        for workspace in list_travelling(home, remote):
+            keep_log(home.peers, workspace, home.database(workspace))
         _adopt_revoked(home)
         _receive(home, remote, door, done)
         _send(home, remote, door, done)
@@ -211,7 +214,7 @@ def _gather(
     numbers: list[Numbered] = []
     reached: dict[str, int] = {}
     for workspace in list_travelling(home, remote):
-        take_node(home.database(workspace), circle)
+        keep_log(home.peers, workspace, home.database(workspace))
         number = sent.get(workspace, 0)
         while True:
             with home.database(workspace).read() as db:
@@ -232,8 +235,20 @@ def _gather(
     yield Outgoing(items, numbers, reached)
 
 
-def take_node(database: Database, circle: Circle) -> None:
-    """Have a workspace stamp what it writes by this machine's present name."""
+def keep_log(peers: Peers, workspace: str, database: Database) -> None:
+    """Have a workspace log its operations, and stamp them with this device's present name if the device has one."""
+    with database.read() as db:
+        is_complete = oplog.is_complete(db)
+    if not is_complete:
+        if peers.exists:
+            # A store that was put in place of another one numbers its operations anew.
+            peers.forget_sent(workspace)
+        start_log(database)
+    if peers.exists:
+        _take_node(database, Circle(peers))
+
+
+def _take_node(database: Database, circle: Circle) -> None:
     with database.read() as db:
         known = oplog.is_node(db, circle.identity.node)
     if not known:
