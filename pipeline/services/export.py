@@ -77,7 +77,7 @@ def export_bundle(
     circle, databases = _circle(stores.peers), stores.databases
     for workspace in filter(databases.exists, workspaces):
         # Whoever imports the bundle must be able to tell a later change from an earlier one.
-        keep_log(stores.peers, workspace, databases.get(workspace))
+        keep_log(workspace, databases.get(workspace), circle)
     return bundle.write_bundle(target, _copy_each(paths, databases, workspaces), circle, phrase)
 
 

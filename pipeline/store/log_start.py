@@ -17,6 +17,11 @@ from pipeline.times import parse
 _TIMES = ("updated_at", "settled_at", "answered_at", "at")
 
 
+def never_synced() -> bool:
+    """Return false, for stores that exchange with no other machine."""
+    return False
+
+
 def start_log(database: Database) -> None:
     """Log the rows of a store, and from now on each change; do nothing if its log is complete.
 

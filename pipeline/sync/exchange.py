@@ -64,11 +64,12 @@ def open_remote(home: Home, remote: Remote) -> RemoteDoor:
 def exchange(home: Home, remote: Remote) -> Exchanged:
     """Exchange with one remote, and keep how that went; raise RemoteUnreachable where it cannot be used."""
     done = Exchanged()
+    circle = Circle(home.peers)
+    for workspace in list_travelling(home, remote):
+        keep_log(workspace, home.database(workspace), circle)
     try:
         door = open_remote(home, remote)
         door.meet()
-        for workspace in list_travelling(home, remote):
-            keep_log(home.peers, workspace, home.database(workspace))
         _adopt_revoked(home)
         _receive(home, remote, door, done)
         _send(home, remote, door, done)
@@ -214,7 +215,7 @@ def _gather(
     numbers: list[Numbered] = []
     reached: dict[str, int] = {}
     for workspace in list_travelling(home, remote):
-        keep_log(home.peers, workspace, home.database(workspace))
+        keep_log(workspace, home.database(workspace), circle)
         number = sent.get(workspace, 0)
         while True:
             with home.database(workspace).read() as db:
@@ -235,17 +236,17 @@ def _gather(
     yield Outgoing(items, numbers, reached)
 
 
-def keep_log(peers: Peers, workspace: str, database: Database) -> None:
-    """Have a workspace log its operations, and stamp them with this device's present name if the device has one."""
+def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
+    """Have a workspace log its operations, stamped with the present name of this device if it belongs to a circle."""
     with database.read() as db:
         is_complete = oplog.is_complete(db)
     if not is_complete:
-        if peers.exists:
+        if circle is not None:
             # A store that was put in place of another one numbers its operations anew.
-            peers.forget_sent(workspace)
+            circle.peers.forget_sent(workspace)
         start_log(database)
-    if peers.exists:
-        _take_node(database, Circle(peers))
+    if circle is not None:
+        _take_node(database, circle)
 
 
 def _take_node(database: Database, circle: Circle) -> None:
