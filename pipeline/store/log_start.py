@@ -13,6 +13,8 @@ from pipeline.store.database import Database
 from pipeline.store.truth import GONE, PURGE, Fields, Key
 from pipeline.times import parse
 
+# The length of a device's name; a store that never exchanged has a shorter one.
+NODE_CHARS = 16
 # The fields that say when a record last changed, the most precise one first.
 _TIMES = ("updated_at", "settled_at", "answered_at", "at")
 
@@ -56,12 +58,18 @@ def migrate_log(db: Connection) -> None:
     """Keep the operation log of a SQLite file that has exchanged with another machine, and drop any other."""
     for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         db.execute(f'DROP TRIGGER "{name}"')
-    if oplog.has_exchanged(db):
+    if _has_exchanged(db):
         meta.put(db, meta.OPERATION_LOG, oplog.COMPLETE)
         install_triggers(db)
     else:
         db.execute("DELETE FROM operation")
         db.execute("DELETE FROM touched")
+
+
+def _has_exchanged(db: Connection) -> bool:
+    """Return whether a store was named after a device, or contains operations of another one."""
+    signed = "SELECT 1 FROM operation WHERE signature IS NOT NULL LIMIT 1"
+    return len(_node(db)) == NODE_CHARS or db.execute(signed).fetchone() is not None
 
 
 def _log_rows(db: Connection, keys: Sequence[Key]) -> None:
