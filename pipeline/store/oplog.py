@@ -197,10 +197,7 @@ def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple
 
 
 def _whole(key: Key, state: Fields, changed: Fields) -> Fields:
-    """Return all fields of a changed relation, which is useless in part, and of a memory when it becomes shared.
-
-    Peers may have received nothing of such a memory before.
-    """
+    """Return all fields of a relation that changed, and of a memory that became shared; otherwise what changed."""
     return {**changed, **state} if changed and (key.kind != MEMORY or changed.get(SHARED_FROM)) else changed
 
 
