@@ -19,7 +19,7 @@ from pipeline.store.whole_file import writing
 from pipeline.sync import bundle
 from pipeline.sync.bundle import BundleCounts, BundleMerged
 from pipeline.sync.circle import Circle
-from pipeline.sync.exchange import take_node
+from pipeline.sync.exchange import keep_log
 from pipeline.sync.notes import Note, digest_of, holds_notes, path_of, read_notes, render_note
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -75,9 +75,9 @@ def export_bundle(
 ) -> BundleCounts:
     """Write everything that workspaces know to one file; raise NotFound for a workspace that there is not."""
     circle, databases = _circle(stores.peers), stores.databases
-    if circle is not None:
-        for workspace in workspaces:
-            take_node(databases.get(workspace), circle)
+    for workspace in filter(databases.exists, workspaces):
+        # Whoever imports the bundle must be able to tell a later change from an earlier one.
+        keep_log(workspace, databases.get(workspace), circle)
     return bundle.write_bundle(target, _copy_each(paths, databases, workspaces), circle, phrase)
 
 

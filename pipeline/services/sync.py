@@ -99,6 +99,9 @@ class SyncService:
         remote = Remote(
             name, address, tuple(workspaces), tuple(scopes) or tuple(USUAL_SCOPES), sealed, added_at=utc_now()
         )
+        circle = Circle(self.peers)
+        for workspace in exchanging.list_travelling(self._home, remote):
+            exchanging.keep_log(workspace, self._databases.get(workspace), circle)
         self.peers.put_remote(remote)
         self.peers.log(utc_now(), name, f"added: {address}")
         return self._status(remote)
@@ -221,7 +224,7 @@ class SyncService:
         """List the operations of a workspace that travel, from after a number, each signed by its author."""
         circle = Circle(self.peers)
         database = self._databases.get(workspace)
-        exchanging.take_node(database, circle)
+        exchanging.keep_log(workspace, database, circle)
         with database.read() as db:
             found = oplog.after(db, after, limit, USUAL_SCOPES)
         items = [{**item, "cursor": str(number)} for number, item in sign_all(workspace, found, circle)]

@@ -13,8 +13,9 @@ from ulid import ULID
 from pipeline.errors import Conflict, NotFound, StoreUnavailable
 from pipeline.records import Receipt
 from pipeline.services.workspace import Workspace
-from pipeline.store import oplog, review, unfinished
+from pipeline.store import changes, review, unfinished
 from pipeline.store.unfinished import BATCH, MOVE
+from pipeline.times import parse
 from pipeline.write.accept import INCOGNITO, WritePolicy, write_all
 from pipeline.write.move import claim, put_away, release, take_in
 from pipeline.write.prepare import Prepared
@@ -118,7 +119,10 @@ def _finish_batch(workspace: Workspace, name: str) -> None:
         # What was decided about there has arrived: the batch was only not marked as finished.
         known = review.decisions_by_ids(db, [item.memory.id for item in part.items])
         missing = [
-            item for item in part.items if item.memory.id not in known and not oplog.is_purged(db, item.memory.id)
+            item
+            for item in part.items
+            if item.memory.id not in known
+            and not changes.is_purged_since(db, item.memory.id, parse(item.memory.created_at))
         ]
         write_all(db, missing, part.policy)
     with workspace.database.write() as db:

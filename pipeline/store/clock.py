@@ -30,6 +30,11 @@ def parse(stamp: str) -> tuple[int, int, str]:
     return int(found[1]), int(found[2]), found[3]
 
 
+def stamp(physical_ms: int, node: str) -> str:
+    """Return the first stamp of a node at a time."""
+    return f"{physical_ms:014d}-000000-{node}"
+
+
 def with_node(stamp: str, node: str) -> str:
     """Return the same moment as another node stamps it."""
     return f"{stamp[:22]}{node}"

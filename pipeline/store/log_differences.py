@@ -1,6 +1,6 @@
-"""Where the rows of a store and its operation log disagree.
+"""Find where the rows of a store and its operation log disagree.
 
-Every commit of Reverie writes both, so a difference means that another program changed the file.
+Once a store has a log, every commit of Reverie writes both: a difference means that another program changed the file.
 """
 
 from sqlite3 import Connection
@@ -16,7 +16,9 @@ _NOT_LOGGED_ALONE = frozenset({"updated_at"})
 
 
 def list_differences(db: Connection) -> list[Key]:
-    """List the keys whose rows differ from the log; empty in a sound store."""
+    """List the keys whose rows differ from the log; empty in a sound store, and in one without a complete log."""
+    if not oplog.is_complete(db):
+        return []
     found, here = [], set(truth.list_keys(db))
     keys = sorted(here | oplog.list_all_keys(db))
     for start in range(0, len(keys), oplog.AT_ONCE):

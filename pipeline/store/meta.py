@@ -5,6 +5,8 @@ from sqlite3 import Connection
 # The name of this copy of the store among others, and the last stamp of its clock.
 NODE = "node"
 CLOCK = "clock"
+# Set once the store logs operations; see `log_start`.
+OPERATION_LOG = "operation_log"
 # Where the code of the workspace was last seen on this machine: the root of a git checkout.
 CHECKOUT = "checkout"
 SEGMENT = "segment"

@@ -20,6 +20,7 @@ from pipeline.anchors import find_checkout
 from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, driver, oplog
 from pipeline.store.driver import sqlite_errors
+from pipeline.store.log_start import migrate_log
 
 MIGRATIONS = Migrations("reverie")
 
@@ -45,18 +46,23 @@ def m003_said(db: Database) -> None:
 
 @MIGRATIONS()
 def m004_operations(db: Database) -> None:
-    """Log every change of the truth as an operation that other machines can apply, beginning with what is there."""
+    """Create the log of operations that other machines can apply."""
     _execute(db, "sync.sql")
     anchored = db.execute("SELECT seq, json_extract(anchor, '$.path') FROM memory WHERE json_valid(anchor)").fetchall()
     found = ((find_checkout(str(Path(path).parent)), seq) for seq, path in anchored)
     db.conn.executemany("UPDATE memory SET anchor = json_set(anchor, '$.checkout', ?) WHERE seq = ?", found)
-    oplog.record(db.conn)
 
 
 @MIGRATIONS()
 def m005_people(db: Database) -> None:
     """Say of a memory who wrote it, whether it was shared, and who changed it."""
     _execute(db, "people.sql")
+
+
+@MIGRATIONS()
+def m006_log_from_sync_on(db: Database) -> None:
+    """Keep the operation log only in a store that has exchanged with another machine."""
+    migrate_log(db.conn)
 
 
 def _execute(db: Database, name: str) -> None:
@@ -68,8 +74,8 @@ def _execute(db: Database, name: str) -> None:
 
 # What a store has that nobody has written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
-# Counts that a migration drops on purpose: everything in them was told by other rows.
-_DROPPED = frozenset({"co_mention"})
+# Tables whose rows a migration deletes on purpose: other rows contain everything that was in them.
+_DROPPED = frozenset({"co_mention", "operation", "touched"})
 # What no migration is to blame for.
 _SURROUNDINGS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 

@@ -22,6 +22,7 @@ from pipeline.store import backup, driver, operations_file, peers_file, people_f
 from pipeline.store.config_tables import ConfigFile
 from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
 from pipeline.store.encryption import list_folders
+from pipeline.store.log_start import install_triggers
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.whole_file import publish, writing
 
@@ -177,6 +178,8 @@ class HomeFiles(StorePlace):
                     db.execute("PRAGMA synchronous=OFF")
                     db.execute("BEGIN")
                     yield SqliteTables(db)
+                    if part.kind is PartKind.WORKSPACE:
+                        install_triggers(db)
                     db.execute("COMMIT")
                     db.execute("PRAGMA journal_mode=DELETE")
                     backup.verify(db, backup.row_counts(db))

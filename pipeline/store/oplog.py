@@ -1,8 +1,8 @@
-"""The operation log: every change of the truth as fields and a stamp, so that any machine can apply it.
+"""The operation log: each change of a record as fields and a stamp, so that any machine can apply it.
 
-The log is a set that only grows, but for purges: what a key says follows from its operations alone, in whatever order
-they came. Of each field the highest stamp wins. Rows are compared with the log when a transaction commits, so that no
-writer has to remember to log, and what peers wrote is not logged again.
+Only purges remove operations. The state of a record follows from its operations, in any order of arrival: for each
+field the highest stamp wins. Each commit compares the rows that triggers noted with the log and appends the difference,
+so that writers need no logging code and operations of peers are not logged again. `log_start` starts a log.
 """
 
 import hashlib
@@ -17,22 +17,24 @@ from pipeline.store import clock, meta, truth
 from pipeline.store.truth import GONE, MEMORY, PURGE, Fields, Key
 from pipeline.store.visibility import named_by
 
-# In a purge: the operations of other memories that told something of the one that was purged.
+# In a purge: the operations of other memories that contained text of the purged one.
 ERASED = "erased"
-# The field of a memory that tells whether it is shared.
+# The field of a memory that is set while it is shared.
 SHARED_FROM = "shared_from"
-# Of what scopes a bundle tells; peers are told of fewer.
+# The scopes in a bundle; peers receive fewer.
 ALL_SCOPES = tuple(ScopeKind)
-# Statements that name many keys name no more at once.
+# The most keys in one statement.
 AT_ONCE = 1000
+# Values of `meta.OPERATION_LOG`; without a value, nothing is logged.
+STARTED, COMPLETE = "started", "complete"
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change of some fields of a key, stamped; None takes a field away.
+    """A stamped change of some fields of a record; None removes a field.
 
-    `after` names the operations whose values it replaced. A foreign one bears its author's signature, and `via` is the
-    remote that it came by.
+    `after` lists the operations whose values it replaced. An operation of another machine has its author's signature,
+    and `via` is the remote that delivered it.
     """
 
     hlc: str
@@ -44,33 +46,33 @@ class Operation:
 
     @property
     def node(self) -> str:
-        """Return who made it."""
+        """Return the name of its author."""
         return self.hlc[22:]
 
     @property
     def id(self) -> str:
-        """Return the hash of all that it says."""
-        said = json.dumps([self.hlc, *self.key, self.fields, self.after], sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(said.encode()).hexdigest()[:32]
+        """Return the hash of its content."""
+        content = json.dumps([self.hlc, *self.key, self.fields, self.after], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 @dataclass(slots=True)
 class Fold:
-    """What a key says by its operations: each field's value, and the operations that nobody has replaced.
+    """The state of a record by its operations: the value of each field, and its operations that none has replaced.
 
-    More than one with different values were written by machines that did not know of each other.
+    Several of them with different values are a conflict: their machines did not know of each other.
     """
 
     fields: dict[str, Any] = field(default_factory=dict)
     heads: dict[str, dict[str, tuple[str, Any]]] = field(default_factory=dict)
 
     def add(self, operation_id: str, hlc: str, fields: Fields, after: Iterable[str]) -> None:
-        """Take in the operation that comes next by stamp."""
+        """Apply the operation with the next stamp."""
         replaced = set(after)
         for name, value in fields.items():
             heads = self.heads.setdefault(name, {})
-            for one in replaced.intersection(heads):
-                del heads[one]
+            for known_id in replaced.intersection(heads):
+                del heads[known_id]
             heads[operation_id] = (hlc, value)
             if value is None:
                 self.fields.pop(name, None)
@@ -79,12 +81,17 @@ class Fold:
 
     @property
     def says(self) -> Fields:
-        """Return the fields of the key; of one that is gone only that."""
+        """Return the fields of the record, or `GONE` for one that was deleted."""
         return GONE if self.fields.get("gone") else self.fields
 
 
+def is_complete(db: Connection) -> bool:
+    """Return whether the log covers every record of a store."""
+    return meta.get(db, meta.OPERATION_LOG) == COMPLETE
+
+
 def record(db: Connection) -> None:
-    """Append what a transaction changed of the truth, at its end."""
+    """Append the changes of a transaction to the log, before it commits."""
     rows = db.execute("SELECT kind, memory_id, other_id, name FROM touched ORDER BY kind, memory_id, other_id, name")
     touched = [Key(*row) for row in rows]
     if not touched:
@@ -95,7 +102,7 @@ def record(db: Connection) -> None:
 
 
 def ignore_outside_changes(db: Connection) -> None:
-    """Do not log what another program changed before this transaction; the rows then differ from the log."""
+    """Do not log changes of another program before this transaction; the rows then differ from the log."""
     db.execute("DELETE FROM touched")
 
 
@@ -110,7 +117,7 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
         if not fields or {key.memory_id, key.other_id} & gone:
             continue
         if purged and key.kind == MEMORY:
-            # What a purged memory had given to another may tell of it.
+            # This memory may contain text of the purged one.
             erased += list_of(db, key)
             fields, after = dict(state), ()
         wanted.append((key, _whole(key, state, fields), after))
@@ -124,18 +131,19 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
 
 
 def _purge(db: Connection, memory_ids: Iterable[str]) -> list[str]:
-    """Erase what the log tells of memories; return those of which it told anything and no tombstone stands."""
-    wanted = []
+    """Delete the operations of memories; return the memories that still need a tombstone."""
+    purged_ids = []
     for memory_id in memory_ids:
         if is_purged(db, memory_id):
             continue
-        if erase(db, memory_id):
-            wanted.append(memory_id)
-    return wanted
+        # While the log starts, it may contain text that was copied from this memory, and nothing of the memory yet.
+        if erase(db, memory_id) or not is_complete(db):
+            purged_ids.append(memory_id)
+    return purged_ids
 
 
 def erase(db: Connection, memory_id: str) -> int:
-    """Delete every operation that tells of a memory; return how many there were."""
+    """Delete every operation about a memory; return their number."""
     return db.execute(
         "DELETE FROM operation WHERE (memory_id = ?1 AND kind <> 'purge') OR (other_id = ?1 AND kind <> 'memory')",
         (memory_id,),
@@ -143,7 +151,7 @@ def erase(db: Connection, memory_id: str) -> int:
 
 
 def erase_operations(db: Connection, ids: Iterable[str]) -> set[Key]:
-    """Delete some operations; return the keys that they told of."""
+    """Delete some operations; return the keys of their records."""
     rows = db.execute(
         "DELETE FROM operation WHERE kind <> 'purge' AND id IN (SELECT value FROM json_each(?)) "
         "RETURNING kind, memory_id, other_id, name",
@@ -153,7 +161,7 @@ def erase_operations(db: Connection, ids: Iterable[str]) -> set[Key]:
 
 
 def list_erased(db: Connection) -> set[str]:
-    """Return the operations that purges took out of the log, so that they do not come back."""
+    """Return the operations that purges removed from the log, so that they are not merged again."""
     rows = db.execute(
         "SELECT e.value FROM operation o, json_each(o.fields, '$.erased') e WHERE o.kind = 'purge' AND o.fields <> '{}'"
     )
@@ -161,7 +169,7 @@ def list_erased(db: Connection) -> set[str]:
 
 
 def list_of(db: Connection, key: Key) -> list[str]:
-    """List the operations that tell of a key."""
+    """List the operations of a record."""
     rows = db.execute(
         "SELECT id FROM operation WHERE kind = ? AND memory_id = ? AND other_id = ? AND name = ?", tuple(key)
     )
@@ -169,13 +177,13 @@ def list_of(db: Connection, key: Key) -> list[str]:
 
 
 def is_purged(db: Connection, memory_id: str) -> bool:
-    """Tell whether a memory was purged, here or elsewhere."""
+    """Return whether a memory was purged, on this machine or another."""
     sought = "SELECT 1 FROM operation WHERE memory_id = ? AND kind = 'purge'"
     return db.execute(sought, (memory_id,)).fetchone() is not None
 
 
 def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the fields by which a state differs from what the log says, and the operations that had said otherwise."""
+    """Return the fields that differ from the log, and the operations whose values they replace."""
     if known is None:
         return ({}, ()) if state == GONE else (dict(state), ())
     if state == GONE:
@@ -189,15 +197,12 @@ def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple
 
 
 def _whole(key: Key, state: Fields, changed: Fields) -> Fields:
-    """Return all that stands between two memories when any of it changed: half of it would be of no use.
-
-    Likewise of a memory that is shared, of which nothing may have travelled before.
-    """
+    """Return all fields of a relation that changed, and of a memory that became shared; otherwise what changed."""
     return {**changed, **state} if changed and (key.kind != MEMORY or changed.get(SHARED_FROM)) else changed
 
 
 def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:
-    """Return what the log says of each key of which it says anything."""
+    """Return the state of each record that has operations."""
     wanted = set(keys)
     owners = json.dumps(sorted({key.memory_id for key in wanted}))
     rows = db.execute(
@@ -214,7 +219,7 @@ def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:
 
 
 def insert(db: Connection, operations: Iterable[Operation]) -> None:
-    """Append operations as they are."""
+    """Append operations without a change."""
     db.executemany(
         "INSERT INTO operation (id, hlc, kind, memory_id, other_id, name, fields, after, signature, via) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -234,13 +239,13 @@ def insert(db: Connection, operations: Iterable[Operation]) -> None:
 
 
 def list_known(db: Connection, ids: Iterable[str]) -> set[str]:
-    """Return those of some operations that the log holds."""
+    """Return the operations that are in the log."""
     rows = db.execute("SELECT id FROM operation WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
     return {row[0] for row in rows}
 
 
 def list_purged(db: Connection, memory_ids: Iterable[str]) -> set[str]:
-    """Return those of some memories that were purged, here or elsewhere."""
+    """Return the memories that were purged, on this machine or another."""
     rows = db.execute(
         "SELECT memory_id FROM operation WHERE kind = 'purge' AND memory_id IN (SELECT value FROM json_each(?))",
         (json.dumps(sorted(set(memory_ids))),),
@@ -249,7 +254,7 @@ def list_purged(db: Connection, memory_ids: Iterable[str]) -> set[str]:
 
 
 def list_keys_about(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
-    """Return the keys of what the log tells of memories, and of what it tells of others in regard to them."""
+    """Return the keys of memories and of every relation that names them."""
     ids = json.dumps(sorted(set(memory_ids)))
     rows = db.execute(
         "SELECT kind, memory_id, other_id, name FROM operation WHERE memory_id IN (SELECT value FROM json_each(?1)) "
@@ -261,7 +266,7 @@ def list_keys_about(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
 
 
 def list_merged_into(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
-    """Return the keys of the memories of which the log says that they were merged into some others."""
+    """Return the keys of the memories that were merged into some others, according to the log."""
     rows = db.execute(
         "SELECT DISTINCT memory_id FROM operation "
         "WHERE json_extract(fields, '$.merged_into') IN (SELECT value FROM json_each(?))",
@@ -271,15 +276,15 @@ def list_merged_into(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
 
 
 def list_all_keys(db: Connection) -> set[Key]:
-    """Return every key of which the log tells."""
+    """Return the key of every record in the log."""
     rows = db.execute("SELECT DISTINCT kind, memory_id, other_id, name FROM operation WHERE kind <> 'purge'")
     return {Key(*row) for row in rows}
 
 
 _COLUMNS = "o.hlc, o.kind, o.memory_id, o.other_id, o.name, o.fields, o.after, o.signature, o.via"
-# Which operations travel: of memories of some scopes, what stands between two of them, every tombstone, and that
-# something is shared no longer, so that who was told of it hears of that. What came from a peer goes on to others
-# whether or not its memory is whole here yet.
+# Which operations travel: those of memories of some scopes and of relations between them, every tombstone, and the end
+# of a share, so that its receivers learn of it. Operations of a peer go on to others even if their memory is incomplete
+# on this machine.
 _TRAVELS = """
     (o.kind = 'purge' OR o.signature IS NOT NULL OR (o.kind = 'memory' AND o.fields LIKE :withdrawn) OR (
         EXISTS (SELECT 1 FROM memory m WHERE m.scope_kind IN (SELECT value FROM json_each(:scopes))
@@ -288,7 +293,7 @@ _TRAVELS = """
             AND m.scope_kind IN (SELECT value FROM json_each(:scopes)) AND {whose}))))
     AND (:remote = '' OR coalesce(o.via, '') <> :remote)
 """
-# What is a person's own stays on the machine where it was written; a copy of a whole home takes it along.
+# Private memories stay on the machine where they were written; a copy of a data directory includes them.
 _SHARED = _TRAVELS.format(whose=named_by("m.scope_id", None))
 _ALL = _TRAVELS.format(whose="true")
 
@@ -296,7 +301,7 @@ _ALL = _TRAVELS.format(whose="true")
 def after(
     db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: str = "", *, is_copy: bool = False
 ) -> list[tuple[int, Operation]]:
-    """List (number, operation) of what travels after a number, but for what came by a remote."""
+    """List (number, operation) of the operations to send after a number, without those that came from a remote."""
     rows = db.execute(
         f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq > :after "  # noqa: S608 - constant text
         f"AND {_ALL if is_copy else _SHARED} ORDER BY o.seq LIMIT :limit",
@@ -310,7 +315,7 @@ def _travel_values(scopes: Sequence[str], remote: str) -> dict[str, str]:
 
 
 def at(db: Connection, seqs: Sequence[int]) -> list[tuple[int, Operation]]:
-    """List (number, operation) of those of some numbers that still stand in the log."""
+    """List (number, operation) for the numbers that are still in the log."""
     rows = db.execute(
         f"SELECT o.seq, {_COLUMNS} FROM operation o "  # noqa: S608 - constant text
         "WHERE o.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY o.seq",
@@ -320,7 +325,7 @@ def at(db: Connection, seqs: Sequence[int]) -> list[tuple[int, Operation]]:
 
 
 def count_after(db: Connection, seq: int, scopes: Sequence[str], remote: str = "") -> int:
-    """Count what travels after a number."""
+    """Count the operations to send after a number."""
     row = db.execute(
         f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_SHARED}",  # noqa: S608 - constant text
         {"after": seq, **_travel_values(scopes, remote)},
@@ -334,7 +339,7 @@ def last_seq(db: Connection) -> int:
 
 
 def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
-    """Stamp what is written from now on by a node, and what nobody has signed by a name that is none of `mine`."""
+    """Stamp new operations with a node, and rename the unsigned ones of any node that is not in `mine`."""
     if meta.get(db, meta.NODE) == node:
         return
     rows = db.execute(
@@ -359,7 +364,7 @@ def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
 
 
 def adopt(db: Connection, node: str) -> None:
-    """Log anew what a node wrote, so that it is sent on as if it had not come by any remote."""
+    """Renumber the operations of a node, so that they are sent as if they had not come from a remote."""
     db.execute(
         "UPDATE operation SET via = NULL, seq = seq + (SELECT max(seq) FROM operation) WHERE substr(hlc, 23) = ?",
         (node,),
@@ -367,7 +372,7 @@ def adopt(db: Connection, node: str) -> None:
 
 
 def is_node(db: Connection, node: str) -> bool:
-    """Tell whether a store stamps what it writes by a node's name."""
+    """Return whether a store stamps new operations with a node."""
     return meta.get(db, meta.NODE) == node
 
 
@@ -377,7 +382,7 @@ def count_purges(db: Connection) -> int:
 
 
 def list_forked(db: Connection, limit: int) -> Iterator[tuple[Key, Fold]]:
-    """Go through the memories that more than one machine wrote to, the last changed first."""
+    """Iterate over the memories that several machines changed, the last changed first."""
     rows = db.execute(
         "SELECT memory_id FROM operation WHERE kind = 'memory' GROUP BY memory_id "
         "HAVING count(DISTINCT substr(hlc, 23)) > 1 ORDER BY max(seq) DESC LIMIT ?",

@@ -215,6 +215,12 @@ class Peers:
         with self._open() as db:
             return dict(db.execute("SELECT workspace, seq FROM sent WHERE remote = ?", (remote,)).fetchall())
 
+    def forget_sent(self, workspace: str) -> None:
+        """Send a workspace again from its first operation."""
+        with self._open() as db:
+            for table in ("sent", "held_back"):
+                db.execute(f"DELETE FROM {table} WHERE workspace = ?", (workspace,))  # noqa: S608 - constant names
+
     def stream(self, remote: str, node: str) -> Stream:
         """Return how a node's stream on a remote was written."""
         with self._open() as db:

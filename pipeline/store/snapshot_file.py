@@ -6,6 +6,7 @@ from pathlib import Path
 from pipeline.errors import NotFound
 from pipeline.store import backup, driver, turns
 from pipeline.store.copying import SqliteTables, copy, fingerprint
+from pipeline.store.log_start import install_triggers
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.moves import Part, StorePlace
 
@@ -19,6 +20,7 @@ def write_file(place: StorePlace, part: Part, file: Path) -> None:
         make_ready(db, file, MIGRATIONS)
         db.execute("BEGIN")
         copy(source, SqliteTables(db))
+        install_triggers(db)
         # What was said is gone from everywhere within weeks; nobody reaches into a copy for it.
         turns.forget_all(db)
         db.execute("COMMIT")

@@ -16,6 +16,7 @@ from pipeline.store import driver, oplog
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.driver import WriteConnection, as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
+from pipeline.store.log_start import install_triggers, never_synced, start_log
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.pool import ConnectionPool
 
@@ -116,6 +117,10 @@ class SqliteDatabase(Database):
                 finally:
                     self._give_back(reader)
 
+    def install_log_triggers(self, db: sqlite3.Connection) -> None:
+        """Have each transaction note which records it changes, for the operation log."""
+        install_triggers(db)
+
     def checkpoint(self) -> None:
         """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
         with self._lock, _typed_errors(self._file):
@@ -181,7 +186,8 @@ class SqliteDatabase(Database):
 class SqliteDatabases(Databases):
     """Know each workspace's database, and another one when its file was replaced.
 
-    `on_commit` is called with a workspace and what a commit there queued.
+    `on_commit` is called with a workspace and what a commit there queued. A store that is created keeps an operation
+    log from its first write if `is_synced` returns true.
     """
 
     def __init__(
@@ -189,10 +195,12 @@ class SqliteDatabases(Databases):
         paths: HomePaths,
         profile: WriterProfile,
         on_commit: Callable[[str, WakeUps], None] = wake_nobody,
+        is_synced: Callable[[], bool] = never_synced,
     ) -> None:
         self._paths = paths
         self._profile = profile
         self._on_commit = on_commit
+        self._is_synced = is_synced
         self._pool = ConnectionPool()
         self._known: LruCache[str, SqliteDatabase] = LruCache(MOST_DATABASES)
 
@@ -202,7 +210,11 @@ class SqliteDatabases(Databases):
 
     def _open(self, workspace_id: str, *, create: bool) -> SqliteDatabase:
         file, on_commit = self._paths.workspace(workspace_id).events, partial(self._on_commit, workspace_id)
-        return SqliteDatabase(file, self._profile, create=create, on_commit=on_commit, pool=self._pool)
+        is_new = create and not file.exists()
+        database = SqliteDatabase(file, self._profile, create=create, on_commit=on_commit, pool=self._pool)
+        if is_new and self._is_synced():
+            start_log(database)
+        return database
 
     def ids(self) -> list[str]:
         """List the workspaces that exist, by name."""

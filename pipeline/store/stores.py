@@ -94,7 +94,8 @@ def open_stores(
         operations = Operations(OperationsFile(settings.paths.operations), redact)
         peers = Peers(PeersFile(settings.paths.peers))
         people, accesses = (People(PeopleFile(settings.paths.people)) for _ in range(2))
-        databases, configs = SqliteDatabases(settings.paths, profile, on_commit), ConfigFiles(settings.paths)
+        databases = SqliteDatabases(settings.paths, profile, on_commit, lambda: peers.exists)
+        configs = ConfigFiles(settings.paths)
         transcripts = Transcripts(HomeFile(settings.paths.transcripts, TRANSCRIPTS))
         return Stores(databases, operations, peers, people, accesses, configs, transcripts)
     # Loaded where there is a server alone.
@@ -105,11 +106,11 @@ def open_stores(
     from pipeline.store.postgres.server import Server
 
     server = Server(settings.store.reveal())
-    people, values = People(PeopleOnServer(server)), HomeValues(server)
+    people, values, on_server = People(PeopleOnServer(server)), HomeValues(server), Peers(server)
     return Stores(
-        PostgresDatabases(server, profile, on_commit),
+        PostgresDatabases(server, profile, on_commit, lambda: on_server.exists),
         Operations(server, redact),
-        Peers(server),
+        on_server,
         people,
         people,
         ConfigValues(values, settings.store_place),

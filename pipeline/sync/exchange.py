@@ -12,6 +12,7 @@ from config.paths import is_workspace_id
 from pipeline.errors import PeerRefused, RemoteUnreachable, ReverieError
 from pipeline.store import oplog
 from pipeline.store.database import Database
+from pipeline.store.log_start import start_log
 from pipeline.store.oplog import Operation
 from pipeline.store.peers import Numbered, Peers, PutAside, Remote
 from pipeline.sync import merge
@@ -63,6 +64,9 @@ def open_remote(home: Home, remote: Remote) -> RemoteDoor:
 def exchange(home: Home, remote: Remote) -> Exchanged:
     """Exchange with one remote, and keep how that went; raise RemoteUnreachable where it cannot be used."""
     done = Exchanged()
+    circle = Circle(home.peers)
+    for workspace in list_travelling(home, remote):
+        keep_log(workspace, home.database(workspace), circle)
     try:
         door = open_remote(home, remote)
         door.meet()
@@ -211,7 +215,7 @@ def _gather(
     numbers: list[Numbered] = []
     reached: dict[str, int] = {}
     for workspace in list_travelling(home, remote):
-        take_node(home.database(workspace), circle)
+        keep_log(workspace, home.database(workspace), circle)
         number = sent.get(workspace, 0)
         while True:
             with home.database(workspace).read() as db:
@@ -232,8 +236,20 @@ def _gather(
     yield Outgoing(items, numbers, reached)
 
 
-def take_node(database: Database, circle: Circle) -> None:
-    """Have a workspace stamp what it writes by this machine's present name."""
+def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
+    """Have a workspace log its operations, stamped with the present name of this device if it belongs to a circle."""
+    with database.read() as db:
+        is_complete = oplog.is_complete(db)
+    if not is_complete:
+        if circle is not None:
+            # A store that was put in place of another one numbers its operations anew.
+            circle.peers.forget_sent(workspace)
+        start_log(database)
+    if circle is not None:
+        _take_node(database, circle)
+
+
+def _take_node(database: Database, circle: Circle) -> None:
     with database.read() as db:
         known = oplog.is_node(db, circle.identity.node)
     if not known:

@@ -32,6 +32,7 @@ from pipeline.store import (
 )
 from pipeline.store.database import Database
 from pipeline.store.log_differences import NEEDED, list_differences
+from pipeline.store.log_start import start_log
 from pipeline.store.oplog import Fold, Operation
 from pipeline.store.truth import MEMORY, PURGE, Fields, Key
 from pipeline.text.instructions import instructs
@@ -63,7 +64,8 @@ class Merged:
 
 
 def merge(database: Database, operations: Sequence[Operation], wall_ms: Callable[[], int] = clock.wall_ms) -> Merged:
-    """Take in what other machines wrote; nothing of it stops the rest."""
+    """Merge operations of other machines into a store that keeps a log; one that is refused does not stop the rest."""
+    start_log(database)
     merged = Merged()
     for start in range(0, len(operations), AT_ONCE):
         _merge(database, start, operations[start : start + AT_ONCE], wall_ms(), merged)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import PeerRefused, RemoteUnreachable
 from pipeline.records import Revision, Scope, ScopeKind
-from pipeline.store import clock
+from pipeline.store import clock, history, oplog
 from pipeline.write import revise
 from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
 from tests.support.served import serve_home
@@ -68,6 +68,25 @@ def test_what_one_writes_all_come_to_know(homes):
     revise.archive(two.database(), memory)
     exchange_until_still(*homes)
     assert one.texts() == three.texts() == []
+
+
+def test_what_was_there_before_sync_was_added_reaches_everybody_and_purges_stay_purged(homes, tmp_path, url):
+    with contextlib.closing(Home(tmp_path / "old")) as old:
+        memory = old.say("The build uses make", tags=("build",))
+        old.edit(memory, content="The build uses just")
+        purged = old.say("the flumadiddle")
+        revise.purge(old.database(), purged)
+        with old.database().read() as db:
+            assert db.execute("SELECT count(*) FROM operation").fetchone() == (0,)
+        old.sync.join(homes[0].sync.invite())
+        old.sync.add(SHARED, url[0] if isinstance(url, tuple) else url)
+        assert old.sync.status()[0].ahead > 0
+        exchange_until_still(*homes, old)
+        for home in homes:
+            assert home.texts() == ["The build uses just"]
+            with home.database().read() as db:
+                assert [one.content for one in history.of(db, 1) if one.event == "edited"] == ["The build uses make"]
+                assert oplog.is_purged(db, purged)
 
 
 def test_source_trust_and_times_come_along(homes):

@@ -12,6 +12,7 @@ from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
 from pipeline.store import clock, meta, oplog, truth
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.log_differences import list_differences
+from pipeline.store.log_start import start_log
 from pipeline.store.oplog import Operation
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.sync.merge import merge
@@ -48,6 +49,7 @@ class Machine:
 
     def send(self, after: int = 0) -> list[Operation]:
         """Return what this machine tells others, its own and what it heard, as it is sent."""
+        start_log(self.database)
         with self.database.read() as db:
             return [
                 Operation(one.hlc, one.key, one.fields, one.after, signature="by its author")

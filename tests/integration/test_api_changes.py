@@ -18,14 +18,14 @@ def test_what_one_home_gives_another_of_its_circle_takes_once(client, container,
     client.patch(f"/v1/memories/{written}", {"pinned": True})
     other.sync.join(container.sync.invite())
     page = client.get("/v1/changes").get_json()
-    assert [item["memory_id"] for item in page["items"]] == [written, written]
+    assert [item["memory_id"] for item in page["items"]] == [written]
     merged = other.sync.take_in("default", page["items"])
-    assert (merged.applied, merged.known, merged.put_aside) == (2, 0, [])
+    assert (merged.applied, merged.known, merged.put_aside) == (1, 0, [])
     assert other.get(written).pinned
     other.say("Deploys run on Fridays")
     body = {"items": other.sync.list_changes("default", 0, 100)}
     answer = client.post("/v1/changes", body).get_json()
-    assert (answer["applied"], answer["known"], answer["put_aside"]) == (1, 2, [])
+    assert (answer["applied"], answer["known"], answer["put_aside"]) == (1, 1, [])
     assert client.post("/v1/changes", body).get_json()["applied"] == 0
     assert client.find_ids("deploys fridays")
 

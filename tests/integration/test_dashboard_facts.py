@@ -117,7 +117,7 @@ def test_a_fact_tells_its_values_in_time(client, browser):
     page = browser.page(one())
     listed = page.partition("All values")[2]
     assert listed.index("coming value") < listed.index("second value") < listed.index("first value")
-    assert [listed.count(state) for state in ("will hold", "holds now", ">held<")] == [1, 1, 1]
+    assert [listed.count(state) for state in (">future<", ">current<", ">past<")] == [1, 1, 1]
     assert f'href="#v-{first}"' in page
     assert f'id="v-{first}"' in page
     assert f"/memories/{first}" in page

@@ -158,7 +158,7 @@ def test_both_of_a_pair_are_kept_and_wait_again(client, browser, container):
     assert count_waiting(container).pairs == 2
 
 
-@pytest.mark.parametrize(("button", "archived"), [("The newer holds", 0), ("The older holds", 1)])
+@pytest.mark.parametrize(("button", "archived"), [("Keep the newer", 0), ("Keep the older", 1)])
 def test_of_a_contradiction_one_is_archived_and_comes_back(client, browser, container, button, archived):
     [ids] = deny(container, client, 1)
     page = browser.page(f"{INBOX}?kind=contradictions")
@@ -204,7 +204,7 @@ def test_what_was_told_later_of_an_earlier_day_may_be_the_older(client, browser,
         edges.add(db, first.seq, EdgeKind.CONTRADICTS, second.seq, "caller", utc_now())
     page = browser.page(f"{INBOX}?kind=contradictions")
     assert "The older denies the newer" in page
-    browser.submit_in(page, "The newer holds")
+    browser.submit_in(page, "Keep the newer")
     assert (read(client, early)["archived_at"] is None, read(client, late)["archived_at"] is None) == (False, True)
 
 
@@ -228,7 +228,7 @@ def test_what_was_archived_without_asking_tells_why(client, browser, container):
         detail = {"unused_days": 190, "importance": 0.12, "recalls": 0}
         audit.add(db, utc_now(), "archive", audit.AuditAction.ARCHIVE, memory_id, detail=detail)
     page = browser.page(f"{INBOX}?kind=done")
-    assert "Nobody used it for 190 days" in page
+    assert "Unused for 190 days" in page
     browser.submit_in(page, "Take it back")
     assert client.find_ids(ONE) == [memory_id]
 

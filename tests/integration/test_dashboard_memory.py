@@ -75,13 +75,13 @@ def test_the_whole_record_is_told(client, browser, digested):
     page = browser.page(path(memory_id))
     for text in ("it failed twice", "a queue; nothing", "As agents read it", "&#34;author&#34;: &#34;Ada&#34;"):
         assert text in page
-    comes = card(page, "Where it comes from")
+    comes = card(page, "Origin")
     for text in ("import", "evidence", "s-1", "agent claude", "main", "accepted, score"):
         assert text in comes
     assert "10 to 24" in card(page, "In the code")
     assert "not checked" in card(page, "In the code")
     assert "src/door.py" in card(page, "What it names")
-    assert "365 days" in card(page, "Why it fades")
+    assert "365 days" in card(page, "Loss of importance")
     assert re.search(r'href="/w/default/entities/[0-9A-Z]{26}"', page)
     assert 'href="/w/default/timeline?tag=ops"' in page
 
@@ -99,7 +99,7 @@ def test_changed_code_makes_a_memory_stale(client, browser, tmp_path):
     file = tmp_path / "door.py"
     file.write_text("open()\n")
     memory_id = client.write("The door opens", anchor={"path": str(file)})
-    assert "as it was" in card(browser.page(path(memory_id)), "In the code")
+    assert "unchanged" in card(browser.page(path(memory_id)), "In the code")
     file.write_text("close()\n")
     assert "stale" in card(browser.page(path(memory_id)), "In the code")
 
@@ -274,8 +274,8 @@ def test_the_text_of_a_fact_is_changed_elsewhere(client, browser):
     page = browser.page(path(fact))
     assert 'name="content"' not in page
     assert "set its value" in page
-    assert "further notice" in card(page, "When it holds")
-    assert "a fact that holds" in card(page, "Why it does not fade")
+    assert "further notice" in card(page, "Validity")
+    assert "This fact is current" in card(page, "Why it keeps its importance")
     browser.submit_in(page, "Save", tags="net", importance="0.9")
     assert read(client, fact)["tags"] == ["net"]
 
@@ -298,7 +298,7 @@ def test_pin_and_unpin(client, browser):
     memory_id = client.write(ONE)
     page = browser.submit(path(memory_id), "Pin")
     assert read(client, memory_id)["pinned"]
-    assert "It is pinned" in card(page, "Why it does not fade")
+    assert "Pinned." in card(page, "Why it keeps its importance")
     assert "Unpin" in page
     browser.submit_in(page, "Undo")
     assert not read(client, memory_id)["pinned"]
@@ -354,7 +354,7 @@ def test_what_was_merged_leads_to_what_speaks_for_it_and_comes_back(client, brow
     page = browser.page(path(newer))
     assert "speaks for it" in card(page, "Why no answer contains it")
     assert path(older) in page
-    assert "Merged" in card(page, "Where it comes from")
+    assert "Merged" in card(page, "Origin")
     survivor = browser.page(path(older))
     assert "took in a memory" in survivor
     assert "<mark>the</mark>" in survivor
@@ -399,7 +399,7 @@ def test_use_is_told(client, browser, container):
     assert "4 times, last just now" in matters
     assert "2 times: followed 1, ignored 0" in matters
     assert "after the next decay job" in matters
-    assert "used 4 times" in card(page, "Why it fades")
+    assert "used 4 times" in card(page, "Loss of importance")
 
 
 def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digested, container):
@@ -474,7 +474,7 @@ def test_its_life_is_one_sequence_from_the_turn_to_now(client, browser, containe
         impressions.answer(db, "i-1", None, utc_now(), followed=True)
     digested()
     browser.post(f"{path(memory_id)}/archive")
-    life = card(browser.page(path(memory_id)), "Its life, from the turn to now")
+    life = card(browser.page(path(memory_id)), "History")
     steps = (
         *("happened, as told by", "s-1", "written", "accepted, score", "written again, word for word", "s-2"),
         *("shown to an agent", "s-3", "(followed)", "archived", "now", "digested: embedding, entities, comparison"),
@@ -485,5 +485,5 @@ def test_its_life_is_one_sequence_from_the_turn_to_now(client, browser, containe
 
 
 def test_what_is_not_digested_says_so_at_the_end_of_its_life(client, browser):
-    life = card(browser.page(path(client.write(ONE))), "Its life, from the turn to now")
+    life = card(browser.page(path(client.write(ONE))), "History")
     assert "waits for" in life.partition(" now ")[2]

@@ -65,7 +65,7 @@ def test_growth_is_drawn_and_told_in_numbers(client, browser):
 
 def test_a_single_day_needs_no_chart(client, browser):
     client.write("The only memory of them all", occurred_at="2026-03-01T10:00:00Z")
-    assert "Everything happened on one day so far, 2026-03-01: 1 memory" in overview(browser)
+    assert "All memories are of one day so far, 2026-03-01: 1 memory" in overview(browser)
 
 
 def test_today_tells_what_was_done_and_to_which_memory(client, browser):
@@ -105,10 +105,10 @@ def test_what_lessons_do_is_counted(client, container, browser):
     ]
     container.feedback.record_impressions(workspace, shown)
     container.feedback.submit(lambda: None).result(timeout=20)
-    assert "Lessons shown 4 times in 30 days Followed nobody said yet" in overview(browser)
+    assert "Lessons shown 4 times in 30 days Followed no answers yet" in overview(browser)
     for number, one in enumerate(shown):
         answer_impression(workspace, container.feedback, one.id, None, followed=number < 4)
-    assert "75% of those that somebody answered: 3 followed, 1 ignored" in overview(browser)
+    assert "75% of the answered ones: 3 followed, 1 ignored" in overview(browser)
 
 
 def test_trouble_behind_the_front_is_told(client, container, browser):

@@ -53,7 +53,7 @@ def test_a_session_tells_what_was_said_told_done_and_learnt(client, browser):
     browser.post("/w/default/sessions/rename/s1", {"name": "The port"})
     page = browser.follow(browser.page("/w/default/sessions"), "The port")
     assert HOSTILE not in page
-    for told in ("Hello", "UserPromptSubmit", FACT, "Nothing was noted"):
+    for told in ("Hello", "UserPromptSubmit", FACT, "No actions are recorded"):
         assert told in page
 
 
@@ -69,7 +69,7 @@ def test_what_was_offered_again_may_be_let_in(client, browser):
 
 def test_lessons_tell_whether_they_help(client, browser):
     client.write("Take the lock first", kind="lesson")
-    assert "Not enough yet to tell a difference" in browser.page("/w/default/lessons")
+    assert "Not enough answers yet to measure a difference" in browser.page("/w/default/lessons")
 
 
 def test_a_goal_knows_what_advanced_it(client, browser):

@@ -200,7 +200,7 @@ def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, con
 
 def test_a_token_that_others_may_read_is_told(container, browser):
     container.settings.paths.token_file.chmod(0o644)
-    assert "by others than you (0644)" in browser.page(PAGE)
+    assert "by other users (0644)" in browser.page(PAGE)
     container.settings.paths.token_file.unlink()
     assert "goes on with the token that it knows" in browser.page(PAGE)
 
@@ -215,4 +215,4 @@ def test_settings_are_there_before_the_first_memory(container, browser):
 def test_keys_are_turned_off_by_a_switch_that_is_there_only_for_scripts(browser):
     part = browser.page(PAGE).partition('id="browser"')[2].partition("</section>")[0]
     assert re.search(r"<p hidden><label><input type=\"checkbox\"[^>]*> Single-key shortcuts</label>", part)
-    assert "Where scripts run" in part
+    assert "With JavaScript" in part

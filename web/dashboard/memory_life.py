@@ -8,7 +8,7 @@ from pipeline.services.memory_details import EDITED, HistoryChange, MemoryDetail
 
 _ADMITTED = {"created": "accepted", "candidate": "kept as a candidate", "merged": "merged", "rejected": "rejected"}
 _LINKED = {"supersedes": ("replaced", "replaced by"), "contradicts": ("contradicts", "contradicted by")}
-_ANSWERED = {None: "nobody said yet whether it was followed", True: "followed", False: "ignored"}
+_ANSWERED = {None: "no answer yet", True: "followed", False: "ignored"}
 
 
 @dataclass(frozen=True, slots=True)

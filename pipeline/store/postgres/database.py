@@ -13,6 +13,7 @@ from pipeline.errors import NotFound, StoreBusy
 from pipeline.lru import LruCache
 from pipeline.store import meta, oplog
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.log_start import never_synced, start_log
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.server import Server
@@ -113,14 +114,19 @@ GROUP BY own.memories, all_of.memories
 
 
 class PostgresDatabases(Databases):
-    """The workspaces on a server; `on_commit` is called with a workspace and what a commit there queued."""
+    """The workspaces on a server; see `SqliteDatabases` for `on_commit` and `is_synced`."""
 
     def __init__(
-        self, server: Server, profile: WriterProfile, on_commit: Callable[[str, WakeUps], None] = wake_nobody
+        self,
+        server: Server,
+        profile: WriterProfile,
+        on_commit: Callable[[str, WakeUps], None] = wake_nobody,
+        is_synced: Callable[[], bool] = never_synced,
     ) -> None:
         self._server = server
         self._profile = profile
         self._on_commit = on_commit
+        self._is_synced = is_synced
         self._known: LruCache[str, PostgresDatabase] = LruCache(MOST_DATABASES)
 
     def get(self, workspace_id: str, *, create: bool = False) -> Database:
@@ -138,6 +144,8 @@ class PostgresDatabases(Databases):
                 db.execute("INSERT INTO workspace VALUES (?) ON CONFLICT DO NOTHING", (workspace_id,))
                 if meta.get(db, meta.NODE) is None:
                     meta.put(db, meta.NODE, secrets.token_hex(4))
+            if self._is_synced():
+                start_log(database)
         return database
 
     def ids(self) -> list[str]:

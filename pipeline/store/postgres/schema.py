@@ -12,6 +12,7 @@ from pipeline.store.postgres.connection import PostgresConnection
 MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p001_schema": ("functions.sql", "schema.sql", "home.sql"),
     "p002_transcripts": ("transcripts.sql",),
+    "p003_log_from_sync_on": ("log_from_sync_on.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # What a write holds with others, and a migration alone.

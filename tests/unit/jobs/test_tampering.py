@@ -1,4 +1,4 @@
-"""Edits of a store by another program: health names each, and reports none where only Reverie wrote.
+"""Edits of a store with an operation log by another program: health names each, and reports none of Reverie's own.
 
 The kinds of edits are T1 to T8 of PyPI's agent-memory-integrity.
 """
@@ -10,6 +10,7 @@ import pytest
 from pipeline.jobs.health import examine
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind, Source, Trust
 from pipeline.store.driver import connect
+from pipeline.store.log_start import start_log
 from pipeline.sync import merge
 from pipeline.text.normalize import content_hash
 from pipeline.write import revise
@@ -68,7 +69,10 @@ def worker(tmp_path):
 
 @pytest.fixture
 def database(worker):
-    return worker.databases.get("default", create=True)
+    """A store that keeps an operation log, as once sync was added."""
+    database = worker.databases.get("default", create=True)
+    start_log(database)
+    return database
 
 
 @pytest.fixture
@@ -121,6 +125,16 @@ def test_an_edit_by_another_program_is_reported(worker, database, ids, edit, wit
     # What Reverie writes next does not make it pass for its own.
     accept(database, Draft("Written after the edit"))
     assert list_checks(worker, database) & {"log", "texts"}
+
+
+def test_without_a_log_a_text_that_does_not_match_its_hash_is_reported(worker):
+    database = worker.databases.get("default", create=True)
+    ids = [accept(database, Draft(text)).id for text in TEXTS]
+    digest_all(worker)
+    with closing(connect(database.file)) as db:
+        db.execute("UPDATE memory SET content = 'Deploys need no review' WHERE id = ?", (ids[2],))
+        db.commit()
+    assert list_checks(worker, database) == {"texts"}
 
 
 @pytest.mark.parametrize("edit", [name for name in EDITS if "forged" not in name])

@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.errors import Conflict, CopyDiffers, StoreDamaged
 from pipeline.store.copying import SqliteTables, compare, copy, fingerprint
+from pipeline.store.log_start import start_log
 from pipeline.write import revise
 from tests.fakes.homes import Home
 
@@ -16,6 +17,7 @@ def stores(tmp_path):
     """A store that says something and one that is new, each by a connection whose transaction is open."""
     home = Home(tmp_path / "home")
     with contextlib.closing(home):
+        start_log(home.database())
         for number in range(30):
             home.say(f"Okapis hide in the forest, says number {number}", tags=["okapi"])
         home.edit(home.find("Okapis hide in the forest, says number 3"), content="Okapis hide in the reeds")

@@ -74,6 +74,7 @@ def test_a_new_store_has_every_migration(file):
             "m003_said",
             "m004_operations",
             "m005_people",
+            "m006_log_from_sync_on",
         ]
 
 

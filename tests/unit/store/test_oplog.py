@@ -4,6 +4,7 @@ from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, 
 from pipeline.store import impressions, meta, oplog, truth
 from pipeline.store.impressions import Impression
 from pipeline.store.log_differences import list_differences
+from pipeline.store.log_start import start_log
 from pipeline.store.truth import GONE, MEMORY, Key
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -15,6 +16,7 @@ SCOPES = ("workspace", "user")
 @pytest.fixture
 def database():
     with scratch_database() as opened:
+        start_log(opened)
         yield opened
 
 

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pipeline.records import Draft, Kind, Revision
 from pipeline.store import clock, history, meta, oplog
+from pipeline.store.log_start import start_log
 from pipeline.store.truth import MEMORY, Key
 from pipeline.sync.merge import CONFLICT, list_overruled, merge, repair
 from pipeline.write import revise
@@ -177,6 +178,7 @@ def test_a_purge_beats_every_edit_and_nothing_brings_it_back(machines):
 
 def test_an_operation_from_too_far_ahead_is_put_aside_and_stops_nothing(machines):
     one, other, _ = machines
+    start_log(one.database)
     accept(one.database, Draft("sound"))
     with one.database.write() as db:
         meta.put(db, meta.CLOCK, f"{clock.wall_ms() + 10 * DAY_MS:014d}-000000")
@@ -190,6 +192,7 @@ def test_an_operation_from_too_far_ahead_is_put_aside_and_stops_nothing(machines
 
 def test_repair_makes_rows_say_what_the_log_says(machines):
     one = machines[0]
+    start_log(one.database)
     memory = accept(one.database, Draft("true"))
     with one.database.write() as db:
         db.execute("UPDATE memory SET content = 'false'")

@@ -14,7 +14,7 @@ SHOWN = 30
 
 
 class LostForm(BaseModel):
-    """Which lost value shall hold again."""
+    """Which overruled value to restore."""
 
     memory_id: Annotated[str, StringConstraints(max_length=64)]
     field: Annotated[str, StringConstraints(max_length=64)]
@@ -39,7 +39,7 @@ def overview(view: View) -> str:
 
 @section.action("/sync/restore", LostForm)
 def restore(view: View) -> Response:
-    """Let a value that did not win hold again."""
+    """Restore a value that another machine overruled."""
     form = view.form
     view.container.sync.restore_lost(view.workspace.id, form.memory_id, form.field, form.operation)
-    return back(view, "It holds again; what held before stands in its history.")
+    return back(view, "Restored. The value before is in the history of the memory.")
