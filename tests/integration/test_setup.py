@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scrat
     for options in ([], ["--remove"]):
         done = reverie("setup", "cursor", "zed", "--yes", *options)
         assert done.returncode == 1
-        assert f"error: {file} is left alone: line 1 is not valid JSON" in done.stderr
+        assert f"Error: {file} was not changed: line 1 is not valid JSON" in done.stderr
         assert file.read_text() == INVALID
     reverie("setup", "cursor", "zed", "--yes")
     assert (home / ".config" / "zed" / "settings.json").exists()

@@ -340,5 +340,5 @@ def test_who_says_no_keeps_no_token(team):
 def test_what_is_no_address_is_said_before_a_token_is_asked_for(team):
     done = team.run("reverie", "setup", "claude-code", "--yes", "--server", "memory.acme.example")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert done.stderr.splitlines()[-1].startswith("Error: ")
     assert "url: must be https://HOST" in done.stderr

@@ -8,7 +8,7 @@ import click
 from pipeline.errors import InvalidField
 from web.cli.command import Command, pass_state
 from web.cli.local_store import nothing_runs, require_files
-from web.cli.render import plain, show_waiting
+from web.cli.render import count_of, plain, show_waiting
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _describe(done: "Converted") -> dict[str, Any]:
 def _print(done: "Converted", verb: str, outcome: str) -> None:
     for name, count in done.files.items():
         if count:
-            click.echo(f"{verb} {count} {'file' if count == 1 else 'files'} of {name}")
+            click.echo(f"{verb} {count_of(count, 'file')} of {name}")
     for problem in done.left:
         click.echo(f"not {verb}: {plain(problem)}", err=True)
     if not done.left:

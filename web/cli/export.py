@@ -6,7 +6,7 @@ import click
 
 from web.cli.command import Command, pass_state
 from web.cli.local_store import open_home
-from web.cli.render import plain, print_pairs, show_waiting
+from web.cli.render import count_of, plain, print_pairs, show_waiting
 from web.cli.state import State
 
 FORMATS = ("bundle", "markdown", "jsonl")
@@ -70,7 +70,8 @@ def export(state: State, file: Path, form: str | None, passphrase_file: Path | N
             counts = exporting.export_lines(paths, home.databases, target, workspaces)
     answer = {"file": str(target), "format": form, "encrypted": phrase is not None, "memories": counts}
     kind = "the folder of notes" if form == "markdown" else form
-    text = f"exported {sum(counts.values())} memories of {len(counts)} workspaces to {kind} {plain(str(target))}"
+    memories, sources = count_of(sum(counts.values()), "memory", "memories"), count_of(len(counts), "workspace")
+    text = f"exported {memories} of {sources} to {kind} {plain(str(target))}"
     state.show(answer, text)
 
 

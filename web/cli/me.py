@@ -6,7 +6,7 @@ import click
 
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import print_if_none, print_memory
+from web.cli.render import count_of, print_if_none, print_memory
 from web.cli.state import State
 
 NO_MEMORIES = "There are no memories about you yet. Add one with `reverie me add TEXT`."
@@ -69,7 +69,7 @@ def purge_personal(state: State, memory_id: str | None, *, everything: bool, yes
     with state.client() as client:
         memories = client.items("/v1/memories", EVERYTHING, scope="user")
         ids = [memory_id] if memory_id else [memory["id"] for memory in memories]
-        count = f"{len(ids)} {'memory' if len(ids) == 1 else 'memories'}"
+        count = count_of(len(ids), "memory", "memories")
         if not options.confirm(state, f"Delete {count} about you permanently?", yes=yes, refusal="nothing was purged"):
             return 1
         for personal_id in ids:

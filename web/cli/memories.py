@@ -11,6 +11,7 @@ from pipeline.enums import Kind, Sensitivity, Trust
 from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.render import (
+    count_of,
     format_minute,
     format_value,
     one_line,
@@ -32,6 +33,7 @@ SHORTEST_TEXT = 20
 # The length of each memory in the chain of reasons.
 CHAIN_CHARS = 100
 FOLLOWED_LINES = 10
+NO_MEMORIES = 'There are no memories here yet. Store one with `reverie remember "…"`.'
 
 
 @click.command(cls=Command)
@@ -107,7 +109,8 @@ def list_(
         _follow(state, FOLLOWED_LINES if limit is None else limit, query, once=once)
         return
     page = state.ask(lambda client: client.list_items("/v1/memories", 20 if limit is None else limit, **query))
-    state.show(page, lambda: _print_list(page["items"]))
+    empty = "No memories match." if query else NO_MEMORIES
+    state.show(page, lambda: _print_list(page["items"], empty))
 
 
 def _follow(state: State, lines: int, query: dict[str, Any], *, once: bool) -> None:
@@ -120,10 +123,10 @@ def _follow(state: State, lines: int, query: dict[str, Any], *, once: bool) -> N
             follow(state, feed)
 
 
-def _print_list(memories: list[dict[str, Any]]) -> None:
+def _print_list(memories: list[dict[str, Any]], empty: str) -> None:
     from pipeline.records import SHORT_ID
 
-    print_if_none(memories, "No memories match.")
+    print_if_none(memories, empty)
     width = terminal_width()
     for memory in memories:
         head = f"{memory['id'][-SHORT_ID:]}  {memory['kind']:<10}  {format_minute(memory['occurred_at'])}  "
@@ -153,8 +156,7 @@ def forget(state: State, memory_id: str | None, *, hard: bool, ambient: bool, se
         ids = _list_ambient(client, session_id) if memory_id is None else [memory_id]
         for ambient_id in ids:
             client.call("DELETE", f"/v1/memories/{quote(ambient_id, safe='')}")
-    memories = "memory" if len(ids) == 1 else "memories"
-    text = f"archived {memory_id}" if memory_id else f"archived {len(ids)} ambient {memories}"
+    text = f"archived {memory_id or count_of(len(ids), 'ambient memory', 'ambient memories')}"
     state.show({"forgotten": ids, "purged": False}, text)
     return 0
 

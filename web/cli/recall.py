@@ -12,7 +12,7 @@ from web.cli import options
 from web.cli.command import Command, pass_state
 from web.cli.errors import STILL_LOADING
 from web.cli.excerpts import fit_excerpt
-from web.cli.render import one_line, plain, table, terminal_width
+from web.cli.render import count_of, one_line, plain, table, terminal_width
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -101,11 +101,9 @@ def recall(
     _print_summary(answer)
     if default_count:
         # The user may expect the memories of the default workspace here.
-        name = state.settings.workspace
-        memories = "memory" if default_count == 1 else "memories"
+        name, memories = state.settings.workspace, count_of(default_count, "memory", "memories")
         click.echo(
-            f"Searched workspace {state.workspace}. Workspace {name} has {default_count} {memories}; "
-            f"add `-w {name}` to search there.",
+            f"Searched workspace {state.workspace}. Workspace {name} has {memories}; add `-w {name}` to search there.",
             err=True,
         )
     return STILL_LOADING if is_loading else 0
@@ -129,7 +127,7 @@ def _print_summary(answer: Mapping[str, Any]) -> None:
         click.echo(f"memory is still loading ({states}); try again in a moment", err=True)
         return
     more = "; the search was incomplete, there may be more results" if answer["degraded"] else ""
-    click.echo(f"{count} result{'' if count == 1 else 's'} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
+    click.echo(f"{count_of(count, 'result')} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
 
 
 def _count_memories(client: "Client", workspace_id: str) -> int:

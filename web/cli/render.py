@@ -127,6 +127,11 @@ def format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def count_of(count: int, noun: str, plural: str | None = None) -> str:
+    """Return a count with its noun, in the plural unless it is 1."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def headline(memory: Mapping[str, Any]) -> str:
     """Return the line above a memory's text: ID, kind, time, source and session."""
     session = f"  session {one_line(memory['session_id'])}" if memory["session_id"] else ""

@@ -8,7 +8,7 @@ import click
 from pipeline.errors import NotFound
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import format_minute, one_line, plain, print_if_none, table, terminal_width
+from web.cli.render import count_of, format_minute, one_line, plain, print_if_none, table, terminal_width
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -39,7 +39,13 @@ def list_sessions(state: State, limit: int) -> None:
 def _print_sessions(items: list[dict[str, Any]]) -> None:
     print_if_none(items, NO_SESSIONS)
     for session in items:
-        counts = f"{session['turns']} messages, {session['actions']} actions, {session['memories']} memories"
+        counts = ", ".join(
+            [
+                count_of(session["turns"], "message"),
+                count_of(session["actions"], "action"),
+                count_of(session["memories"], "memory", "memories"),
+            ]
+        )
         name = one_line(session["name"] or "–", 60)
         click.echo(f"{format_minute(session['last_at'])}  {plain(session['id'])}  {name}  ({counts})")
 

@@ -147,6 +147,8 @@ def remove(state: State, name: str, *, yes: bool) -> int:
     """Delete the account NAME with its tokens and roles. Its memories stay; private ones stay inaccessible."""
     from pipeline.services import people
 
+    with open_home(state) as home:
+        people.get_person(home.people, name)
     question = f"Delete the account {name} with its tokens and roles permanently?"
     if not options.confirm(state, question, yes=yes, refusal="nothing was removed"):
         return 1

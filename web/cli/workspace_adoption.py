@@ -10,6 +10,7 @@ import click
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.services.ingestion import source_name
 from pipeline.services.workspaces import project_of_folder
+from web.cli.render import count_of
 from web.cli.source_import import SourceImport
 from web.cli.state import State
 from web.client import EVERYTHING
@@ -25,10 +26,9 @@ def offer_adoption(state: State, folder: Path, workspace: str) -> None:
     count = sum(memories for _, _, memories in _list_sources(state, folder))
     if not count:
         return
-    memories = "memory" if count == 1 else "memories"
     click.echo(
-        f"created workspace {workspace} for this project; workspace {state.settings.workspace} contains {count} "
-        f"{memories} indexed from it",
+        f"created workspace {workspace} for this project; workspace {state.settings.workspace} contains "
+        f"{count_of(count, 'memory', 'memories')} indexed from it",
         err=True,
     )
     if state.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
