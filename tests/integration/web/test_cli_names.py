@@ -12,12 +12,16 @@ from web.cli.aliases import OLD_NAMES, SUGGESTIONS, SYNONYMS
 
 PACKAGE = Path(__file__).parents[3] / "web" / "cli"
 # The top-level commands of earlier versions.
-EARLIER = (
-    "up serve down status doctor setup service codex-notify remember recall explain list get edit move forget restore "
-    "share purge dashboard tail facts goals lessons me sessions distill hooks arcs entities graph duplicates candidates "
-    "refused why-not-saved audit index import mcp incognito stats queue jobs errors journal rebuild sleep consolidate "
-    "snapshot sync team export encrypt decrypt migrate model workspace config token user completion version"
-).split()
+# fmt: off
+EARLIER = [
+    "up", "serve", "down", "status", "doctor", "setup", "service", "codex-notify", "remember", "recall",
+    "explain", "list", "get", "edit", "move", "forget", "restore", "share", "purge", "dashboard", "tail", "facts",
+    "goals", "lessons", "me", "sessions", "distill", "hooks", "arcs", "entities", "graph", "duplicates",
+    "candidates", "refused", "why-not-saved", "audit", "index", "import", "mcp", "incognito", "stats", "queue",
+    "jobs", "errors", "journal", "rebuild", "sleep", "consolidate", "snapshot", "sync", "team", "export",
+    "encrypt", "decrypt", "migrate", "model", "workspace", "config", "token", "user", "completion", "version",
+]
+# fmt: on
 # Those whose first arguments were names of other commands.
 EARLIER_PATHS = [
     (["queue", "retry"], ["jobs", "queue", "retry"]),
