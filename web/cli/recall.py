@@ -100,12 +100,7 @@ def recall(
         _print_signals(hits)
     _print_summary(answer)
     if default_count:
-        # The user may expect the memories of the default workspace here.
-        name, memories = state.settings.workspace, count_of(default_count, "memory", "memories")
-        click.echo(
-            f"Searched workspace {state.workspace}. Workspace {name} has {memories}; add `-w {name}` to search there.",
-            err=True,
-        )
+        _print_other_workspace(state, default_count)
     return STILL_LOADING if is_loading else 0
 
 
@@ -128,6 +123,15 @@ def _print_summary(answer: Mapping[str, Any]) -> None:
         return
     more = "; the search was incomplete, there may be more results" if answer["degraded"] else ""
     click.echo(f"{count_of(count, 'result')} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
+
+
+def _print_other_workspace(state: State, count: int) -> None:
+    """Point to the default workspace: the user may expect its memories here."""
+    name, memories = state.settings.workspace, count_of(count, "memory", "memories")
+    click.echo(
+        f"Searched workspace {state.workspace}. Workspace {name} has {memories}; add `-w {name}` to search there.",
+        err=True,
+    )
 
 
 def _count_memories(client: "Client", workspace_id: str) -> int:

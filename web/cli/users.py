@@ -99,11 +99,15 @@ def add(
     def show() -> None:
         if new_role is not None:
             click.echo(f"{person.id} is {new_role} of {workspace}")
-        expiry = f", expires {made.token.expires_at}" if made.token.expires_at else ""
-        click.echo(f"token of {person.id} for the device {plain(made.token.device)}{expiry}; it is shown only once:")
-        click.echo(made.secret)
+        _print_token(person.id, made.token, made.secret)
 
     state.show({**answer, "token": made.secret}, show)
+
+
+def _print_token(person_id: str, token: "Token", secret: str) -> None:
+    expiry = f", expires {token.expires_at}" if token.expires_at else ""
+    click.echo(f"token of {person_id} for the device {plain(token.device)}{expiry}; it is shown only once:")
+    click.echo(secret)
 
 
 @user.command("list")
