@@ -44,22 +44,23 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "web": ("dashboard",),
 }
 
+# Both, as the resolver of commands needs them.
+ALIASES: Mapping[str, tuple[str, ...]] = {**OLD_NAMES, **SYNONYMS}
+
 # Words that may mean several things: the answer names each of them.
+_DELETE = "To archive a memory, run `reverie forget ID`. To delete it permanently, run `reverie purge ID`."
 SUGGESTIONS: Mapping[str, str] = {
-    "delete": "To archive a memory, run `reverie forget ID`. To delete it permanently, run `reverie purge ID`.",
+    "delete": _DELETE,
     "disable": "To stop Reverie, run `reverie down`. To store nothing new, run `reverie config set capture off`.",
     "install": "To connect your coding agents, run `reverie setup`. To start Reverie at login, run "
     "`reverie service install`.",
     "off": "To stop Reverie, run `reverie down`. To stop capture, run `reverie config set capture off`. To keep a "
     "session out of memory, run `reverie sessions incognito on`.",
     "on": "To start Reverie, run `reverie up --daemon`. To start capture, run `reverie config set capture on`.",
+    "remove": _DELETE,
     "restart": "Run `reverie down`, then `reverie up --daemon`.",
+    "rm": _DELETE,
     "run": "To start Reverie, run `reverie up`. To run maintenance jobs, run `reverie jobs run JOB`.",
     "uninstall": "To disconnect your coding agents, run `reverie setup --remove`. To stop starting Reverie at login, "
     "run `reverie service remove`.",
-}
-SUGGESTIONS = {
-    **SUGGESTIONS,
-    "remove": SUGGESTIONS["delete"],
-    "rm": SUGGESTIONS["delete"],
 }

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from web.cli.aliases import OLD_NAMES, SUGGESTIONS, SYNONYMS
+from web.cli.aliases import ALIASES, SUGGESTIONS
 from web.cli.errors import INTERRUPTED, explain_error, report_error
 from web.cli.output import dump_json
 from web.cli.state import State
@@ -164,7 +164,7 @@ class Root(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name, also by an earlier name or a synonym."""
-        path = (OLD_NAMES | SYNONYMS).get(args[0], (args[0],)) if args[0] not in self._entries else (args[0],)
+        path = ALIASES.get(args[0], (args[0],))
         if path[0].startswith("-"):
             # An option, which ends the program.
             self.parse_args(ctx, [*args[1:], *path])
@@ -174,10 +174,10 @@ class Root(Group):
         """Return a sentence that names the most similar command."""
         if word in SUGGESTIONS:
             return SUGGESTIONS[word]
-        similar = difflib.get_close_matches(word, [*self._entries, *OLD_NAMES, *SYNONYMS], n=1, cutoff=0.6)
+        similar = difflib.get_close_matches(word, [*self._entries, *ALIASES], n=1, cutoff=0.6)
         if not similar:
             return super().suggest(ctx, word)
-        path = (OLD_NAMES | SYNONYMS).get(similar[0], (similar[0],))
+        path = ALIASES.get(similar[0], (similar[0],))
         return f"Did you mean `reverie {' '.join(path)}`?"
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from web.cli import HIDDEN, SECTIONS, cli
-from web.cli.aliases import OLD_NAMES, SUGGESTIONS, SYNONYMS
+from web.cli.aliases import ALIASES, OLD_NAMES, SUGGESTIONS
 
 PACKAGE = Path(__file__).parents[3] / "web" / "cli"
 # The top-level commands of earlier versions.
@@ -68,7 +68,7 @@ def test_the_help_is_one_column_in_a_narrow_terminal():
 
 def test_the_help_names_no_earlier_name():
     visible = {name for section in SECTIONS.values() for name in section}
-    assert visible & set(OLD_NAMES) == set()
+    assert visible & (set(ALIASES) | set(SUGGESTIONS)) == set()
     assert visible & set(HIDDEN) == set()
     assert set(cli.list_commands(click.Context(cli))) == visible
 
@@ -78,7 +78,7 @@ def test_every_earlier_name_still_works(name):
     assert run(name, "--help").stdout
 
 
-@pytest.mark.parametrize(("name", "path"), [(n, p) for n, p in (OLD_NAMES | SYNONYMS).items() if n != "version"])
+@pytest.mark.parametrize(("name", "path"), [(n, p) for n, p in ALIASES.items() if n != "version"])
 def test_an_alias_runs_the_command_that_it_names(name, path):
     words = [word for word in path if not word.startswith("-")]
     assert resolve(name, *(["setting"] if name == "capture" else [])) is resolve(
