@@ -51,7 +51,7 @@ def tree(folder):
 
 def test_without_any_host_it_says_so_and_leaves_nothing(reverie, scratch):
     done = reverie("setup")
-    assert (done.returncode, done.stdout.split(":")[0]) == (0, "no host was found here; name one")
+    assert (done.returncode, done.stdout.split(":")[0]) == (0, "no coding agent was found on this machine; name one")
     assert tree(scratch[0]) == {}
 
 
@@ -69,7 +69,10 @@ def test_in_a_folder_that_is_gone_only_a_project_cannot_be_set_up(reverie, scrat
         )
         for option in ("", "--project")
     ]
-    assert (done[0].returncode, done[0].stdout.split(":")[0]) == (0, "no host was found here; name one")
+    assert (done[0].returncode, done[0].stdout.split(":")[0]) == (
+        0,
+        "no coding agent was found on this machine; name one",
+    )
     assert done[1].returncode == 2
     assert done[1].stderr.splitlines()[-1].endswith("this folder is no longer there")
 
@@ -142,7 +145,7 @@ def test_it_asks_before_it_writes(reverie, scratch):
     assert not file.exists()
     assert reverie("setup", "cursor", answer="y\n").returncode == 0
     assert file.exists()
-    assert "as it should be" in reverie("setup", "cursor", answer="").stdout
+    assert "up to date" in reverie("setup", "cursor", answer="").stdout
 
 
 def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scratch):

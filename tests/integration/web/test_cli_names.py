@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from web.cli import HIDDEN, SECTIONS, cli
-from web.cli.aliases import ALIASES, OLD_NAMES, SUGGESTIONS
+from web.cli.aliases import ALIASES, SUGGESTIONS
 
 PACKAGE = Path(__file__).parents[3] / "web" / "cli"
 # The top-level commands of earlier versions.

@@ -97,7 +97,7 @@ def test_what_cannot_be_is_told_plainly(home, arguments, says):
 
 def test_a_home_without_remotes_says_so(home):
     assert run_json("sync", "status") == []
-    assert "no remote yet" in run("sync", "status").stderr
+    assert "There is no remote yet" in run("sync", "status").stderr
     assert run_json("sync", "now") == {}
     assert not home.paths.peers.exists()
 
