@@ -48,7 +48,9 @@ def _format_run(run: dict[str, Any] | None) -> tuple[str | None, str | None]:
 @click.argument("names", nargs=-1, metavar="[JOB]...")
 @click.option("--all", "every_job", is_flag=True, help="Run every job, one after the other.")
 @click.option("--every-workspace", is_flag=True, help="Run the jobs in every workspace.")
-@click.option("--background", is_flag=True, help="Let the workers of the running server do it, and return at once.")
+@click.option(
+    "--background", is_flag=True, help="Queue the jobs for the workers of the running server and return at once."
+)
 @pass_state
 def run(state: State, names: tuple[str, ...], *, every_job: bool, every_workspace: bool, background: bool) -> None:
     """Run the maintenance jobs JOB now and wait for them. Without a name, list the jobs.

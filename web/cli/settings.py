@@ -15,7 +15,7 @@ from web.cli.state import State
 RESTART = "restart Reverie to apply it: `reverie down`, then `reverie up`"
 
 
-here = click.option("--here", is_flag=True, help="Only for the workspace of the current folder.")
+here = click.option("--here", is_flag=True, help="Change only the workspace of the current folder.")
 
 
 def _target_workspace(state: State, *, here: bool) -> str | None:
