@@ -74,7 +74,7 @@ def test_in_a_folder_that_is_gone_only_a_project_cannot_be_set_up(reverie, scrat
         "no coding agent was found on this machine; name one",
     )
     assert done[1].returncode == 2
-    assert done[1].stderr.splitlines()[-1].endswith("this folder is no longer there")
+    assert done[1].stderr.splitlines()[-1].endswith("this folder was deleted. Change to a project.")
 
 
 def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
@@ -129,7 +129,7 @@ def test_a_removal_says_nothing_of_files_that_no_setup_has_touched(reverie, scra
     (scratch[0] / ".cursor").mkdir()
     (scratch[0] / ".cursor" / "mcp.json").write_text("{}")
     done = reverie("setup", "--remove", "--yes")
-    assert (done.returncode, done.stdout) == (0, "no file of these hosts holds anything of Reverie\n")
+    assert (done.returncode, done.stdout) == (0, "no settings of these agents mention Reverie\n")
     reverie("setup", "cursor", "--yes")
     done = reverie("setup", "--remove", "--yes")
     assert [line.split()[0] for line in done.stdout.splitlines() if "(" in line] == ["changed"]
