@@ -13,8 +13,9 @@ import pytest
 
 from config.settings import SettingsError, load_settings
 from pipeline.errors import ServerUnreachable
-from web.cli.command import BROKEN_HOME, State
+from web.cli.errors import BROKEN_HOME
 from web.cli.mcp import _load_server
+from web.cli.state import State
 
 CLI = [sys.executable, "-I", "-m", "web.cli"]
 HOOK = [sys.executable, "-I", "-m", "web.hooks.client", "claude-code"]
@@ -81,7 +82,7 @@ def test_commands_say_it_in_one_line(case, words):
     done = run([*CLI, *words])
     assert done.returncode == BROKEN_HOME, done.stderr
     [line] = done.stderr.splitlines()
-    assert line.startswith(f"error: {says}")
+    assert line.startswith(f"Error: {says}")
 
 
 def test_what_needs_no_data_directory_works(case):

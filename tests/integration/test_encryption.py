@@ -21,7 +21,7 @@ def filled(home):
 
 def test_there_and_back(filled, key_file):
     said = run("encrypt", "--key-file", str(key_file)).stdout
-    assert f"made the key {key_file}: keep a copy" in said
+    assert f"created the key {key_file}. Keep a copy" in said
     assert "encrypted 1 file of default" in said
     assert f"not encrypted: {NOT_ENCRYPTED}" in said
     again = run_json("encrypt")
@@ -60,8 +60,8 @@ def test_a_damaged_file_is_named_and_the_command_fails(filled, key_file):
     sound = filled.workspace("default").events.read_bytes()
     file.write_bytes(sound[:4096] + bytes(len(sound) - 4096))
     done = run("encrypt", "--key-file", str(key_file), code=1)
-    assert f"left as it was: {file}" in done.stderr
-    assert "every store" not in done.stdout
+    assert f"not encrypted: {file}" in done.stderr
+    assert "all stores" not in done.stdout
     told = json.loads(run("encrypt", "--json", code=1).stdout)
     assert [str(file) in problem for problem in told["left"]] == [True]
     doctor = run("doctor", code=1).stdout

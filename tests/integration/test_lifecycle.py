@@ -182,7 +182,7 @@ def test_the_next_command_starts_what_died_and_nothing_that_was_stopped(stack):
     eventually(stack.is_empty, "every process notices")
     recalled = stack.run("recall", "cache queue")
     assert "The cache is written behind the queue" in recalled.stdout, recalled.stderr
-    assert "Reverie had ended without being stopped; starting it again" in recalled.stderr
+    assert "Reverie ended unexpectedly; starting it again" in recalled.stderr
     assert stack.run("down").returncode == 0
     refused = stack.run("recall", "cache queue")
     assert refused.returncode == 1
@@ -263,7 +263,7 @@ def test_up_refuses_a_port_that_another_program_holds(stack):
 def test_the_daemon_comes_up_and_goes_down(stack):
     answer = stack.run("up", "--daemon", "--json")
     assert answer.returncode == 0, answer.stderr
-    assert "compiled: once, about 20 s" in answer.stderr
+    assert "compiles the embedding model (once, about 20 s)" in answer.stderr
     started = json.loads(answer.stdout)
     assert stack.answers()
     status = stack.status()
@@ -282,7 +282,7 @@ def test_who_has_an_encoder_is_told_of_none_to_compile(stack):
     (stack.home / "models" / "one" / "manifest.json").touch()
     answer = stack.run("up", "--daemon")
     assert answer.returncode == 0, answer.stderr
-    assert "compiled" not in answer.stderr
+    assert "compiles" not in answer.stderr
     assert stack.run("down").returncode == 0
     assert "compiled" not in (stack.home / "logs" / "reverie.log").read_text()
 

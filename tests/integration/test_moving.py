@@ -445,8 +445,8 @@ def test_a_workspace_that_is_not_there_is_said(filled, migrate):
 
 def test_a_person_reads_what_to_set_and_what_stays(filled, store_url):
     said = run("migrate", "--to", store_url).output
-    assert f"to use it from now on: REVERIE_STORE={store_url}" in said
-    assert "settings, the token, models and indexes stay" in said
+    assert f"to use it, set REVERIE_STORE={store_url}" in said
+    assert "settings, token, models and indexes stay" in said
     assert "encrypted" not in said
 
 

@@ -51,7 +51,7 @@ def tree(folder):
 
 def test_without_any_host_it_says_so_and_leaves_nothing(reverie, scratch):
     done = reverie("setup")
-    assert (done.returncode, done.stdout.split(":")[0]) == (0, "no host was found here; name one")
+    assert (done.returncode, done.stdout.split(":")[0]) == (0, "no coding agent was found on this machine; name one")
     assert tree(scratch[0]) == {}
 
 
@@ -69,9 +69,12 @@ def test_in_a_folder_that_is_gone_only_a_project_cannot_be_set_up(reverie, scrat
         )
         for option in ("", "--project")
     ]
-    assert (done[0].returncode, done[0].stdout.split(":")[0]) == (0, "no host was found here; name one")
+    assert (done[0].returncode, done[0].stdout.split(":")[0]) == (
+        0,
+        "no coding agent was found on this machine; name one",
+    )
     assert done[1].returncode == 2
-    assert done[1].stderr.splitlines()[-1].endswith("this folder is no longer there")
+    assert done[1].stderr.splitlines()[-1].endswith("this folder was deleted. Change to a project.")
 
 
 def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
@@ -126,7 +129,7 @@ def test_a_removal_says_nothing_of_files_that_no_setup_has_touched(reverie, scra
     (scratch[0] / ".cursor").mkdir()
     (scratch[0] / ".cursor" / "mcp.json").write_text("{}")
     done = reverie("setup", "--remove", "--yes")
-    assert (done.returncode, done.stdout) == (0, "no file of these hosts holds anything of Reverie\n")
+    assert (done.returncode, done.stdout) == (0, "no settings of these agents mention Reverie\n")
     reverie("setup", "cursor", "--yes")
     done = reverie("setup", "--remove", "--yes")
     assert [line.split()[0] for line in done.stdout.splitlines() if "(" in line] == ["changed"]
@@ -142,7 +145,7 @@ def test_it_asks_before_it_writes(reverie, scratch):
     assert not file.exists()
     assert reverie("setup", "cursor", answer="y\n").returncode == 0
     assert file.exists()
-    assert "as it should be" in reverie("setup", "cursor", answer="").stdout
+    assert "up to date" in reverie("setup", "cursor", answer="").stdout
 
 
 def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scratch):
@@ -153,7 +156,7 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scrat
     for options in ([], ["--remove"]):
         done = reverie("setup", "cursor", "zed", "--yes", *options)
         assert done.returncode == 1
-        assert f"error: {file} is left alone: line 1 is not valid JSON" in done.stderr
+        assert f"Error: {file} was not changed: line 1 is not valid JSON" in done.stderr
         assert file.read_text() == INVALID
     reverie("setup", "cursor", "zed", "--yes")
     assert (home / ".config" / "zed" / "settings.json").exists()

@@ -327,7 +327,7 @@ def test_codex_tells_the_server_of_a_turn(ready):
     events = ready.call("GET", "/v1/hook-runs")["items"]
     assert [(one["event"], one["host"], one["workspace"]) for one in events] == [("Stop", "codex", ready.workspace)]
     gone = ready.run("reverie-codex-notify", "--server", "nobody", json.dumps(notice))
-    assert (gone.returncode, gone.stderr) == (0, "not noted: no team is called nobody\n")
+    assert (gone.returncode, gone.stderr) == (0, "not recorded: no team is called nobody\n")
 
 
 def test_who_says_no_keeps_no_token(team):
@@ -340,5 +340,5 @@ def test_who_says_no_keeps_no_token(team):
 def test_what_is_no_address_is_said_before_a_token_is_asked_for(team):
     done = team.run("reverie", "setup", "claude-code", "--yes", "--server", "memory.acme.example")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert done.stderr.splitlines()[-1].startswith("Error: ")
     assert "url: must be https://HOST" in done.stderr

@@ -452,7 +452,7 @@ def test_a_team_is_kept_once_it_took_the_token(mine, acme, command, tmp_path):
     secret = tmp_path / "token"
     secret.write_text(f"{acme.token}\n")
     done = command("team", "add", "acme", acme.url, "--token-file", str(secret))
-    assert (done.exit_code, done.stdout) == (0, "acme is asked from now on; it opens shop\n")
+    assert (done.exit_code, done.stdout) == (0, "connected to acme; workspaces you can use: shop\n")
     [kept] = mine.teams()
     assert kept == TeamServer("acme", acme.url, acme.token)
     file = mine.settings.paths.servers / "acme"
@@ -465,7 +465,7 @@ def test_a_team_is_kept_once_it_took_the_token(mine, acme, command, tmp_path):
     assert command("team", "remove", "acme").exit_code == 0
     assert mine.teams() == []
     gone = command("team", "remove", "acme")
-    assert (gone.exit_code, gone.stderr) == (1, "error: no team is called acme\n")
+    assert (gone.exit_code, gone.stderr) == (1, "Error: no team is called acme\n")
 
 
 def test_a_token_from_standard_input_is_asked_for_and_a_wrong_one_is_not_kept(mine, acme, command):
@@ -489,7 +489,7 @@ def test_the_doctor_tells_whether_a_team_answers_and_takes_the_token(joined, acm
         return [(one["state"], one["says"]) for one in checks if one["check"] == "teams"]
 
     acme.remember(PARCELS)
-    assert check_teams() == [("ok", f"acme answers at {acme.url} and takes your token")]
+    assert check_teams() == [("ok", f"acme answers at {acme.url} and accepts your token")]
     acme.settings.paths.renew_token()
     joined.know("gone", f"http://127.0.0.1:{closed_port()}", "t" * 43)
     [refused, away] = check_teams()

@@ -1,83 +1,73 @@
-"""The reverie command, one file a group.
+"""The `reverie` command line.
 
-Nothing is imported until a command needs it: `reverie version` must not pay for a model, nor an agent's host, which
-waits for `reverie mcp`, for forty commands that it does not call.
+A command's module is imported when the command runs: `reverie --help` loads none of them, and an agent that waits for
+`reverie mcp` loads only that one.
 """
+
+from collections.abc import Mapping
 
 from config.modes import close_umask
 from config.settings import environment_encoding
-from web.cli.command import Root
+from web.cli.command import Entry, Root
 from web.cli.output import adapt_streams
 
-HELP = "Memory for AI coding agents that lives in files you own."
+HELP = "Memory for AI coding agents, stored in files on your machine."
 
-# Each command's module, in the order in which they are of use.
-MODULES = {
-    "up": "lifecycle",
-    "serve": "lifecycle",
-    "down": "lifecycle",
-    "status": "status",
-    "doctor": "doctor",
-    "setup": "setup",
-    "service": "service",
-    "codex-notify": "codex",
-    "remember": "memories",
-    "recall": "recall",
-    "explain": "recall",
-    "list": "memories",
-    "get": "memories",
-    "edit": "memories",
-    "move": "memories",
-    "forget": "memories",
-    "restore": "memories",
-    "share": "sharing",
-    "purge": "memories",
-    "dashboard": "status",
-    "tail": "status",
-    "facts": "facts",
-    "goals": "goals",
-    "lessons": "goals",
-    "me": "said",
-    "sessions": "said",
-    "distill": "said",
-    "hooks": "said",
-    "arcs": "graph",
-    "entities": "graph",
-    "graph": "graph",
-    "duplicates": "review",
-    "candidates": "review",
-    "refused": "review",
-    "why-not-saved": "review",
-    "audit": "review",
-    "index": "ingest",
-    "import": "ingest",
-    "mcp": "mcp",
-    "incognito": "settings",
-    "stats": "jobs",
-    "queue": "jobs",
-    "jobs": "jobs",
-    "errors": "jobs",
-    "journal": "jobs",
-    "rebuild": "jobs",
-    "sleep": "jobs",
-    "consolidate": "jobs",
-    "snapshot": "workspaces",
-    "sync": "sync",
-    "team": "team",
-    "export": "export",
-    "encrypt": "encryption",
-    "decrypt": "encryption",
-    "migrate": "migrate",
-    "model": "settings",
-    "workspace": "workspaces",
-    "config": "settings",
-    "token": "settings",
-    "user": "people",
-    "completion": "settings",
-    "version": "settings",
+# The sections of `reverie --help`: each command with its module and a short description.
+SECTIONS: Mapping[str, Mapping[str, Entry]] = {
+    "Everyday commands": {
+        "up": Entry("lifecycle", "Start Reverie"),
+        "down": Entry("lifecycle", "Stop Reverie"),
+        "status": Entry("status", "Show what is running"),
+        "doctor": Entry("doctor", "Find and fix problems"),
+        "setup": Entry("setup", "Connect coding agents"),
+        "dashboard": Entry("status", "Open the dashboard"),
+        "remember": Entry("memories", "Store a memory"),
+        "recall": Entry("recall", "Search memories"),
+        "list": Entry("memories", "List memories"),
+        "get": Entry("memories", "Show a memory"),
+        "edit": Entry("memories", "Change a memory"),
+        "forget": Entry("memories", "Archive a memory"),
+        "restore": Entry("memories", "Restore an archived memory"),
+        "purge": Entry("memories", "Delete permanently"),
+        "import": Entry("ingest", "Import from other tools"),
+        "index": Entry("ingest", "Index project, Git or PDF"),
+        "export": Entry("export", "Write memories to files"),
+        "mcp": Entry("mcp", "Serve an agent over MCP"),
+    },
+    "Topics (groups of commands)": {
+        "facts": Entry("facts", "Values that change"),
+        "goals": Entry("goals", "Goals and their progress"),
+        "lessons": Entry("lessons", "Lessons and their effect"),
+        "sessions": Entry("sessions", "Agent sessions, incognito"),
+        "me": Entry("me", "Memories about you"),
+        "review": Entry("review", "Memories to review"),
+        "graph": Entry("graph", "Entities and threads"),
+        "sync": Entry("sync", "Sync with other machines"),
+        "team": Entry("team", "Memory shared by a team"),
+        "workspace": Entry("workspaces", "Choose and list workspaces"),
+    },
+    "Administration": {
+        "config": Entry("settings", "Show and change settings"),
+        "model": Entry("settings", "Embedding model"),
+        "token": Entry("settings", "Token of the server"),
+        "user": Entry("users", "Accounts and roles"),
+        "service": Entry("service", "Start Reverie at login"),
+        "logs": Entry("logs", "Errors, actions, hook runs"),
+        "store": Entry("store", "Snapshots and encryption"),
+        "jobs": Entry("jobs", "Maintenance jobs and queue"),
+        "sleep": Entry("jobs", "Alias of `jobs run`"),
+        "consolidate": Entry("jobs", "Run the job consolidate"),
+    },
 }
 
-cli = Root("reverie", modules=MODULES, help=HELP)
+# Commands for programs, and `explain`, whose arguments differ from those of `recall`.
+HIDDEN: Mapping[str, Entry] = {
+    "codex-notify": Entry("codex_notify", "Receive a notification from Codex"),
+    "explain": Entry("recall", "Explain the results of a search"),
+}
+
+cli = Root("reverie", sections=SECTIONS, hidden=HIDDEN, help=HELP)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Whether everything is as it should be, what is not, and what helps."""
+"""Command that checks the installation and the data directory, and repairs problems."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -9,54 +9,56 @@ import click
 
 from pipeline.errors import ReverieError
 from pipeline.records import CheckResult
-from web.cli.command import Command, State, explain_failed_access, pass_state
+from web.cli.command import Command, pass_state
+from web.cli.errors import explain_file_error
 from web.cli.render import plain
+from web.cli.state import State
 
-# A check by its name, under which a failure of the check itself is reported.
+# A check and its name, which is also used to report an error of the check itself.
 Check = tuple[str, Callable[[], Iterable[CheckResult]]]
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command(cls=Command)
-@click.option("--fix", is_flag=True, help="Repair what can be repaired without a choice of yours.")
+@click.option("--fix", is_flag=True, help="Repair the problems that need no decision from you.")
 @pass_state
 def doctor(state: State, *, fix: bool) -> int:
-    """Check installation, settings, home, server, model, and every workspace; exit with 1 if a check fails."""
+    """Check the installation, settings, data directory, server, model and workspaces. Exit with 1 if a check fails."""
     results: list[dict[str, Any]] = []
     for check in _list_checks(state):
-        for result, done in _run_check(check, fix=fix):
+        for outcome, done in _run_check(check, fix=fix):
             results.append(
                 {
-                    "check": result.check,
-                    "state": result.state,
-                    "says": result.says,
-                    "hint": None if result.state == "ok" else result.hint,
-                    "fixable": result.repair is not None,
+                    "check": outcome.check,
+                    "state": outcome.state,
+                    "says": outcome.says,
+                    "hint": None if outcome.state == "ok" else outcome.hint,
+                    "fixable": outcome.repair is not None,
                     "done": done,
                 }
             )
             if not state.json:
                 _print(results[-1])
-    failed = sum(one["state"] == "fail" for one in results)
-    warned = sum(one["state"] == "warn" for one in results)
+    failed = sum(result["state"] == "fail" for result in results)
+    warned = sum(result["state"] == "warn" for result in results)
     if state.json:
         state.print_json({"ok": not failed, "failed": failed, "warned": warned, "checks": results})
     else:
-        fixable = not fix and any(one["fixable"] for one in results)
-        more = "; `reverie doctor --fix` repairs what it can" if fixable else ""
+        fixable = not fix and any(result["fixable"] for result in results)
+        more = "; `reverie doctor --fix` repairs some of them" if fixable else ""
         click.echo(f"{len(results) - warned - failed} ok, {warned} warn, {failed} fail{more}", err=True)
     return 1 if failed else 0
 
 
 def _list_checks(state: State) -> Iterator[Check]:
-    """Yield the checks in an order in which each may rely on those before."""
+    """Yield the checks; each may rely on the ones before it."""
     from config.settings import HomeUnknown, SettingsError
-    from web.cli import checks
+    from web.cli import doctor_checks as checks
 
     yield "installation", checks.check_installation
     yield "torch", checks.check_torch
-    # Not earlier: what is missing of the installation could not be reported.
+    # Imported late: a broken installation shall be reported by the checks above.
     from pipeline.services import diagnostics
 
     try:
@@ -64,9 +66,9 @@ def _list_checks(state: State) -> Iterator[Check]:
     except HomeUnknown:
         raise
     except SettingsError as error:
-        says, hint = str(error), "correct it; `reverie config` lists what there is"
+        says, hint = str(error), "correct the file; `reverie config` lists all settings"
         if isinstance(error.__cause__, PermissionError):
-            says, _, hint = str(explain_failed_access(error.__cause__)).partition("; ")
+            says, _, hint = str(explain_file_error(error.__cause__)).partition("; ")
         yield "settings", lambda: [CheckResult("settings", "fail", says, hint)]
         return
     context = probe.context()
@@ -84,14 +86,14 @@ def _list_checks(state: State) -> Iterator[Check]:
     yield "hosts", lambda: checks.check_hosts(context)
     yield "teams", lambda: checks.check_teams(context)
     yield "store", lambda: diagnostics.check_store(context)
-    # One that is named is looked at alone.
+    # With --workspace, only that workspace is checked.
     for name in diagnostics.list_checked_workspaces(context):
         if state.named_workspace in (None, name):
             yield "workspace", partial(diagnostics.check_workspace, context, name)
 
 
 def _run_check(check: Check, *, fix: bool) -> Iterator[tuple[CheckResult, str | None]]:
-    """Yield what a check finds and what was done about it; after a repair, what it finds then."""
+    """Yield the results of a check, after a repair the new results, each with what was repaired."""
     results = _collect_results(check)
     done: dict[str, list[str]] = {}
     if fix:
@@ -105,13 +107,13 @@ def _run_check(check: Check, *, fix: bool) -> Iterator[tuple[CheckResult, str | 
 
 
 def _collect_results(check: Check) -> list[CheckResult]:
-    """Return what a check finds; that it could not be made is a result too, and the other checks go on."""
+    """Return the results of a check; an error of the check itself becomes a result."""
     name, run = check
     results: list[CheckResult] = []
     try:
         results.extend(run())
     except (ReverieError, OSError) as error:
-        results.append(CheckResult(name, "fail", str(error), "`reverie errors` and `reverie status` may tell more"))
+        results.append(CheckResult(name, "fail", str(error), "see `reverie logs errors` and `reverie status`"))
     return results
 
 
@@ -119,16 +121,16 @@ def _repair(repair: Callable[[], str]) -> str:
     try:
         return repair()
     except (ReverieError, OSError) as error:
-        return f"could not be repaired: {error}"
+        return f"not repaired: {error}"
 
 
-def _print(one: dict[str, Any]) -> None:
-    state = click.style(f"{one['state']:4}", fg=COLOURS[one["state"]])
-    click.echo(f"{state}  {one['check']}: {_one_line(one['says'])}")
-    if one["done"]:
-        click.echo(f"        done: {_one_line(one['done'])}")
-    if one["hint"]:
-        click.echo(f"        {_one_line(one['hint'])}")
+def _print(result: dict[str, Any]) -> None:
+    state = click.style(f"{result['state']:4}", fg=COLOURS[result["state"]])
+    click.echo(f"{state}  {result['check']}: {_one_line(result['says'])}")
+    if result["done"]:
+        click.echo(f"        done: {_one_line(result['done'])}")
+    if result["hint"]:
+        click.echo(f"        {_one_line(result['hint'])}")
 
 
 def _one_line(text: str) -> str:

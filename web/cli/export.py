@@ -1,48 +1,65 @@
-"""Memory as files to keep, to read or to carry away, and a bundle back again, on the command line."""
+"""Commands that export memories to files, and import a bundle or edited notes."""
 
 from pathlib import Path
 
 import click
 
-from web.cli.command import Command, State, pass_state
-from web.cli.offline import open_home
-from web.cli.render import plain, print_pairs, show_waiting
+from web.cli.command import Command, pass_state
+from web.cli.local_store import open_home
+from web.cli.render import count_of, plain, print_pairs, show_waiting
+from web.cli.state import State
 
 FORMATS = ("bundle", "markdown", "jsonl")
 
 passphrase_file = click.option(
     "--passphrase-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file whose first line is the passphrase.",
+    help="File whose first line is the passphrase.",
 )
 
 
 def read_passphrase(file: Path | None) -> str | None:
-    """Return the first line of a file, None without one."""
+    """Return the first line of a file; None without a file."""
     if file is None:
         return None
     phrase = file.read_text(encoding="utf-8").partition("\n")[0].strip()
     if not phrase:
-        raise click.BadParameter("its first line is empty", param_hint="--passphrase-file")
+        raise click.BadParameter("The first line of the file is empty.", param_hint="--passphrase-file")
     return phrase
+
+
+# A file name with one of these suffixes chooses the format.
+SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+
+
+def choose_format(file: Path, form: str | None) -> tuple[str, Path]:
+    """Return the format and the target of an export; notes are a folder, named without a suffix."""
+    by_suffix = SUFFIXES.get(file.suffix.lower())
+    chosen = form or by_suffix or ("markdown" if file.is_dir() else "bundle")
+    is_note_name = chosen == "markdown" and by_suffix == "markdown" and not file.is_dir()
+    return chosen, file.with_suffix("") if is_note_name else file
 
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="bundle", show_default=True, help="What is written."
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the export.  [default: by the suffix of FILE: .md, .jsonl; else bundle]",
 )
-@click.option("--all", "everything", is_flag=True, help="Every workspace, not this one alone.")
+@click.option("--all", "everything", is_flag=True, help="Export all workspaces.")
 @passphrase_file
 @pass_state
-def export(state: State, file: Path, form: str, passphrase_file: Path | None, *, everything: bool) -> None:
-    """Write what the workspace knows to FILE: a bundle, a folder of Markdown notes, or lines of JSON."""
+def export(state: State, file: Path, form: str | None, passphrase_file: Path | None, *, everything: bool) -> None:
+    """Export the memories of the workspace to FILE: a bundle, a folder of Markdown notes, or JSON lines."""
     from pipeline.services import export as exporting
 
     phrase = read_passphrase(passphrase_file)
+    form, target = choose_format(file.absolute(), form)
     if phrase is not None and form != "bundle":
-        raise click.BadParameter("only a bundle takes a passphrase", param_hint="--passphrase-file")
-    paths, target = state.settings.paths, file.absolute()
+        raise click.BadParameter("Only a bundle can be encrypted. Add --format bundle.", param_hint="--passphrase-file")
+    paths = state.settings.paths
     with open_home(state) as home, show_waiting("writing", quiet=state.json):
         workspaces = home.databases.ids() if everything else [state.workspace]
         if form == "bundle":
@@ -51,9 +68,11 @@ def export(state: State, file: Path, form: str, passphrase_file: Path | None, *,
             counts = exporting.export_notes(paths, home.databases, target, workspaces)
         else:
             counts = exporting.export_lines(paths, home.databases, target, workspaces)
-    told = {"file": str(target), "format": form, "encrypted": phrase is not None, "memories": counts}
-    total = sum(counts.values())
-    state.show(told, f"{plain(str(target))} holds {total} memories of {len(counts)} workspaces")
+    answer = {"file": str(target), "format": form, "encrypted": phrase is not None, "memories": counts}
+    kind = "the folder of notes" if form == "markdown" else form
+    memories, sources = count_of(sum(counts.values()), "memory", "memories"), count_of(len(counts), "workspace")
+    text = f"exported {memories} of {sources} to {kind} {plain(str(target))}"
+    state.show(answer, text)
 
 
 @click.command("bundle", cls=Command)
@@ -61,35 +80,35 @@ def export(state: State, file: Path, form: str, passphrase_file: Path | None, *,
 @passphrase_file
 @pass_state
 def import_bundle(state: State, file: Path, passphrase_file: Path | None) -> None:
-    """Take in a bundle: an empty home becomes the one that wrote it, another one merges."""
+    """Import a bundle: copy it into an empty data directory, or merge it with existing memories."""
     from pipeline.services import export as exporting
 
     phrase = read_passphrase(passphrase_file)
     with open_home(state) as home, show_waiting("reading", quiet=state.json):
         merged = exporting.import_bundle(state.settings.paths, home.stores, file, phrase)
-    told = {"applied": merged.applied, "known": merged.known, "put_aside": merged.put_aside}
+    answer = {"applied": merged.applied, "known": merged.known, "put_aside": merged.put_aside}
 
     def show() -> None:
         rows: list[tuple[str, object]] = [
-            (workspace, f"{count} changes taken in, {merged.known[workspace]} known")
+            (workspace, f"{count} changes imported, {merged.known[workspace]} already known")
             for workspace, count in merged.applied.items()
         ]
         print_pairs(rows)
         for reason in merged.put_aside:
-            click.echo(f"not taken: {plain(reason)}", err=True)
+            click.echo(f"not imported: {plain(reason)}", err=True)
 
-    state.show(told, show)
+    state.show(answer, show)
     if merged.put_aside:
         raise SystemExit(1)
 
 
-def take_notes(state: State, folder: Path) -> None:
-    """Take in what somebody changed in a folder of notes that was exported."""
+def import_notes(state: State, folder: Path) -> None:
+    """Import the changes that were made in a folder of exported notes."""
     from pipeline.services import export as exporting
 
     with open_home(state) as home, show_waiting("reading", quiet=state.json):
         merged = exporting.import_notes(home.workspace(state.workspace), folder)
-    told = {
+    answer = {
         "edited": merged.edited,
         "created": merged.created,
         "same": merged.same,
@@ -97,10 +116,10 @@ def take_notes(state: State, folder: Path) -> None:
     }
 
     def show() -> None:
-        click.echo(f"{merged.edited} edited, {merged.created} new, {merged.same} as they were")
+        click.echo(f"{merged.edited} edited, {merged.created} new, {merged.same} unchanged")
         for reason in merged.refused:
-            click.echo(f"not taken: {plain(reason)}", err=True)
+            click.echo(f"not imported: {plain(reason)}", err=True)
 
-    state.show(told, show)
+    state.show(answer, show)
     if merged.refused:
         raise SystemExit(1)

@@ -1,4 +1,4 @@
-"""Facts on the command line: what holds, what held on a day, and since when."""
+"""Commands for facts: values of an attribute that change over time."""
 
 import json
 from typing import Any
@@ -6,102 +6,103 @@ from typing import Any
 import click
 
 from web.cli import options
-from web.cli.command import Command, Group, State, pass_state
-from web.cli.render import format_minute, format_value, one_line, plain, scope_name, table
+from web.cli.command import Group, pass_state
+from web.cli.render import format_minute, format_value, one_line, plain, print_if_none, scope_name, table
+from web.cli.state import State
 
-AS_OF = "The day or the time that is asked about, as 2026-03-01.  [default: now]"
-SCOPE = "In which scope.  [default: workspace]"
+AS_OF = "Time of the value, such as yesterday or 2026-03-01.  [default: now]"
+SCOPE = "Scope of the fact.  [default: workspace]"
+NO_FACTS = "There are no facts here yet. Set one with `reverie facts set SUBJECT ATTRIBUTE VALUE`."
 
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def facts(context: click.Context) -> None:
-    """Keep facts that change: each value has the time in which it holds. Without a command, list all."""
+    """Set and look up facts whose values change over time. Without a command, list them."""
     if context.invoked_subcommand is None:
         context.invoke(list_facts)
 
 
 @facts.command("list")
-@click.option("--subject", help="Only facts about this.")
-@click.option("--as-of", callback=options.parse_time, metavar="TIME", help="Only what held on this day, as 2026-03-01.")
+@click.option("--subject", help="Only list facts about this subject.")
+@click.option("--as-of", type=options.PAST, metavar="TIME", help="Only list values that were valid at this time.")
 @click.option("--scope", callback=options.parse_scope_text, metavar="KIND[:ID]", help=SCOPE)
 @options.limit(50)
 @pass_state
-def list_facts(state: State, /, limit: int, **wanted: Any) -> None:
-    """List facts with all their values, or with those of one day."""
-    found = state.ask(lambda client: client.list_items("/v1/facts", limit, **wanted))
-    _print_facts(state, found)
+def list_facts(state: State, /, limit: int, **filters: Any) -> None:
+    """List facts with all their values, or with the values of one time."""
+    page = state.ask(lambda client: client.list_items("/v1/facts", limit, **filters))
+    _print_facts(state, page)
 
 
 @facts.command("get")
 @click.argument("subject", callback=options.check_name)
 @click.argument("attribute", callback=options.check_name)
-@click.option("--as-of", callback=options.parse_time, metavar="TIME", help=AS_OF)
+@click.option("--as-of", type=options.PAST, metavar="TIME", help=AS_OF)
 @click.option("--scope", callback=options.parse_scope_text, metavar="KIND[:ID]", help=SCOPE)
 @pass_state
-def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
-    """Print the value of a fact: of its SUBJECT the ATTRIBUTE."""
-    found = state.ask(lambda client: client.fact(subject, attribute, **wanted))
+def get_fact(state: State, /, subject: str, attribute: str, **filters: Any) -> None:
+    """Print the value of ATTRIBUTE of SUBJECT."""
+    fact = state.ask(lambda client: client.fact(subject, attribute, **filters))
     if state.json:
-        state.print_json(found)
+        state.print_json(fact)
         return
-    click.echo(plain(format_value(found["value"])))
-    until = f" until {format_minute(found['valid_to'])}" if found["valid_to"] else ""
-    click.echo(f"{_format_key(found)}, from {format_minute(found['valid_from'])}{until}, {found['id']}", err=True)
+    click.echo(plain(format_value(fact["value"])))
+    until = f" until {format_minute(fact['valid_to'])}" if fact["valid_to"] else ""
+    click.echo(f"{_format_key(fact)}, from {format_minute(fact['valid_from'])}{until}, {fact['id']}", err=True)
 
 
 @facts.command("set")
 @click.argument("subject", callback=options.check_name)
 @click.argument("attribute", callback=options.check_name)
-@click.argument("value")
+@options.words("value", "VALUE...")
 @click.option(
-    "--from", "valid_from", callback=options.parse_time, metavar="TIME", help="When it begins.  [default: now]"
+    "--from", "valid_from", type=options.PAST, metavar="TIME", help="When the value becomes valid.  [default: now]"
 )
-@click.option("--text", is_flag=True, help="Take VALUE as text, though it looks like a number, true or false.")
+@click.option("--text", is_flag=True, help="Store VALUE as text, even if it looks like a number, true or false.")
 @click.option("--scope", callback=options.parse_scope, metavar="KIND[:ID]", help=SCOPE)
-@click.option("--source", type=options.SOURCE, help="Where it comes from.")
-@click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
-@click.option("--to", metavar="TEAM", help="The team to keep it for.  [default: local, this machine]")
+@click.option("--source", type=options.SOURCE, help="Source of the fact.")
+@click.option("--session", "session_id", metavar="ID", help="Session that the fact belongs to.")
+@click.option("--to", metavar="TEAM", help="Store the fact for this team.  [default: local, this machine]")
 @pass_state
-def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **given: Any) -> None:
-    """Give a fact VALUE; the value before is ended, not overwritten."""
-    body = {"value": value if text else parse_value(value)} | options.select_given_options(given)
-    found = state.store(lambda client: client.set_fact(subject, attribute, body), given["to"])
+def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **fields: Any) -> None:
+    """Set ATTRIBUTE of SUBJECT to VALUE; the history keeps the earlier value."""
+    body = {"value": value if text else parse_value(value)} | options.select_given_options(fields)
+    fact = state.store(lambda client: client.set_fact(subject, attribute, body), fields["to"])
     if state.json:
-        state.print_json(found)
+        state.print_json(fact)
         return
-    replaced = f", in place of {found['replaced']}" if found.get("replaced") else ""
-    reason = f": {plain(found['reason'])}" if found.get("reason") else ""
-    click.echo(f"{found['outcome']} {_format_key(found)} = {one_line(format_value(found['value']))}{replaced}{reason}")
-    for other in found["similar"]:
+    replaced = f", replaces {fact['replaced']}" if fact.get("replaced") else ""
+    reason = f": {plain(fact['reason'])}" if fact.get("reason") else ""
+    click.echo(f"{fact['outcome']} {_format_key(fact)} = {one_line(format_value(fact['value']))}{replaced}{reason}")
+    for other in fact["similar"]:
         click.echo(f"{_format_key(other)} may mean the same", err=True)
 
 
 @facts.command("end")
 @click.argument("subject", callback=options.check_name)
 @click.argument("attribute", callback=options.check_name)
-@click.option("--at", "valid_to", callback=options.parse_time, metavar="TIME", help="When it ends.  [default: now]")
+@click.option(
+    "--at", "valid_to", type=options.PAST, metavar="TIME", help="When the value stops being valid.  [default: now]"
+)
 @click.option("--scope", callback=options.parse_scope_text, metavar="KIND[:ID]", help=SCOPE)
 @pass_state
-def end_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
-    """End the value of a fact without giving it another."""
-    found = state.ask(lambda client: client.end_fact(subject, attribute, **wanted))
-    if state.json:
-        state.print_json(found)
-    else:
-        value = one_line(format_value(found["value"]))
-        click.echo(f"{_format_key(found)} was {value} until {format_minute(found['valid_to'])}")
+def end_fact(state: State, /, subject: str, attribute: str, **filters: Any) -> None:
+    """End the current value of ATTRIBUTE of SUBJECT without a new value."""
+    fact = state.ask(lambda client: client.end_fact(subject, attribute, **filters))
+    value = one_line(format_value(fact["value"]))
+    state.show(fact, f"{_format_key(fact)} was {value} until {format_minute(fact['valid_to'])}")
 
 
-@facts.command("history", cls=Command)
+@facts.command("history")
 @click.argument("subject", callback=options.check_name)
 @click.argument("attribute", callback=options.check_name)
 @click.option("--scope", callback=options.parse_scope_text, metavar="KIND[:ID]", help=SCOPE)
 @pass_state
-def history(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
-    """List all values that a fact had, the first first."""
-    found = state.ask(lambda client: client.fact_history(subject, attribute, **wanted))
-    _print_facts(state, found)
+def history(state: State, /, subject: str, attribute: str, **filters: Any) -> None:
+    """List all values that ATTRIBUTE of SUBJECT had, oldest first."""
+    page = state.ask(lambda client: client.fact_history(subject, attribute, **filters))
+    _print_facts(state, page)
 
 
 def parse_value(text: str) -> Any:
@@ -117,7 +118,7 @@ def _format_key(fact: dict[str, Any]) -> str:
     return f"{one_line(fact['subject'])}/{one_line(fact['attribute'])}"
 
 
-def _print_facts(state: State, found: dict[str, Any]) -> None:
+def _print_facts(state: State, page: dict[str, Any]) -> None:
     rows = [
         [
             one_line(fact["subject"]),
@@ -128,6 +129,12 @@ def _print_facts(state: State, found: dict[str, Any]) -> None:
             fact["source"],
             one_line(scope_name(fact["scope"])),
         ]
-        for fact in found["items"]
+        for fact in page["items"]
     ]
-    state.show(found, lambda: table(["subject", "attribute", "value", "from", "until", "source", "scope"], rows))
+
+    def show() -> None:
+        print_if_none(rows, NO_FACTS)
+        if rows:
+            table(["subject", "attribute", "value", "from", "until", "source", "scope"], rows)
+
+    state.show(page, show)

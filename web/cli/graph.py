@@ -1,4 +1,4 @@
-"""What memories tell together: arcs, the entities that they mention, and the graph of these."""
+"""Commands for the graph of memories: entities, connections between them, and threads (arcs)."""
 
 from typing import Any
 
@@ -6,25 +6,33 @@ import click
 
 from pipeline.enums import EntityKind
 from web.cli import options
-from web.cli.command import Command, Group, State, pass_state
+from web.cli.command import Group, pass_state
 from web.cli.render import format_minute, one_line, print_if_none, print_memory, table
+from web.cli.state import State
 
 ARC_STATUSES = ("active", "dormant", "closed")
+NO_ARCS = "There are no threads here yet. An hourly job detects them; `reverie jobs run arcs` runs it now."
 
 
-@click.command(cls=Command)
-@click.option("--status", type=click.Choice(ARC_STATUSES), help="Only arcs of this status.")
+@click.group(cls=Group, default_command="show")
+def graph() -> None:
+    """Show the entities that memories mention, how they are connected, and threads (arcs)."""
+
+
+@graph.command()
+@click.option("--status", type=click.Choice(ARC_STATUSES), help="Only list threads with this status.")
 @options.viewer
 @options.limit(20)
 @pass_state
-def arcs(state: State, /, limit: int, **wanted: Any) -> None:
-    """List the threads that memories tell, the latest to go on first."""
-    found = state.ask(lambda client: client.list_items("/v1/arcs", limit, **wanted))
-    if state.json:
-        state.print_json(found)
-        return
-    print_if_none(found["items"])
-    for arc in found["items"]:
+def arcs(state: State, /, limit: int, **filters: Any) -> None:
+    """List threads: memories that belong to one story, the most recently continued first."""
+    page = state.ask(lambda client: client.list_items("/v1/arcs", limit, **filters))
+    state.show(page, lambda: _print_arcs(page["items"]))
+
+
+def _print_arcs(items: list[dict[str, Any]]) -> None:
+    print_if_none(items, NO_ARCS)
+    for arc in items:
         span = f"{format_minute(arc['first_at'])} to {format_minute(arc['last_at'])}"
         click.echo(f"{arc['id']}  {arc['status']}  {span}  {arc['size']}")
         click.echo(f"     {one_line(arc['title'], 400)}")
@@ -32,25 +40,25 @@ def arcs(state: State, /, limit: int, **wanted: Any) -> None:
             click.echo(f"     - {member['id']}  {member['kind']}  {one_line(member['preview'])}")
 
 
-@click.group(cls=Group, invoke_without_command=True)
+@graph.group(invoke_without_command=True)
 @click.pass_context
 def entities(context: click.Context) -> None:
-    """Show what memories mention. Without a command, list what is mentioned most."""
+    """List and show the entities that memories mention. Without a command, list the most frequent ones."""
     if context.invoked_subcommand is None:
         context.invoke(list_entities)
 
 
 @entities.command("list")
 @click.argument("name", default="", metavar="[NAME]")
-@click.option("--kind", type=click.Choice([kind.value for kind in EntityKind]), help="Only entities of this kind.")
+@click.option("--kind", type=click.Choice([kind.value for kind in EntityKind]), help="Only list entities of this kind.")
 @options.viewer
 @options.limit(50)
 @pass_state
-def list_entities(state: State, /, name: str, limit: int, **wanted: Any) -> None:
-    """List the entities whose name holds NAME, or all, most often mentioned first."""
-    found = state.ask(lambda client: client.list_items("/v1/entities", limit, q=name, **wanted))
-    rows = [[one["id"], one["kind"], one["mentions"], one_line(one["name"])] for one in found["items"]]
-    state.show(found, lambda: table(["entity", "kind", "mentions", "name"], rows, right=["mentions"]))
+def list_entities(state: State, /, name: str, limit: int, **filters: Any) -> None:
+    """List entities, most frequent first; with NAME, those whose name contains it."""
+    page = state.ask(lambda client: client.list_items("/v1/entities", limit, q=name, **filters))
+    rows = [[entity["id"], entity["kind"], entity["mentions"], one_line(entity["name"])] for entity in page["items"]]
+    state.show(page, lambda: table(["entity", "kind", "mentions", "name"], rows, right=["mentions"]))
 
 
 @entities.command("show")
@@ -58,32 +66,32 @@ def list_entities(state: State, /, name: str, limit: int, **wanted: Any) -> None
 @options.viewer
 @options.limit(10, most=200)
 @pass_state
-def show(state: State, /, name: str, limit: int, **viewer: Any) -> None:
-    """Show an entity by its name or id: what is mentioned beside it, and who mentions it, newest first."""
+def show_entity(state: State, /, name: str, limit: int, **viewer: Any) -> None:
+    """Show an entity with related entities and the memories that mention it, newest first."""
     with state.client() as client:
-        centre = client.graph(name, 1, 1, **viewer)["nodes"][0]
-        found = client.entity(centre["id"], limit, **viewer)
+        center = client.graph(name, 1, 1, **viewer)["nodes"][0]
+        entity = client.entity(center["id"], limit, **viewer)
     if state.json:
-        state.print_json(found)
+        state.print_json(entity)
         return
-    click.echo(f"{found['id']}  {found['kind']}  {one_line(found['name'])}, mentioned {found['mentions']} times")
-    if found["related"]:
-        beside = ", ".join(f"{one_line(one['name'])} {one['memories']}" for one in found["related"])
-        click.echo(f"beside {beside}")
-    for memory in found["memories"]:
+    click.echo(f"{entity['id']}  {entity['kind']}  {one_line(entity['name'])}, mentioned {entity['mentions']} times")
+    if entity["related"]:
+        related = ", ".join(f"{one_line(other['name'])} {other['memories']}" for other in entity["related"])
+        click.echo(f"related: {related}")
+    for memory in entity["memories"]:
         print_memory(memory)
 
 
-@click.command(cls=Command)
+@graph.command("show")
 @click.argument("around", metavar="NAME|ID")
-@click.option("--depth", type=click.IntRange(1, 2), default=1, show_default=True, help="How many steps away.")
+@click.option("--depth", type=click.IntRange(1, 2), default=1, show_default=True, help="Number of steps to follow.")
 @options.viewer
 @options.limit(30, most=100)
 @pass_state
-def graph(state: State, /, around: str, depth: int, limit: int, **viewer: Any) -> None:
-    """Show the entities around one, and in how many memories two are mentioned together."""
-    found = state.ask(lambda client: client.graph(around, depth, limit, **viewer))
-    names = {node["id"]: one_line(node["name"]) for node in found["nodes"]}
-    edges = sorted(found["edges"], key=lambda edge: -edge["memories"])
+def show(state: State, /, around: str, depth: int, limit: int, **viewer: Any) -> None:
+    """Show the entities that occur together with an entity, and in how many memories."""
+    answer = state.ask(lambda client: client.graph(around, depth, limit, **viewer))
+    names = {node["id"]: one_line(node["name"]) for node in answer["nodes"]}
+    edges = sorted(answer["edges"], key=lambda edge: -edge["memories"])
     rows = [[names[edge["from"]], names[edge["to"]], edge["memories"]] for edge in edges]
-    state.show(found, lambda: table(["entity", "beside", "memories"], rows, right=["memories"]))
+    state.show(answer, lambda: table(["entity", "related", "memories"], rows, right=["memories"]))

@@ -1,4 +1,4 @@
-"""Memories on the command line: write one, list them, read, change, move, archive, bring back and purge one."""
+"""Commands for single memories: store, list, show, change, archive, restore and purge."""
 
 import re
 import sys
@@ -7,10 +7,11 @@ from urllib.parse import quote
 
 import click
 
-from pipeline.enums import Kind, Outcome, Sensitivity, Trust
+from pipeline.enums import Kind, Sensitivity, Trust
 from web.cli import options
-from web.cli.command import Command, State, pass_state
+from web.cli.command import Command, pass_state
 from web.cli.render import (
+    count_of,
     format_minute,
     format_value,
     one_line,
@@ -22,163 +23,188 @@ from web.cli.render import (
     scope_name,
     terminal_width,
 )
+from web.cli.state import State
 
 if TYPE_CHECKING:
     from web.client import Client
 
-# However narrow the terminal, so much of a text is shown.
+# The least width of a text, however narrow the terminal is.
 SHORTEST_TEXT = 20
-# Of each of what led to a memory and what it came to.
+# The length of each memory in the chain of reasons.
 CHAIN_CHARS = 100
+FOLLOWED_LINES = 10
+NO_MEMORIES = 'There are no memories here yet. Store one with `reverie remember "…"`.'
 
 
 @click.command(cls=Command)
-@click.argument("text")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="What the memory is.  [default: fact]")
-@click.option("--tag", "tags", multiple=True, help="A tag of a-z, 0-9 and -; may be given several times.")
-@click.option("--importance", type=click.FloatRange(0, 1), help="How much it matters, 0 to 1.")
-@click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
-@click.option("--source", type=options.SOURCE, help="Where it comes from.  [default: user]")
+@options.words("text", "TEXT...")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Kind of the memory.  [default: fact]")
+@click.option("--tag", "tags", multiple=True, help="Add a tag of a-z, 0-9 and -. Can be repeated.")
+@click.option("--importance", type=click.FloatRange(0, 1), help="Importance from 0 to 1.")
+@click.option("--session", "session_id", metavar="ID", help="Session that the memory belongs to.")
+@click.option("--source", type=options.SOURCE, help="Source of the memory.  [default: user]")
 @click.option(
-    "--scope", callback=options.parse_scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]"
+    "--scope", callback=options.parse_scope, metavar="KIND[:ID]", help="Who sees the memory.  [default: workspace]"
 )
 @click.option(
-    "--occurred-at", callback=options.parse_time, metavar="TIME", help="When it happened, as 2026-01-31T12:00:00Z."
+    "--occurred-at", type=options.PAST, metavar="TIME", help="When it happened, such as yesterday or 2026-01-31."
 )
-@click.option("--metadata", callback=options.parse_json_object, metavar="JSON", help="A JSON object to keep with it.")
-@click.option("--expires-at", callback=options.parse_time, metavar="TIME", help="When it ends, as 2026-01-31.")
+@click.option("--metadata", callback=options.parse_json_object, metavar="JSON", help="JSON object to store with it.")
+@click.option("--expires-at", type=options.FUTURE, metavar="TIME", help="When it expires, such as 30d or 2026-12-31.")
 @click.option(
     "--sensitivity",
-    type=click.Choice([one.value for one in Sensitivity]),
-    help="Private is told to who asks for it only.  [default: normal]",
+    type=click.Choice([sensitivity.value for sensitivity in Sensitivity]),
+    help="Private memories are never injected into a prompt; they appear only when you search for them.  "
+    "[default: normal]",
 )
 @click.option(
-    "--severity", type=click.Choice(["info", "warning", "critical"]), help="Of a lesson: what ignoring it costs."
+    "--severity",
+    type=click.Choice(["info", "warning", "critical"]),
+    help="How serious it is to ignore this lesson. Requires --kind lesson.",
 )
-@click.option("--to", metavar="TEAM", help="The team to store it for.  [default: local, this machine]")
+@click.option("--to", metavar="TEAM", help="Store the memory for this team.  [default: local, this machine]")
 @pass_state
-def remember(state: State, /, text: str, severity: str | None, **given: Any) -> None:
-    """Store TEXT as a memory; `-` reads it from standard input."""
-    if severity is not None and given["kind"] != Kind.LESSON:
-        raise click.UsageError("--severity is of a lesson: say --kind lesson")
+def remember(state: State, /, text: str, severity: str | None, **fields: Any) -> None:
+    """Store TEXT as a memory; `-` reads it from standard input. Quotes are optional."""
+    if severity is not None and fields["kind"] != Kind.LESSON:
+        raise click.UsageError("--severity applies to lessons only. Add --kind lesson.")
     details = {} if severity is None else {"details": {"severity": severity}}
-    body = {"content": options.read_text(text)} | options.select_given_options(given) | details
-    receipt = state.store(lambda client: client.remember(body), given["to"])
-    known = f" (known as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
+    body = {"content": options.read_text(text)} | options.select_given_options(fields) | details
+    receipt = state.store(lambda client: client.remember(body), fields["to"])
+    duplicate = f" (same as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
     reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
-    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{known}{reason}")
+    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}")
 
 
 @click.command("list", cls=Command)
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only memories of this kind.")
-@click.option("--session", "session_id", metavar="ID", help="Only memories of this session.")
-@click.option("--scope", metavar="KIND[:ID]", help="Only memories of this scope.")
-@click.option("--archived", is_flag=True, help="The archived ones instead.")
-@options.limit(20)
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only list memories of this kind.")
+@click.option("--session", "session_id", metavar="ID", help="Only list memories of this session.")
+@click.option("--scope", metavar="KIND[:ID]", help="Only list memories of this scope.")
+@click.option("--archived", is_flag=True, help="List archived memories instead.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(0, 100_000),
+    help="Maximum number of results.  [default: 20; with --follow 10]",
+)
+@click.option("--follow", is_flag=True, help="Print each new memory as it is written, until Ctrl-C.")
+@click.option("--lines", "old_limit", type=click.IntRange(0), hidden=True)
+@click.option("--once", is_flag=True, hidden=True)
 @pass_state
-def list_(state: State, /, *, limit: int, archived: bool, **wanted: str | None) -> None:
-    """List memories, newest first, one a line; `get` shows a whole one."""
-    query = options.select_given_options(wanted) | ({"archived": "true"} if archived else {})
-    found = state.ask(lambda client: client.list_items("/v1/memories", limit, **query))
-    state.show(found, lambda: _print_list(found["items"]))
+def list_(
+    state: State,
+    /,
+    *,
+    limit: int | None,
+    old_limit: int | None,
+    archived: bool,
+    follow: bool,
+    once: bool,
+    **filters: str | None,
+) -> None:
+    """List memories, newest first, one per line. `reverie get ID` shows a complete memory."""
+    query = options.select_given_options(filters) | ({"archived": "true"} if archived else {})
+    limit = old_limit if limit is None else limit
+    if follow:
+        _follow(state, FOLLOWED_LINES if limit is None else limit, query, once=once)
+        return
+    page = state.ask(lambda client: client.list_items("/v1/memories", 20 if limit is None else limit, **query))
+    empty = "No memories match." if query else NO_MEMORIES
+    state.show(page, lambda: _print_list(page["items"], empty))
 
 
-def _print_list(found: list[dict[str, Any]]) -> None:
+def _follow(state: State, lines: int, query: dict[str, Any], *, once: bool) -> None:
+    from web.cli.follow import Feed, follow, print_memories
+
+    with state.client() as client:
+        feed = Feed(client, **query)
+        print_memories(state, feed.poll(lines))
+        if not once:
+            follow(state, feed)
+
+
+def _print_list(memories: list[dict[str, Any]], empty: str) -> None:
     from pipeline.records import SHORT_ID
 
-    print_if_none(found)
+    print_if_none(memories, empty)
     width = terminal_width()
-    for one in found:
-        head = f"{one['id'][-SHORT_ID:]}  {one['kind']:<10}  {format_minute(one['occurred_at'])}  "
-        click.echo(head + one_line(one["content"], max(SHORTEST_TEXT, width - len(head))))
-
-
-@click.command(cls=Command)
-@click.argument("memory_id", metavar="ID", callback=options.check_name)
-@click.argument("target", metavar="WORKSPACE")
-@pass_state
-def move(state: State, memory_id: str, target: str) -> None:
-    """Move the memory ID to WORKSPACE; in this one it goes to the archive."""
-    with state.client() as client:
-        receipt = client.move(memory_id, target)
-    known = ", which says the same already" if receipt["outcome"] == Outcome.MERGED else ""
-    state.show(receipt, f"moved to {target}: {receipt['id']}{known}")
+    for memory in memories:
+        head = f"{memory['id'][-SHORT_ID:]}  {memory['kind']:<10}  {format_minute(memory['occurred_at'])}  "
+        click.echo(head + one_line(memory["content"], max(SHORTEST_TEXT, width - len(head))))
 
 
 @click.command(cls=Command)
 @click.argument("memory_id", metavar="[ID]", required=False, callback=options.check_name)
-@click.option("--hard", is_flag=True, help="Remove every trace of the memory ID, for good, without asking.")
-@click.option("--ambient", is_flag=True, help="Archive all that was noted without being asked.")
-@click.option("--session", "session_id", metavar="ID", help="With --ambient, only of this session.")
+@click.option("--hard", is_flag=True, help="Delete the memory permanently, as `reverie purge` does.")
+@click.option("--ambient", is_flag=True, help="Archive all memories that capture stored automatically.")
+@click.option("--session", "session_id", metavar="ID", help="With --ambient, only archive those of this session.")
+@options.yes
 @pass_state
-def forget(state: State, memory_id: str | None, *, hard: bool, ambient: bool, session_id: str | None) -> None:
-    """Archive the memory ID; `reverie restore ID` brings it back."""
+def forget(state: State, memory_id: str | None, *, hard: bool, ambient: bool, session_id: str | None, yes: bool) -> int:
+    """Archive the memory ID. `reverie restore ID` restores it."""
     if (memory_id is None) != ambient:
-        raise click.UsageError("name either one memory by its ID, or --ambient")
+        raise click.UsageError("Name one memory by its ID, or use --ambient.")
     if ambient and hard:
-        raise click.UsageError("--hard needs the ID of one memory")
+        raise click.UsageError("--hard needs the ID of a single memory.")
     if session_id is not None and not ambient:
-        raise click.UsageError("--session goes with --ambient")
+        raise click.UsageError("--session requires --ambient.")
     with state.client() as client:
+        if hard and memory_id is not None:
+            return (
+                0 if _purge(state, client, memory_id, yes=yes, answer={"forgotten": [memory_id], "purged": True}) else 1
+            )
         ids = _list_ambient(client, session_id) if memory_id is None else [memory_id]
-        for one in ids:
-            client.call("DELETE", f"/v1/memories/{quote(one, safe='')}", query={"hard": "true"} if hard else None)
-    if state.json:
-        state.print_json({"forgotten": ids, "purged": hard})
-    elif memory_id is None:
-        click.echo(f"{len(ids)} ambient {'memory' if len(ids) == 1 else 'memories'} archived")
-    else:
-        click.echo(f"{'purged' if hard else 'archived'} {memory_id}")
+        for ambient_id in ids:
+            client.call("DELETE", f"/v1/memories/{quote(ambient_id, safe='')}")
+    text = f"archived {memory_id or count_of(len(ids), 'ambient memory', 'ambient memories')}"
+    state.show({"forgotten": ids, "purged": False}, text)
+    return 0
 
 
 def _list_ambient(client: "Client", session_id: str | None) -> list[str]:
-    """List the ids of what is active and was noted without being asked."""
+    """List the IDs of active memories that capture stored automatically."""
     from web.client import EVERYTHING
 
-    found = client.items("/v1/memories", EVERYTHING, session_id=session_id)
-    return [memory["id"] for memory in found if memory["source"] == "ambient"]
+    memories = client.items("/v1/memories", EVERYTHING, session_id=session_id)
+    return [memory["id"] for memory in memories if memory["source"] == "ambient"]
 
 
 ANCHOR = re.compile(r"(?P<path>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
 
 
-def _parse_anchor(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
-    if given is None:
+def _parse_anchor(_context: click.Context, _parameter: click.Parameter, text: str | None) -> dict[str, Any] | None:
+    if text is None:
         return None
-    found = ANCHOR.fullmatch(given)
-    if found is None:
-        raise click.BadParameter("must be PATH, PATH:LINE or PATH:FIRST-LAST")
-    if found["first"] is None:
-        return {"path": found["path"]}
-    return {"path": found["path"], "lines": [int(found["first"]), int(found["last"] or found["first"])]}
+    match = ANCHOR.fullmatch(text)
+    if match is None:
+        raise click.BadParameter("Use PATH, PATH:LINE or PATH:FIRST-LAST.")
+    if match["first"] is None:
+        return {"path": match["path"]}
+    return {"path": match["path"], "lines": [int(match["first"]), int(match["last"] or match["first"])]}
 
 
 @click.command(cls=Command)
 @click.argument("memory_id", metavar="ID", callback=options.check_name)
-@click.option("--from", "team", metavar="TEAM", help="The team whose memory it is of.  [default: local]")
+@click.option("--from", "team", metavar="TEAM", help="Team that stores the memory.  [default: local, this machine]")
 @pass_state
 def get(state: State, memory_id: str, team: str | None) -> None:
-    """Show the memory ID with where it came from, what it mentions, its edges and its history."""
-    found = state.ask(lambda client: client.memory(memory_id, team))
+    """Show the memory ID with its origin, entities, links and history."""
+    memory = state.ask(lambda client: client.memory(memory_id, team))
     if state.json:
-        state.print_json(found)
+        state.print_json(memory)
         return
-    print_memory(found)
+    print_memory(memory)
     click.echo()
-    print_pairs([(name, value) for name, value in _describe(found) if value is not None])
-    _print_below(found)
+    print_pairs([(name, value) for name, value in _describe(memory) if value is not None])
+    _print_links(memory)
 
 
 def _describe(memory: dict[str, Any]) -> list[tuple[str, object]]:
     provenance = memory["provenance"]
     admission = provenance["admission"]
-    validity = None
-    if memory["valid_from"] is not None:
-        validity = f"from {format_minute(memory['valid_from'])}" + (
-            f" until {format_minute(memory['valid_to'])}" if memory["valid_to"] else ""
-        )
     states = [name for name in ("pinned", "candidate", "instructs") if memory[name]]
     details = ", ".join(f"{name} {one_line(format_value(value))}" for name, value in memory["details"].items())
+    is_private = memory["sensitivity"] != "normal"
     return [
         ("scope", one_line(scope_name(memory["scope"]))),
         ("trust", f"{memory['trust']}, from {memory['source']}"),
@@ -189,19 +215,26 @@ def _describe(memory: dict[str, Any]) -> list[tuple[str, object]]:
         ("metadata", one_line(format_value(memory["metadata"])) if memory["metadata"] else None),
         ("branch", memory["branch"]),
         ("code", _format_anchor(memory["anchor"])),
-        ("holds", validity),
-        ("ends", format_minute(memory["expires_at"])),
-        ("told", None if memory["sensitivity"] == "normal" else f"only to who asks ({memory['sensitivity']})"),
+        ("valid", _format_validity(memory)),
+        ("expires", format_minute(memory["expires_at"])),
+        ("visible", f"only when you search for it ({memory['sensitivity']})" if is_private else None),
         ("written", f"{format_minute(provenance['written_at'])} UTC"),
         ("admitted", None if admission is None else _format_decision(admission)),
         ("archived", format_minute(memory["archived_at"])),
         ("author", memory.get("author")),
-        ("shared", "with everybody in the workspace" if memory.get("shared") else None),
+        ("shared", "with everyone in the workspace" if memory.get("shared") else None),
         ("recalled", f"{memory['recall_count']} times" if memory["recall_count"] else None),
         ("merged", f"{memory['merge_count']} times" if memory["merge_count"] else None),
-        ("because", " → ".join(one_line(one["content"], CHAIN_CHARS) for one in memory["chain"]) or None),
-        ("mentions", ", ".join(dict.fromkeys(one_line(one["name"]) for one in memory["entities"])) or None),
+        ("because", " → ".join(one_line(cause["content"], CHAIN_CHARS) for cause in memory["chain"]) or None),
+        ("mentions", ", ".join(dict.fromkeys(one_line(entity["name"]) for entity in memory["entities"])) or None),
     ]
+
+
+def _format_validity(memory: dict[str, Any]) -> str | None:
+    if memory["valid_from"] is None:
+        return None
+    until = f" until {format_minute(memory['valid_to'])}" if memory["valid_to"] else ""
+    return f"from {format_minute(memory['valid_from'])}{until}"
 
 
 def _format_decision(admission: dict[str, Any]) -> str:
@@ -215,7 +248,7 @@ def _format_anchor(anchor: dict[str, Any] | None) -> str | None:
     return f"{one_line(anchor['path'])}{lines}{' (changed since)' if anchor['stale'] else ''}"
 
 
-def _print_below(memory: dict[str, Any]) -> None:
+def _print_links(memory: dict[str, Any]) -> None:
     for edge in memory["edges"]:
         arrow = "→" if edge["direction"] == "out" else "←"
         click.echo(f"{arrow} {edge['kind']} {edge['id']} (by {plain(edge['made_by'])})")
@@ -229,26 +262,30 @@ def _print_below(memory: dict[str, Any]) -> None:
 
 @click.command(cls=Command)
 @click.argument("memory_id", metavar="ID", callback=options.check_name)
-@click.option("--content", metavar="TEXT", help="The new text; `-` reads standard input.")
-@click.option("--importance", type=click.FloatRange(0, 1), help="How much it matters, 0 to 1.")
-@click.option("--tag", "tags", multiple=True, help="The tags, in place of all that there are; several times.")
-@click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@click.option("--content", metavar="TEXT", help="New text; `-` reads it from standard input.")
+@click.option("--importance", type=click.FloatRange(0, 1), help="New importance from 0 to 1.")
+@click.option("--tag", "tags", multiple=True, help="Replace all tags by this one. Can be repeated.")
+@click.option("--no-tags", is_flag=True, help="Remove all tags.")
 @click.option(
-    "--metadata", callback=options.parse_json_object, metavar="JSON", help="The metadata, in place of the old."
+    "--metadata", callback=options.parse_json_object, metavar="JSON", help="JSON object that replaces the metadata."
 )
 @click.option(
-    "--details", callback=options.parse_json_object, metavar="JSON", help="Typed fields of its kind to change."
+    "--details", callback=options.parse_json_object, metavar="JSON", help="Fields to change that belong to its kind."
 )
-@click.option("--pin/--unpin", "pinned", default=None, help="Whether it always counts as important.")
-@click.option("--branch", help="The branch that it is true on.")
-@click.option("--anchor", callback=_parse_anchor, metavar="PATH[:FIRST-LAST]", help="The code that it is about.")
-@click.option("--trust", type=click.Choice([trust.value for trust in Trust]), help="Whether it may speak as a rule.")
+@click.option("--pin/--unpin", "pinned", default=None, help="Keep the memory important, or stop doing so.")
+@click.option("--branch", help="Git branch on which the memory is true.")
+@click.option("--anchor", callback=_parse_anchor, metavar="PATH[:FIRST-LAST]", help="Code that the memory describes.")
+@click.option(
+    "--trust",
+    type=click.Choice([trust.value for trust in Trust]),
+    help="Whether agents may follow the memory as a rule.",
+)
 @pass_state
-def edit(state: State, /, memory_id: str, *, no_tags: bool, **given: Any) -> None:
-    """Change the memory ID; without an option, its text in your editor. An old text stays in the history."""
-    if no_tags and given["tags"]:
-        raise click.UsageError("--tag and --no-tags contradict each other")
-    changes = options.select_given_options(given) | ({"tags": []} if no_tags else {})
+def edit(state: State, /, memory_id: str, *, no_tags: bool, **fields: Any) -> None:
+    """Change the memory ID. Without options, edit its text in your editor; its history keeps the old text."""
+    if no_tags and fields["tags"]:
+        raise click.UsageError("--tag and --no-tags exclude each other.")
+    changes = options.select_given_options(fields) | ({"tags": []} if no_tags else {})
     if "content" in changes:
         changes["content"] = options.read_text(changes["content"])
     with state.client() as client:
@@ -258,14 +295,14 @@ def edit(state: State, /, memory_id: str, *, no_tags: bool, **given: Any) -> Non
                 click.echo("nothing was changed", err=True)
                 return
             changes = {"content": text}
-        found = client.edit(memory_id, changes)
-    state.show(found, f"changed {found['id']}: {', '.join(changes)}")
+        memory = client.edit(memory_id, changes)
+    state.show(memory, f"changed {memory['id']}: {', '.join(changes)}")
 
 
 def _edit_text(text: str) -> str | None:
-    """Return what the user made of a text, None when nothing."""
+    """Return the text after the user edited it, None if it is unchanged."""
     if not sys.stdin.isatty():
-        raise click.UsageError("say what to change, as --content TEXT; `reverie edit --help` lists all")
+        raise click.UsageError("Name a change, such as --content TEXT. `reverie edit --help` lists all options.")
     edited = click.edit(text, extension=".md")
     return None if edited is None or edited.strip() == text.strip() else edited.rstrip("\n")
 
@@ -274,25 +311,27 @@ def _edit_text(text: str) -> str | None:
 @click.argument("memory_id", metavar="ID", callback=options.check_name)
 @pass_state
 def restore(state: State, memory_id: str) -> None:
-    """Bring the archived memory ID back."""
-    found = state.ask(lambda client: client.restore(memory_id))
-    state.show(found, f"restored {found['id']}: {one_line(found['content'])}")
+    """Restore the archived memory ID."""
+    memory = state.ask(lambda client: client.restore(memory_id))
+    state.show(memory, f"restored {memory['id']}: {one_line(memory['content'])}")
 
 
 @click.command(cls=Command)
 @click.argument("memory_id", metavar="ID", callback=options.check_name)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@options.yes
 @pass_state
 def purge(state: State, memory_id: str, *, yes: bool) -> int:
-    """Remove every trace of the memory ID, from indexes and snapshots too; nothing brings it back."""
-    if state.json and not yes:
-        raise click.UsageError("--json cannot ask; add --yes")
+    """Delete the memory ID permanently, also from indexes and snapshots. This cannot be undone."""
     with state.client() as client:
-        if not yes:
-            print_memory(client.memory(memory_id))
-            if not click.confirm("Purge this for good?", err=True):
-                click.echo("nothing was purged", err=True)
-                return 1
-        found = client.purge(memory_id)
-    state.show(found, f"purged {found['id']}")
-    return 0
+        return 0 if _purge(state, client, memory_id, yes=yes) else 1
+
+
+def _purge(state: State, client: "Client", memory_id: str, *, yes: bool, answer: dict[str, Any] | None = None) -> bool:
+    """Purge a memory after a confirmation and print the receipt, or an answer; return whether it was purged."""
+    if not (yes or state.json):
+        print_memory(client.memory(memory_id))
+    if not options.confirm(state, "Delete this memory permanently?", yes=yes, refusal="nothing was purged"):
+        return False
+    receipt = client.purge(memory_id)
+    state.show(receipt if answer is None else answer, f"purged {memory_id if answer else receipt['id']}")
+    return True

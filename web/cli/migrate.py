@@ -1,4 +1,4 @@
-"""Moving the store from the home's files to a server of PostgreSQL, and back."""
+"""Command that moves the store from files to a PostgreSQL server, and back."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,57 +9,58 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import InvalidField
-from web.cli.command import Command, State, pass_state
-from web.cli.offline import nothing_runs
+from web.cli.command import Command, pass_state
+from web.cli.local_store import nothing_runs
 from web.cli.render import plain, show_progress, table
+from web.cli.state import State
 
 if TYPE_CHECKING:
     from pipeline.services.moving import Move, MovedPart
 
-# What is moved is read to be known, to be copied, and to be compared.
+# Each row is read three times: to list it, to copy it, and to compare the copy.
 _READINGS = 3
-_OF = {"home": "the home", "settings": "settings", "workspace": "workspace"}
-_PLAIN = "this home is encrypted, the server's database is not: encrypt the disk under it"
-_STAYS = (
-    "the home's settings, the token, models and indexes stay in the home's files; vectors that are not where "
-    "REVERIE_VECTORS says are computed anew while the stack runs"
-)
+_KINDS = {"home": "data directory", "settings": "settings", "workspace": "workspace"}
+_NOT_ENCRYPTED = "the files here are encrypted, the server's database is not: encrypt the disk of the server"
+_REMAINING = "settings, token, models and indexes stay in the data directory; Reverie computes missing vectors again"
 
 
 @click.command(cls=Command)
-@click.option("--to", required=True, metavar="PLACE", help="postgresql://USER@HOST/DATABASE; `sqlite` is the way back.")
+@click.option(
+    "--to", required=True, metavar="STORE", help="Target: postgresql://USER@HOST/DATABASE, or sqlite for files."
+)
 @click.option(
     "--home",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The home that gets files on the way back; without, this one.",
+    help="Data directory for the files when moving back.  [default: the current one]",
 )
-@click.option("--only", multiple=True, metavar="ID", help="A workspace to move; without, all that there is.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be moved, and move nothing.")
+@click.option("--only", multiple=True, metavar="ID", help="Only move this workspace. Can be repeated.")
+@click.option("--dry-run", is_flag=True, help="Show what would be moved without moving it.")
 @pass_state
 def migrate(state: State, to: str, home: Path | None, only: tuple[str, ...], *, dry_run: bool) -> int:
-    """Move the store to a server of PostgreSQL, or back into files, every row compared; the stack must be stopped.
+    """Move the store to a PostgreSQL server, or back into files, and compare every row. Stop Reverie first.
 
-    What is there stays as it is. Run again, it goes on where it was interrupted, and moves what has changed since.
+    The source is not changed. If you run the command again, it continues after an interruption and moves changes.
     """
     from pipeline.services import moving
 
     with _wrong_usage():
-        # Before a folder is made for a home that is none of this.
+        # Checked before a folder is created for the other data directory.
         moving.choose_server(state.settings, to, home)
     chosen = only or ((state.named_workspace,) if state.named_workspace else ())
     homes = [state.settings] if home is None else [state.settings, replace(state.settings, home=home.absolute())]
-    with ExitStack() as held:
+    with ExitStack() as stack:
         for settings in homes:
-            held.enter_context(nothing_runs(settings, "a store is moved"))
+            stack.enter_context(nothing_runs(settings, "move the store"))
         with _wrong_usage():
-            move = held.enter_context(moving.open_move(state.settings, to, home, chosen))
+            move = stack.enter_context(moving.open_move(state.settings, to, home, chosen))
         done = _move(move, dry_run=dry_run, quiet=state.json)
-    is_over = not dry_run and all(one.problem is None for one in done)
-    told = {"to": move.target.name, "moved": is_over, "parts": [_describe(one) for one in done]}
+    is_complete = not dry_run and all(part.problem is None for part in done)
+    answer = {"to": move.target.name, "moved": is_complete, "parts": [_describe(part) for part in done]}
     is_encrypted = state.settings.paths.store_key.is_file()
-    state.show(told, lambda: _print(done, to if is_over else None, move.target.name, is_encrypted=is_encrypted))
-    return 1 if any(one.problem is not None for one in done) else 0
+    target = move.target.name
+    state.show(answer, lambda: _print(done, to if is_complete else None, target, is_encrypted=is_encrypted))
+    return 1 if any(part.problem is not None for part in done) else 0
 
 
 @contextmanager
@@ -74,39 +75,39 @@ def _move(move: "Move", *, dry_run: bool, quiet: bool) -> list["MovedPart"]:
     from pipeline.services import moving
 
     total, read = moving.count_rows(move) * (1 if dry_run else _READINGS), 0
-    with show_progress("reading rows" if dry_run else "moving rows", total, quiet=quiet) as show:
+    with show_progress("reading rows" if dry_run else "moving rows", total, quiet=quiet) as set_done:
 
-        def note(rows: int) -> None:
+        def count(rows: int) -> None:
             nonlocal read
             read += rows
-            show(read)
+            set_done(read)
 
-        done = list(moving.move_parts(move, dry_run=dry_run, progress=note))
+        done = list(moving.move_parts(move, dry_run=dry_run, progress=count))
     if not dry_run:
-        moving.finish(move, lambda says: click.echo(plain(says), err=True))
+        moving.finish(move, lambda message: click.echo(plain(message), err=True))
     return done
 
 
-def _describe(one: "MovedPart") -> dict[str, Any]:
+def _describe(moved: "MovedPart") -> dict[str, Any]:
     return {
-        "name": one.part.name,
-        "of": one.part.kind,
-        "outcome": one.outcome,
-        "rows": one.rows,
-        "problem": one.problem,
+        "name": moved.part.name,
+        "of": moved.part.kind,
+        "outcome": moved.outcome,
+        "rows": moved.rows,
+        "problem": moved.problem,
     }
 
 
 def _print(done: Sequence["MovedPart"], moved_to: str | None, target: str, *, is_encrypted: bool) -> None:
-    rows = [[_OF[one.part.kind], one.part.name, one.rows, one.outcome] for one in done]
-    table(["of", "part", "rows", "outcome"], rows, right=["rows"])
-    for one in done:
-        if one.problem is not None:
-            click.echo(f"{one.part.name} was not moved: {plain(one.problem)}", err=True)
+    rows = [[_KINDS[moved.part.kind], moved.part.name, moved.rows, moved.outcome] for moved in done]
+    table(["kind", "part", "rows", "outcome"], rows, right=["rows"])
+    for moved in done:
+        if moved.problem is not None:
+            click.echo(f"{moved.part.name} was not moved: {plain(moved.problem)}", err=True)
     if moved_to == "sqlite":
-        click.echo(f"every row is in {plain(target)} as it was; unset REVERIE_STORE to use it from now on")
+        click.echo(f"all rows are in {plain(target)}; to use it, unset REVERIE_STORE")
     elif moved_to is not None:
-        click.echo(f"every row is at {plain(target)} as it was; to use it from now on: REVERIE_STORE={plain(target)}")
-        click.echo(_STAYS)
+        click.echo(f"all rows are at {plain(target)}; to use it, set REVERIE_STORE={plain(target)}")
+        click.echo(_REMAINING)
         if is_encrypted:
-            click.echo(_PLAIN)
+            click.echo(_NOT_ENCRYPTED)

@@ -1,89 +1,140 @@
-"""What several commands take: moments, scopes, JSON, texts from standard input, who asks, how many."""
+"""Arguments and options that several commands take: texts, times, scopes, viewers, limits, confirmations."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.enums import ScopeKind, Source
-from pipeline.times import normalize_typed_time
+from pipeline.times import normalize_typed_time, utc_text
+from web.cli.state import State
 
-# What came from another machine says so by itself.
+# Sync marks the memories of other machines itself.
 SOURCE = click.Choice([source.value for source in Source if source is not Source.SYNC])
 VIEWERS = ("user", "agent", "session", "task")
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_SPAN = re.compile(r"([0-9]{1,5})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-def parse_time(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
-    """Take a time of RFC 3339, or a date or a time without an offset, which are meant in UTC."""
-    if given is None:
+class Time(click.ParamType[str]):
+    """A time: a date, RFC 3339 text, `now`, `yesterday`, or a number of hours, days or weeks such as `7d`.
+
+    A number counts back from now, or with `future` forward. Times without an offset are in UTC.
+    """
+
+    name = "time"
+
+    def __init__(self, *, future: bool = False) -> None:
+        self._sign = 1 if future else -1
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the time as UTC text."""
+        word = str(value).strip().lower()
+        now = datetime.now(UTC)
+        if word == "now":
+            return utc_text(now)
+        if word in _DAYS:
+            return utc_text(now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=_DAYS[word]))
+        span = _SPAN.fullmatch(word)
+        try:
+            if span is not None:
+                return utc_text(now + self._sign * int(span[1]) * _UNITS[span[2]])
+            return normalize_typed_time(str(value))
+        except (ValueError, OverflowError):
+            example = "in 7 days: 7d" if self._sign > 0 else "7 days ago: 7d"
+            self.fail(
+                f"{value!r} is not a time. Use a date (2026-03-01), a time (2026-03-01T12:00), yesterday, today, "
+                f"tomorrow, or a number of hours, days or weeks ({example}).",
+                param,
+                ctx,
+            )
+
+
+PAST = Time()
+FUTURE = Time(future=True)
+
+
+def words(name: str, metavar: str, *, required: bool = True) -> Callable[[Any], Any]:
+    """Return an argument that takes one or more words and joins them: quotes are optional."""
+    return click.argument(
+        name,
+        nargs=-1,
+        required=required,
+        metavar=metavar,
+        callback=lambda _context, _parameter, parts: " ".join(parts),
+    )
+
+
+def parse_scope_text(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    """Check a scope in the form `KIND` or `KIND:ID`."""
+    if text is not None and text.partition(":")[0] not in list(ScopeKind):
+        raise click.BadParameter(f"{text!r} is not a scope. Use one of {', '.join(ScopeKind)}, or KIND:ID.")
+    return text
+
+
+def parse_scope(context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, Any] | None:
+    """Return a scope in the form `KIND` or `KIND:ID` as an object."""
+    scope = parse_scope_text(context, parameter, text)
+    if scope is None:
         return None
-    try:
-        return normalize_typed_time(given)
-    except ValueError as error:
-        raise click.BadParameter("must be a date, as 2026-03-01, or a time, as 2026-03-01T12:00:00Z") from error
-
-
-def parse_scope_text(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
-    """Take a scope as `KIND` or `KIND:ID`."""
-    if given is not None and given.partition(":")[0] not in list(ScopeKind):
-        raise click.BadParameter(f"must be one of {', '.join(ScopeKind)}, with `:ID` where it needs one")
-    return given
-
-
-def parse_scope(context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
-    """Take a scope as `KIND` or `KIND:ID`, in the form of a body."""
-    found = parse_scope_text(context, parameter, given)
-    if found is None:
-        return None
-    kind, _, owner = found.partition(":")
+    kind, _, owner = scope.partition(":")
     return {"kind": kind, "id": owner} if owner else {"kind": kind}
 
 
-def parse_json_object(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
-    """Take a JSON object."""
-    if given is None:
+def parse_json_object(_context: click.Context, _parameter: click.Parameter, text: str | None) -> dict[str, Any] | None:
+    """Return a JSON object."""
+    if text is None:
         return None
     try:
-        value = json.loads(given)
+        value = json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(f"not JSON: {error}") from error
+        raise click.BadParameter(f"This is not JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise click.BadParameter("must be a JSON object")
+        raise click.BadParameter('This is not a JSON object such as {"name": "value"}.')
     return value
 
 
-def check_name(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
-    """Take a name that stands in an address: not empty, without a slash."""
-    if given is not None and (not given.strip() or "/" in given):
-        raise click.BadParameter("must not be empty, nor hold a `/`")
-    return given
+def check_name(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
+    """Check an ID or a name that becomes part of a URL path."""
+    if name is not None and (not name.strip() or "/" in name):
+        raise click.BadParameter("must not be empty and must not contain `/`")
+    return name
 
 
 def read_text(text: str) -> str:
-    """Return a text, for `-` the one on standard input."""
+    """Return a text, or for `-` the text on standard input."""
     return sys.stdin.read().rstrip("\n") if text == "-" else text
 
 
 def limit(default: int, most: int = 100_000) -> Callable[[Any], Any]:
-    """Return the option `-n`, `--limit`: how many to list at most."""
+    """Return the option `-n`, `--limit`."""
     return click.option(
-        "-n", "--limit", type=click.IntRange(1, most), default=default, show_default=True, help="How many at most."
+        "-n",
+        "--limit",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="Maximum number of results.",
     )
 
 
 def viewer(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say who asks; what is owned is shown to its owner only."""
+    """Add the options that include memories of one user, agent, session or task."""
     for name in reversed(VIEWERS):
-        command = click.option(f"--{name}", metavar="ID", help=f"Also what this {name} alone sees.")(command)
+        text = f"Include memories that only this {name} can see."
+        command = click.option(f"--{name}", metavar="ID", help=text)(command)
     return command
 
 
-def select_given_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were given."""
-    return {name: value for name, value in given.items() if value not in (None, ())}
+def select_given_options(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that have a value."""
+    return {name: value for name, value in values.items() if value not in (None, ())}
 
 
 folder = click.option(
@@ -92,12 +143,30 @@ folder = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path(),
     metavar="FOLDER",
-    help="The folder that is meant; otherwise the current one.",
+    help="Folder to look at. Defaults to the current folder.",
 )
 
 
+def confirm(state: State, question: str, *, yes: bool, refusal: str) -> bool:
+    """Ask before something that cannot be undone; print the refusal after a no.
+
+    Raises UsageError with --json, which cannot ask.
+    """
+    if yes:
+        return True
+    if state.json:
+        raise click.UsageError("Cannot ask for confirmation with --json. Add --yes to confirm.")
+    if click.confirm(question, err=True):
+        return True
+    click.echo(refusal, err=True)
+    return False
+
+
+yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+
+
 def read_token(file: Path | None) -> str:
-    """Return a token out of a file, else out of standard input, unseen where a person types it."""
+    """Return a token from a file, or from standard input without echo."""
     if file is not None:
         return file.read_text(encoding="utf-8", errors="replace").strip()
     if sys.stdin.isatty():
@@ -109,5 +178,5 @@ token_file = click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The file that holds your token; otherwise it is read from standard input.",
+    help="File that contains your token. Without it, the token is read from standard input.",
 )

@@ -1,4 +1,4 @@
-"""Standard output for any terminal: what its encoding cannot show is replaced, and no command fails because of it."""
+"""Make standard output work in any encoding: replace characters that it cannot represent."""
 
 import codecs
 import io
@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 _ASCII = codecs.lookup("ascii")
-# click takes ASCII for a mistake of the system and writes UTF-8 instead; under another name it is obeyed.
+# click ignores ASCII as a misconfiguration and writes UTF-8; under another name it accepts it.
 _STRICT_ASCII = codecs.CodecInfo(
     _ASCII.encode,
     _ASCII.decode,
@@ -20,16 +20,16 @@ _STRICT_ASCII = codecs.CodecInfo(
 
 
 def adapt_streams(encoding: str | None) -> None:
-    """Let the standard streams replace what their encoding, or the given one, cannot represent."""
+    """Let the standard streams replace characters that their encoding, or the given one, cannot represent."""
     codecs.register(_find_codec)
     for stream, errors in ((sys.stdin, None), (sys.stdout, "replace"), (sys.stderr, "replace")):
-        # A test, or a program without a console, has streams of another kind or none.
+        # In tests and without a console, the streams have other types.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=_choose_encoding(encoding, stream), errors=errors)
 
 
 def dump_json(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON for standard output, with escapes where the encoding cannot represent the text."""
+    """Return a value as JSON for standard output; escape it if the encoding cannot represent the text."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -42,11 +42,11 @@ def _find_codec(name: str) -> codecs.CodecInfo | None:
     return _STRICT_ASCII if name == _STRICT_ASCII.name else None
 
 
-def _choose_encoding(wanted: str | None, stream: io.TextIOWrapper) -> str:
-    for name in (wanted, stream.encoding):
+def _choose_encoding(preferred: str | None, stream: io.TextIOWrapper) -> str:
+    for name in (preferred, stream.encoding):
         try:
-            found = codecs.lookup(name or "").name
+            encoding = codecs.lookup(name or "").name
         except LookupError:
             continue
-        return _STRICT_ASCII.name if found == _ASCII.name else found
+        return _STRICT_ASCII.name if encoding == _ASCII.name else encoding
     return "utf-8"

@@ -1,4 +1,4 @@
-"""Find and end the processes of a home, whoever started them."""
+"""Find and stop the processes of Reverie that run on a data directory."""
 
 import contextlib
 import threading
@@ -18,16 +18,16 @@ STOP_DEADLINE_S = 20.0
 POLL_S = 0.05
 
 _MODULES = {"web": "web", "workers.schedule": "scheduler"}
-# Of a worker it is the argument of huey's command that tells.
+# A worker is recognized by the argument of the huey command.
 _QUEUE = "workers.tasks.huey"
 _ORDER = (SUPERVISOR, "web", "worker", "scheduler")
-# A stack that something else starts again and again is not stopped for ever.
+# Give up on a stack that another program starts again and again.
 _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process of a home; `children` counts the processes that a worker has forked."""
+    """A process of Reverie; `children` counts the processes that a worker has forked."""
 
     name: str
     process: psutil.Process
@@ -44,7 +44,7 @@ class Running:
         return max(0.0, time.time() - float(self.process.create_time()))
 
     def lives(self) -> bool:
-        """Tell whether it still runs; one that ended and whose parent has not noticed does not."""
+        """Tell whether it is still running; a zombie is not."""
         try:
             return bool(self.process.is_running()) and self.process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
@@ -52,40 +52,40 @@ class Running:
 
 
 def supervisor_role(settings: Settings) -> Role:
-    """Return the role that `reverie up` holds."""
+    """Return the lock that `reverie up` takes."""
     return Role(settings.paths.root, "up")
 
 
 def list_running(settings: Settings) -> list[Running]:
-    """List the processes of a home that live now, the supervisor first."""
+    """List the running processes of a data directory, the supervisor first."""
     if not settings.paths.root.is_dir():
         return []
-    found = list(_stack(settings.paths.root))
+    running = list(_find_stack(settings.paths.root))
     supervisor = supervisor_role(settings).holder()
     if supervisor is not None:
         with contextlib.suppress(psutil.NoSuchProcess):
-            found.append(Running(SUPERVISOR, psutil.Process(supervisor)))
-    return sorted((p for p in found if p.lives()), key=lambda p: (_ORDER.index(p.name), p.pid))
+            running.append(Running(SUPERVISOR, psutil.Process(supervisor)))
+    return sorted((p for p in running if p.lives()), key=lambda p: (_ORDER.index(p.name), p.pid))
 
 
 def find_directory_of_process(process: psutil.Process) -> Path | None:
-    """Return the data directory whose stack a process belongs to, None for any other and another user's process."""
+    """Return the data directory of a process of Reverie; None for other programs and other users' processes."""
     try:
-        return _home(process) if _name(process.cmdline()) else None
+        return _find_directory(process) if _name(process.cmdline()) else None
     except (psutil.Error, OSError):
         return None
 
 
 def stop_all(settings: Settings) -> list[Running]:
-    """End every process of a home, in the end by force; return them."""
+    """Stop all processes of a data directory, after a deadline by force; return them."""
     stopped: list[Running] = []
     for _ in range(_ROUNDS):
-        found = list_running(settings)
-        if not found:
+        running = list_running(settings)
+        if not running:
             break
-        stopped.extend(process for process in found if process not in stopped)
-        # The supervisor alone, where there is one: it stops its own, and would start again what is stopped beside it.
-        _end([p for p in found if p.name == SUPERVISOR] or found)
+        stopped.extend(process for process in running if process not in stopped)
+        # Only the supervisor, if there is one: it stops the others, and would restart those that stop without it.
+        _end([p for p in running if p.name == SUPERVISOR] or running)
     return stopped
 
 
@@ -105,22 +105,22 @@ def _signal(processes: Sequence[Running], end: Callable[[psutil.Process], None])
             end(process.process)
 
 
-def _stack(home: Path) -> Iterator[Running]:
+def _find_stack(directory: Path) -> Iterator[Running]:
     named: dict[int, tuple[str, int, psutil.Process]] = {}
     for process in psutil.process_iter():
-        # One that ends while we look, or that belongs to another user, is none of this home's.
+        # Skip processes that have just ended or belong to another user.
         with contextlib.suppress(psutil.Error):
             name = _name(process.cmdline())
-            if name and _home(process) == home and process.status() != psutil.STATUS_ZOMBIE:
+            if name and _find_directory(process) == directory and process.status() != psutil.STATUS_ZOMBIE:
                 named[process.pid] = (name, process.ppid(), process)
     for pid, (name, parent, process) in named.items():
-        # A fork carries its parent's command line.
+        # A fork has the command line of its parent.
         if parent not in named or named[parent][0] != name:
             yield Running(name, process, sum(1 for other in named.values() if other[:2] == (name, pid)))
 
 
 def _name(command: Sequence[str]) -> str | None:
-    """Tell which process of the stack a command line starts: an interpreter with one of our modules or our queue."""
+    """Return the name of the process that a command line starts: a Python with one of our modules or our queue."""
     if not command or "python" not in Path(command[0]).name.lower():
         return None
     if _QUEUE in command[1:]:
@@ -130,7 +130,7 @@ def _name(command: Sequence[str]) -> str | None:
     return _MODULES.get(command[command.index("-m") + 1])
 
 
-def _home(process: psutil.Process) -> Path | None:
+def _find_directory(process: psutil.Process) -> Path | None:
     try:
         return Path(find_data_directory(process.environ()))
     except NoDataDirectory:

@@ -1,4 +1,4 @@
-"""Recall on the command line: results with what of them is about the question, and why they stand where they do."""
+"""Search memories: print each result with the excerpt that matches the query, and explain the ranking."""
 
 import threading
 import time
@@ -9,64 +9,88 @@ import click
 
 from pipeline.enums import Kind
 from web.cli import options
-from web.cli.command import STILL_LOADING, Command, State, pass_state
-from web.cli.render import one_line, plain, table, terminal_width
-from web.cli.snippet import fit_snippet
+from web.cli.command import Command, pass_state
+from web.cli.errors import STILL_LOADING
+from web.cli.excerpts import fit_excerpt
+from web.cli.render import count_of, one_line, plain, table, terminal_width
+from web.cli.state import State
 
 if TYPE_CHECKING:
     from web.client import Client
 
 CHANNELS = ("lexical", "dense")
 INDENT = "     "
-# What is said to be from here, where teams are asked too.
+# The origin of a result from this machine, where results of teams are included.
 OWN = "local"
-# How long a command waits for a memory that is being loaded.
+# How long the command waits while the server loads memories.
 PATIENCE_S = 1.0
 POLL_S = 0.1
+RESULTS_HELP = "Maximum number of results.  [default: 10]"
 
 
 @click.command(cls=Command)
-@click.argument("query")
-@click.option("-k", "k", type=click.IntRange(1, 100), help="How many results.  [default: 10]")
+@options.words("query", "[QUERY]...", required=False)
+@click.option("-k", "k", type=click.IntRange(1, 100), help=RESULTS_HELP)
 @click.option(
     "--kind",
     "kinds",
     type=click.Choice([kind.value for kind in Kind]),
     multiple=True,
-    help="Only memories of this kind.",
+    help="Only search memories of this kind. Can be repeated.",
 )
-@click.option("--session", "session_id", metavar="ID", help="Only memories of this session.")
-@click.option("--since", callback=options.parse_time, metavar="TIME", help="Only what happened then or later.")
-@click.option("--until", callback=options.parse_time, metavar="TIME", help="Only what happened before this time.")
+@click.option("--session", "session_id", metavar="ID", help="Only search memories of this session.")
 @click.option(
-    "--as-of", callback=options.parse_time, metavar="TIME", help="What was believed on this day, as 2026-03-01."
+    "--since",
+    type=options.PAST,
+    metavar="TIME",
+    help="Only search memories from this time on, such as yesterday, 7d or 2026-03-01.",
 )
-@click.option("--group", type=click.Choice(["memory", "session"]), help="What a result is.  [default: memory]")
-@click.option("--budget-ms", type=click.IntRange(1, 10_000), help="The deadline in milliseconds.")
+@click.option("--until", type=options.PAST, metavar="TIME", help="Only search memories from before this time.")
+@click.option(
+    "--as-of", type=options.PAST, metavar="TIME", help="Search the memories that were valid at this time (2026-03-01)."
+)
+@click.option(
+    "--group",
+    type=click.Choice(["memory", "session"]),
+    help="Group the results by memory or session.  [default: memory]",
+)
+@click.option("--budget-ms", type=click.IntRange(1, 10_000), help="Time limit of the search in milliseconds.")
 @click.option(
     "--min-relevance",
     type=click.FloatRange(0, 1),
-    help="How probably a result must be about QUERY, 0 for all.  [default: leave out what surely is not]",
+    help="Minimum probability that a result answers the query; 0 shows all.  [default: leave out unrelated ones]",
 )
-@click.option("--full", is_flag=True, help="Show whole texts instead of what of them is about QUERY.")
-@click.option("--explain", is_flag=True, help="Show why each result stands where it stands.")
-@click.option("--why-not", "wanted", metavar="ID", help="Show instead why this memory is or is not among the results.")
+@click.option("--full", is_flag=True, help="Show complete texts instead of matching excerpts.")
+@click.option("--explain", is_flag=True, help="Show how the score of each result is computed.")
+@click.option("--why", "why_id", metavar="ID", help="Explain why this memory is or is not among the results.")
+@click.option("--why-not", "old_why_id", metavar="ID", hidden=True)
 @pass_state
-def recall(state: State, /, query: str, *, full: bool, explain: bool, wanted: str | None, **given: Any) -> int:
-    """Find memories for QUERY, best first; an empty QUERY lists by importance and recency."""
-    question = {"query": query} | options.select_given_options(given)
-    if wanted is not None:
-        _why_not(state, question | {"id": wanted})
+def recall(
+    state: State,
+    /,
+    query: str,
+    *,
+    full: bool,
+    explain: bool,
+    why_id: str | None,
+    old_why_id: str | None,
+    **filters: Any,
+) -> int:
+    """Search memories for QUERY, best match first. Without a query, list them by importance and recency."""
+    question = {"query": query} | options.select_given_options(filters)
+    memory_id = why_id or old_why_id
+    if memory_id is not None:
+        _explain_memory(state, question | {"id": memory_id})
         return 0
     if explain:
         question["explain"] = True
     with state.client() as client:
-        answer = ask_whole(client, question)
+        answer = ask_until_loaded(client, question)
         is_loading = answer["degraded"] and not answer["results"]
-        is_elsewhere = (
+        is_other_workspace = (
             not (answer["results"] or is_loading or state.json) and state.workspace != state.settings.workspace
         )
-        usual = _count_memories(client, state.settings.workspace) if is_elsewhere else 0
+        default_count = _count_memories(client, state.settings.workspace) if is_other_workspace else 0
     if state.json:
         state.print_json(answer)
         return STILL_LOADING if is_loading else 0
@@ -74,51 +98,58 @@ def recall(state: State, /, query: str, *, full: bool, explain: bool, wanted: st
     if explain and hits:
         click.echo()
         _print_signals(hits)
-    _print_state(answer)
-    if usual:
-        # Nobody is to take another workspace's memories for lost.
-        name = state.settings.workspace
-        click.echo(f"this is {state.workspace}; {name} holds {usual}: `-w {name}` asks there", err=True)
+    _print_summary(answer)
+    if default_count:
+        _print_other_workspace(state, default_count)
     return STILL_LOADING if is_loading else 0
 
 
-def ask_whole(client: "Client", question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer; one that is empty because a channel was late or cold is asked for again for a second."""
-    pause, end = threading.Event(), time.monotonic() + PATIENCE_S
+def ask_until_loaded(client: "Client", question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to a search; for a second, repeat a search that is empty because a channel is not ready."""
+    pause, deadline = threading.Event(), time.monotonic() + PATIENCE_S
     answer = client.recall(question)
-    while answer["degraded"] and not answer["results"] and time.monotonic() < end:
+    while answer["degraded"] and not answer["results"] and time.monotonic() < deadline:
         pause.wait(POLL_S)
-        left_ms = max(1, int(1000 * (end - time.monotonic())))
+        left_ms = max(1, int(1000 * (deadline - time.monotonic())))
         answer = client.recall({**question, "budget_ms": max(left_ms, question.get("budget_ms", 0))})
     return answer
 
 
-def _print_state(answer: Mapping[str, Any]) -> None:
+def _print_summary(answer: Mapping[str, Any]) -> None:
     states = ", ".join(f"{name} {channel['state']}" for name, channel in answer["channels"].items())
     count = len(answer["results"])
     if answer["degraded"] and not count:
-        click.echo(f"memory is still loading ({states}); ask again in a moment", err=True)
+        click.echo(f"memory is still loading ({states}); try again in a moment", err=True)
         return
-    more = "; not everything was looked through, there may be more" if answer["degraded"] else ""
-    click.echo(f"{count} result{'' if count == 1 else 's'} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
+    more = "; the search was incomplete, there may be more results" if answer["degraded"] else ""
+    click.echo(f"{count_of(count, 'result')} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
 
 
-def _count_memories(client: "Client", workspace: str) -> int:
-    return sum(one["memories"] or 0 for one in client.workspaces()["items"] if one["id"] == workspace)
+def _print_other_workspace(state: State, count: int) -> None:
+    """Point to the default workspace: the user may expect its memories here."""
+    name, memories = state.settings.workspace, count_of(count, "memory", "memories")
+    click.echo(
+        f"Searched workspace {state.workspace}. Workspace {name} has {memories}; add `-w {name}` to search there.",
+        err=True,
+    )
 
 
-@click.command(cls=Command)
+def _count_memories(client: "Client", workspace_id: str) -> int:
+    return sum(item["memories"] or 0 for item in client.workspaces()["items"] if item["id"] == workspace_id)
+
+
+@click.command(cls=Command, hidden=True)
 @click.argument("query")
 @click.argument("memory_id", metavar="[ID]", required=False)
-@click.option("-k", "k", type=click.IntRange(1, 100), help="How many results.  [default: 10]")
+@click.option("-k", "k", type=click.IntRange(1, 100), help=RESULTS_HELP)
 @click.pass_context
 def explain(context: click.Context, query: str, memory_id: str | None, k: int | None) -> None:
-    """Show why each result of QUERY stands where it does; with ID, why that memory is or is not among them."""
-    context.invoke(recall, query=query, explain=memory_id is None, wanted=memory_id, k=k)
+    """Explain the results of QUERY, or why the memory ID is missing: the earlier form of `recall --explain`."""
+    context.invoke(recall, query=query, explain=memory_id is None, why_id=memory_id, k=k)
 
 
 def _print_results(results: list[dict[str, Any]], query: str | None) -> list[dict[str, Any]]:
-    """Print results and return the memories among them in the order shown; of texts, what is about a query if any."""
+    """Print results, with a query only the excerpts that match it; return the memories in the printed order."""
     width = terminal_width() - len(INDENT)
     hits: list[dict[str, Any]] = []
     for result in results:
@@ -126,29 +157,33 @@ def _print_results(results: list[dict[str, Any]], query: str | None) -> list[dic
             click.echo(f"session {plain(result['session_id'])}  {result['score']:.3f}")
         for hit in result.get("best", [result]):
             hits.append(hit)
-            team = f"  team {plain(hit['from'])}" if hit.get("from", OWN) != OWN else ""
-            session = f"  session {plain(hit['session_id'])}" if hit["session_id"] and "best" not in result else ""
-            head = f"{len(hits):>3}  {hit['score']:.3f}  {hit['kind']}  {hit['occurred_at'][:16]}"
-            click.echo(f"{head}{session}{team}  {hit['id']}")
-            text = plain(hit["content"])
-            # Of the outline of a file its path is told, whatever part of it is about the question.
-            lead = text.partition(" · ")[0] if hit["kind"] == Kind.CODE else ""
-            for line in text.splitlines() if query is None else fit_snippet(text, query, width, lead=lead):
-                click.echo(f"{INDENT}{line}")
-            if "superseded_by" in hit:
-                click.echo(f"{INDENT}superseded by {hit['superseded_by']}")
+            _print_hit(hit, len(hits), query, width, in_session="best" in result)
     return hits
 
 
-def _why_not(state: State, question: dict[str, Any]) -> None:
+def _print_hit(hit: Mapping[str, Any], number: int, query: str | None, width: int, *, in_session: bool) -> None:
+    team = f"  team {plain(hit['from'])}" if hit.get("from", OWN) != OWN else ""
+    session = f"  session {plain(hit['session_id'])}" if hit["session_id"] and not in_session else ""
+    head = f"{number:>3}  {hit['score']:.3f}  {hit['kind']}  {hit['occurred_at'][:16]}"
+    click.echo(f"{head}{session}{team}  {hit['id']}")
+    text = plain(hit["content"])
+    # The outline of a file always starts with its path.
+    lead = text.partition(" · ")[0] if hit["kind"] == Kind.CODE else ""
+    for line in text.splitlines() if query is None else fit_excerpt(text, query, width, lead=lead):
+        click.echo(f"{INDENT}{line}")
+    if "superseded_by" in hit:
+        click.echo(f"{INDENT}superseded by {hit['superseded_by']}")
+
+
+def _explain_memory(state: State, question: dict[str, Any]) -> None:
     answer = state.ask(lambda client: client.why(question))
     if state.json:
         state.print_json(answer)
         return
     for reason in answer["reasons"]:
         click.echo(plain(reason))
-    for one in answer.get("chain", ()):
-        click.echo(f"  → {one_line(one['content'])}")
+    for memory in answer.get("chain", ()):
+        click.echo(f"  → {one_line(memory['content'])}")
     if answer["signals"] is not None:
         _print_signals([answer])
 
@@ -158,10 +193,10 @@ def _print_signals(hits: list[dict[str, Any]]) -> None:
     rows = []
     for number, hit in enumerate(hits, 1):
         signals = hit["signals"]
-        seen = [_signal(signals["channels"].get(channel)) for channel in CHANNELS]
-        rows.append([number, *seen, f"{signals['relevance']:.2f}", f"{hit['score']:.3f}"])
+        cells = [_format_signal(signals["channels"].get(channel)) for channel in CHANNELS]
+        rows.append([number, *cells, f"{signals['relevance']:.2f}", f"{hit['score']:.3f}"])
     table(columns, rows, right=[column for column in columns if column not in CHANNELS])
-    click.echo("A channel shows rank / raw score / contribution.")
+    click.echo("Format of a channel: rank / raw score / contribution.")
     for number, hit in enumerate(hits, 1):
         parts = ", ".join(f"{name} {value:+.3f}" for name, value in hit["signals"]["parts"].items())
         click.echo(f"{number:>3}  {parts}")
@@ -169,7 +204,7 @@ def _print_signals(hits: list[dict[str, Any]]) -> None:
             click.echo(f"{INDENT}{lift['part']} {lift['contribution']:+.3f} from {lift['id']}")
 
 
-def _signal(signal: dict[str, Any] | None) -> str | None:
+def _format_signal(signal: dict[str, Any] | None) -> str | None:
     if signal is None:
         return None
     rank = "-" if signal["rank"] is None else signal["rank"]

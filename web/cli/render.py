@@ -1,4 +1,4 @@
-"""How answers look: tables and progress for a person at a terminal, plain lines in a pipe, memories as lines."""
+"""Format answers: tables and progress at a terminal, plain lines in a pipe, memories as lines."""
 
 import json
 import shutil
@@ -12,24 +12,24 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Wide enough that nothing wraps or is cut where no terminal sets a width.
+# In a pipe no terminal sets a width: nothing shall be wrapped or cut.
 PIPE_WIDTH = 4000
 READABLE_WIDTH = 100
 _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 
 
 def plain(text: object) -> str:
-    """Return a text without control characters, which could write over a terminal."""
+    """Return a text without control characters, which could overwrite the terminal."""
     return str(text).translate(_CONTROL)
 
 
 def terminal_width() -> int:
-    """Return how many columns a line may take; in a pipe as many as are still read with ease."""
+    """Return the width of the terminal, or a readable width in a pipe."""
     return shutil.get_terminal_size((READABLE_WIDTH, 24)).columns
 
 
 def open_console(*, stderr: bool = False) -> "Console":
-    """Return a console on standard output or, for what is not the answer, on standard error."""
+    """Return a console on standard output, or on standard error for everything but the answer."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -37,7 +37,7 @@ def open_console(*, stderr: bool = False) -> "Console":
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Print rows under their columns; those named in `right` are aligned to the right."""
+    """Print rows under a header; align the columns in `right` to the right."""
     from rich.table import Table
     from rich.text import Text
 
@@ -60,7 +60,7 @@ def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
 
 
 def format_size(count: float) -> str:
-    """Return a number of bytes for a reader."""
+    """Format a number of bytes."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -70,7 +70,7 @@ def format_size(count: float) -> str:
 
 @contextmanager
 def show_waiting(text: str, *, quiet: bool) -> Iterator[None]:
-    """Show on standard error that something goes on: a spinner at a terminal, one line in a pipe."""
+    """Show on standard error that the command is working: a spinner at a terminal, one line in a pipe."""
     if quiet:
         yield
     elif sys.stderr.isatty():
@@ -83,7 +83,7 @@ def show_waiting(text: str, *, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def show_progress(text: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], Any]]:
-    """Show on standard error how much of a total is done; yields the function that sets it."""
+    """Show progress towards a total on standard error; yield the function that sets it."""
     if quiet or not sys.stderr.isatty():
         if not quiet:
             click.echo(f"{text}: {total} …", err=True)
@@ -99,7 +99,7 @@ def show_progress(text: str, total: int, *, quiet: bool) -> Iterator[Callable[[i
 
 @contextmanager
 def show_reading(text: str, *, quiet: bool) -> Iterator[Callable[[int, int], Any]]:
-    """Show on standard error how far a reading is; yields the function that sets what is done and how much there is."""
+    """Show the progress of reading on standard error; yield the function that sets the part done and the total."""
     if quiet or not sys.stderr.isatty():
         if not quiet:
             click.echo(f"{text} …", err=True)
@@ -117,24 +117,29 @@ PREVIEW = 100
 
 
 def one_line(text: object, width: int = PREVIEW) -> str:
-    """Return a text as one line of at most so many characters."""
+    """Return a text as one line of at most `width` characters."""
     line = " ".join(plain(text).split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def format_value(value: Any) -> str:
-    """Return a value as it would be given: text as it is, the rest as JSON."""
+    """Return a value as it can be typed: text unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def count_of(count: int, noun: str, plural: str | None = None) -> str:
+    """Return a count with its noun, in the plural unless it is 1."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def headline(memory: Mapping[str, Any]) -> str:
-    """Return what tells one memory from another beside its text."""
+    """Return the line above a memory's text: ID, kind, time, source and session."""
     session = f"  session {one_line(memory['session_id'])}" if memory["session_id"] else ""
     return f"{memory['id']}  {memory['kind']}  {memory['occurred_at'][:16]}  {memory['source']}{session}"
 
 
 def print_memory(memory: Mapping[str, Any]) -> None:
-    """Print a memory: a headline and its text."""
+    """Print the headline and the text of a memory."""
     click.echo(headline(memory))
     print_text(memory["content"])
 
@@ -145,17 +150,25 @@ def print_text(text: str, indent: str = "     ") -> None:
         click.echo(f"{indent}{line}")
 
 
-def print_if_none(items: Sequence[object], says: str = "there are none") -> None:
-    """Say on standard error that a list is empty."""
+def print_if_none(items: Sequence[object], message: str = "Nothing found.") -> None:
+    """Print a message on standard error if a list is empty."""
     if not items:
-        click.echo(says, err=True)
+        click.echo(message, err=True)
 
 
 def scope_name(scope: Mapping[str, Any]) -> str:
-    """Return a scope as it is given on the command line."""
+    """Return a scope in the form that options take."""
     return f"{scope['kind']}:{scope['id']}" if scope["id"] else str(scope["kind"])
 
 
-def format_minute(moment: str | None) -> str | None:
-    """Return a moment to the minute."""
-    return None if moment is None else moment[:16].replace("T", " ")
+def format_minute(time: str | None) -> str | None:
+    """Return a time to the minute."""
+    return None if time is None else time[:16].replace("T", " ")
+
+
+def describe_encoder(progress: Mapping[str, Any]) -> str:
+    """Describe which model answers, why it is not the default, and the progress of the next model."""
+    text: str = progress["model"]
+    if progress["next_model"]:
+        text += f"; {progress['next_model']} has embedded {progress['embedded']}"
+    return f"{text}; {progress['languages']} not in English" if progress["languages"] else text

@@ -1,4 +1,4 @@
-"""The settings, the encoder, the token, incognito sessions, completion, the version."""
+"""Commands for settings, the embedding model, the server's token, and shell completion."""
 
 from pathlib import Path
 from typing import Any
@@ -7,40 +7,113 @@ import click
 from click.shell_completion import get_completion_class
 
 from pipeline.errors import NotFound, ReverieError, ServerUnreachable
-from web.cli.command import Command, Group, State, pass_state
+from web.cli import options
+from web.cli.command import Command, Group, pass_state
 from web.cli.render import plain, print_pairs, show_waiting, table
+from web.cli.state import State
+
+RESTART = "restart Reverie to apply it: `reverie down`, then `reverie up`"
 
 
-@click.command(cls=Command)
-@click.option("--edit", is_flag=True, help="Write what this workspace has of its own, in $EDITOR.")
-@pass_state
-def config(state: State, *, edit: bool) -> None:
-    """Show every setting, its value and where it comes from."""
-    from pipeline.services.workspace_config import edit_config, explain_workspace
+here = click.option("--here", is_flag=True, help="Change only the workspace of the current folder.")
 
-    if edit:
-        place, changed = edit_config(state.settings, state.workspace, lambda text: click.edit(text, extension=".toml"))
-        state.show({"place": place, "changed": changed}, f"{place}: {'saved' if changed else 'as it was'}")
+
+def _target_workspace(state: State, *, here: bool) -> str | None:
+    """Return the workspace whose own settings change; None for the settings of all workspaces."""
+    if here:
+        # A new project gets its own workspace with the first write.
+        return state.choice(Path(), to_write=True).workspace
+    return state.named_workspace
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.option("--edit", is_flag=True, help="Edit the settings in your editor; the file lists all of them as comments.")
+@here
+@click.pass_context
+def config(context: click.Context, *, edit: bool, here: bool) -> None:
+    """Show and change settings. Without a command, show every setting, its value and its origin.
+
+    --edit changes the settings of all workspaces, with --workspace or --here those of one workspace.
+    """
+    if context.invoked_subcommand is not None:
         return
-    found = explain_workspace(state.settings, state.workspace)
+    state = context.ensure_object(State)
+    if edit:
+        _edit_settings(state, _target_workspace(state, here=here))
+    else:
+        _show_settings(state)
+
+
+def _show_settings(state: State) -> None:
+    from pipeline.services.workspace_config import explain_workspace
+
+    settings = explain_workspace(state.settings, state.workspace)
     state.show(
-        {"settings": [{"name": s.name, "value": s.value, "origin": s.origin, "help": s.help} for s in found]},
-        lambda: table(["setting", "value", "origin", "help"], [[s.name, s.value, s.origin, s.help] for s in found]),
+        {"settings": [{"name": s.name, "value": s.value, "origin": s.origin, "help": s.help} for s in settings]},
+        lambda: table(["setting", "value", "origin", "help"], [[s.name, s.value, s.origin, s.help] for s in settings]),
     )
+
+
+def _edit_settings(state: State, workspace_id: str | None) -> None:
+    from web.cli.settings_file import edit_settings
+
+    file, is_changed = edit_settings(state.settings, workspace_id)
+    note = f"; {RESTART}" if is_changed and workspace_id is None else ""
+    state.show({"place": file, "changed": is_changed}, f"{file}: {'saved' if is_changed else 'unchanged'}{note}")
+
+
+@config.command("set")
+@click.argument("name")
+@options.words("value", "VALUE...")
+@here
+@pass_state
+def set_value(state: State, name: str, value: str, *, here: bool) -> None:
+    """Set the setting NAME to VALUE for all workspaces, or with --workspace or --here for one workspace."""
+    from web.cli.settings_file import save_value
+
+    workspace_id = _target_workspace(state, here=here)
+    file, saved, effective = save_value(state.settings, workspace_id, name, value)
+    if state.json:
+        state.print_json({"name": name, "value": effective, "saved": saved, "place": file})
+        return
+    click.echo(f"{file}: {name} = {saved}")
+    if effective != saved:
+        click.echo(f"a stronger setting takes precedence: {name} = {effective}; `reverie config` shows it", err=True)
+    elif workspace_id is None:
+        click.echo(RESTART, err=True)
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@config.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@pass_state
+def completion(state: State, shell: str) -> None:
+    """Print the script that makes SHELL complete the commands of `reverie`."""
+    complete = get_completion_class(shell)
+    assert complete is not None
+    root = click.get_current_context().find_root().command
+    # click looks for this variable when a program named `reverie` starts.
+    script = complete(root, {}, "reverie", "_REVERIE_COMPLETE").source()
+    state.show({"shell": shell, "script": script}, script)
 
 
 @click.command(cls=Command)
 @click.option("--show", is_flag=True, help="Print the token itself.")
-@click.option("--renew", is_flag=True, help="Make a new one; the old one opens nothing from then on.")
-@click.option("--yes", is_flag=True, help="Do not ask before.")
+@click.option("--renew", is_flag=True, help="Create a new token; the server rejects the old one from then on.")
+@options.yes
 @pass_state
 def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
-    """Show where the bearer token stands, or make a new one."""
+    """Show the file that contains the server's token, or create a new token."""
     file = state.settings.paths.token_file
     if not file.exists():
-        raise NotFound(f"there is no token yet; the first `reverie up` makes {file}")
-    if renew and not _renew(state, yes=yes):
-        return 1
+        raise NotFound(f"There is no token yet. The first `reverie up` creates {file}.")
+    if renew:
+        question = "A new token signs out every browser and disconnects every client of the old one. Create it?"
+        if not options.confirm(state, question, yes=yes, refusal="the token was not changed"):
+            return 1
+        state.settings.paths.renew_token()
     secret = file.read_text(encoding="ascii").strip() if show else None
     state.show(
         {"path": str(file)} | ({"token": secret} if secret is not None else {}),
@@ -49,134 +122,56 @@ def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
     return 0
 
 
-def _renew(state: State, *, yes: bool) -> bool:
-    if state.json and not yes:
-        raise click.UsageError("--json cannot ask; add --yes")
-    warning = "Every browser will be signed out, and whoever holds the old token refused. Make a new one?"
-    if not (yes or click.confirm(warning, err=True)):
-        click.echo("the token stays", err=True)
-        return False
-    state.settings.paths.renew_token()
-    return True
-
-
-@click.command(cls=Command)
-@pass_state
-def version(state: State) -> None:
-    """Show the version."""
-    from web.version import VERSION
-
-    state.show({"version": VERSION}, f"reverie {VERSION}")
-
-
-@click.group(cls=Group)
-def incognito() -> None:
-    """Make sessions incognito: nothing that they say is stored."""
-
-
-@incognito.command(cls=Command)
-@click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
-@pass_state
-def on(state: State, session_id: str) -> None:
-    """Make a session incognito."""
-    _set(state, session_id, on=True)
-
-
-@incognito.command(cls=Command)
-@click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
-@pass_state
-def off(state: State, session_id: str) -> None:
-    """Let a session be stored again."""
-    _set(state, session_id, on=False)
-
-
-@incognito.command("list", cls=Command)
-@pass_state
-def list_sessions(state: State) -> None:
-    """List the incognito sessions."""
-    answer = state.ask(lambda client: client.incognito())
-    state.show(
-        answer,
-        lambda: table(["session", "since"], [[plain(item["session_id"]), item["since"]] for item in answer["items"]]),
-    )
-
-
-def _set(state: State, session_id: str, *, on: bool) -> None:
-    answer = state.ask(lambda client: client.set_incognito(session_id, on=on))
-    if state.json:
-        state.print_json(answer)
-    elif answer["since"] is None:
-        click.echo(f"session {plain(session_id)} is no longer incognito")
-    else:
-        click.echo(f"session {plain(session_id)} is incognito since {answer['since']}")
-
-
-SHELLS = ("bash", "zsh", "fish")
-
-
-@click.command(cls=Command)
-@click.argument("shell", type=click.Choice(SHELLS))
-@pass_state
-def completion(state: State, shell: str) -> None:
-    """Print the script that teaches SHELL to complete `reverie`."""
-    found = get_completion_class(shell)
-    assert found is not None
-    root = click.get_current_context().find_root().command
-    # The variable is the one that click looks for when a program named `reverie` starts.
-    script = found(root, {}, "reverie", "_REVERIE_COMPLETE").source()
-    state.show({"shell": shell, "script": script}, script)
-
-
-NO_SERVER = "no server runs"
+NO_SERVER = "no server is running"
 
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def model(context: click.Context) -> None:
-    """Show the encoder, compile it, or choose another one."""
+    """Show, compile or change the embedding model. Without a command, show it."""
     if context.invoked_subcommand is None:
-        _show(context.ensure_object(State))
+        _show_model(context.ensure_object(State))
 
 
-def _show(state: State) -> None:
-    found = _describe(state) | {"loaded": _loaded_model(state)}
+def _show_model(state: State) -> None:
+    status = _describe_model(state) | {"loaded": _find_loaded_model(state)}
     if state.json:
-        state.print_json(found)
+        state.print_json(status)
         return
     print_pairs(
-        [(name, "no" if value is False else "yes" if value is True else value) for name, value in found.items()]
+        [(name, "no" if value is False else "yes" if value is True else value) for name, value in status.items()]
     )
-    if not found["compiled"]:
-        click.echo("a worker compiles it when it is needed; `reverie model compile` does it now")
+    if not status["compiled"]:
+        click.echo("a worker compiles the model when it needs it; `reverie model compile` does it now")
 
 
-def _describe(state: State) -> dict[str, Any]:
+def _describe_model(state: State) -> dict[str, Any]:
     from pipeline.services.encoder import get_encoder_status
 
     status = get_encoder_status(state.settings)
-    found = {"model": status.model, "compiled": status.compiled is not None, "directory": str(status.directory)}
+    answer = {"model": status.model, "compiled": status.compiled is not None, "directory": str(status.directory)}
     if status.compiled is None:
-        return found
-    return found | {
+        return answer
+    return answer | {
         "dimension": status.compiled.dimension,
         "precision": status.compiled.precision,
         "window": status.compiled.max_tokens,
     }
 
 
-def _loaded_model(state: State) -> str:
-    """Tell which model the web server encodes with, if any."""
+def _find_loaded_model(state: State) -> str:
+    """Describe the model that the web server has loaded."""
     try:
         with state.client() as client:
             if client.health()["encoder"] != "ready":
                 return "not yet"
-            served = client.stats()["index"]["model"]
+            loaded = client.stats()["index"]["model"]
     except ReverieError as error:
         return NO_SERVER if isinstance(error, ServerUnreachable) else "yes"
-    return "yes" if served == _usual_model(state) else f"{served}, in this workspace"
+    return "yes" if loaded == _default_model(state) else f"{loaded}, in this workspace"
 
 
-def _usual_model(state: State) -> str:
+def _default_model(state: State) -> str:
     from pipeline.services.encoder import usual_model
 
     return usual_model(state.settings)
@@ -185,21 +180,21 @@ def _usual_model(state: State) -> str:
 @model.command("compile")
 @pass_state
 def compile_now(state: State) -> None:
-    """Compile the configured model now; nothing is done when it is compiled already."""
-    _compile(state, _usual_model(state))
-    found = _describe(state)
-    state.show(found, f"compiled in {found['directory']}")
+    """Compile the configured model now, unless it is compiled already."""
+    _compile(state, _default_model(state))
+    status = _describe_model(state)
+    state.show(status, f"compiled in {status['directory']}")
 
 
 @model.command("use")
 @click.argument("name", metavar="NAME")
 @pass_state
 def use(state: State, name: str) -> None:
-    """Compile the model NAME (a name or a folder) and use it from the next start on; `auto` follows the languages."""
+    """Compile the model NAME and use it after a restart. NAME is a name, a folder, or auto (by language)."""
     from config.saving import save_setting
     from config.settings import load_settings
 
-    # The processes that will load it have other working folders.
+    # The processes that load the model have other working folders.
     chosen = str(Path(name).absolute()) if Path(name).is_dir() else name
     directory = _compile(state, chosen)
     paths = state.settings.paths
@@ -210,13 +205,13 @@ def use(state: State, name: str) -> None:
         return
     click.echo(f"{paths.config}: embedding_model = {chosen}")
     if effective != chosen:
-        click.echo(f"REVERIE_EMBEDDING_MODEL={effective} in the environment still decides", err=True)
+        click.echo(f"REVERIE_EMBEDDING_MODEL={effective} in the environment takes precedence", err=True)
     elif chosen != state.settings.embedding_model:
-        click.echo("restart Reverie (`reverie down`, `reverie up`); it then embeds every memory again")
+        click.echo(f"{RESTART}. Reverie then embeds every memory again")
 
 
 def _compile(state: State, name: str) -> Path:
-    with show_waiting(f"compiling {name}", quiet=state.json):
+    with show_waiting(f"compiling {plain(name)}", quiet=state.json):
         from pipeline.services.encoder import compile_model
 
         return compile_model(state.settings, name)

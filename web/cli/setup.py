@@ -1,4 +1,4 @@
-"""Hosts on the command line: tell them of Reverie after a look at the changes, or take it back."""
+"""Command that connects coding agents to Reverie after showing the changes, or disconnects them."""
 
 import difflib
 import re
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from web.cli import options
-from web.cli.command import Command, State, find_user_home, pass_state
+from web.cli.command import Command, pass_state
 from web.cli.render import plain
+from web.cli.state import State, find_user_home
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -22,14 +23,23 @@ if TYPE_CHECKING:
 HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
 HIDDEN = "•••"
 VERSION_TIMEOUT_S = 5
-# The token of an earlier setup, or of somebody else.
+# A token of an earlier setup or of another server, which the diff must not show.
 _BEARER = re.compile(r"(?<=Bearer )[\w.~+/-]{8,}=*")
-_DONE = {"create": "made", "change": "changed", "delete": "deleted", "none": "as it should be", "error": "left alone"}
+_DONE = {"create": "created", "change": "changed", "delete": "deleted", "none": "up to date", "error": "skipped"}
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
+class HostName(click.Choice[str]):
+    """The name of a host; the start of a name is enough if it is unique."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the complete name."""
+        matches = [name for name in HOSTS if name.startswith(str(value).lower())]
+        return super().convert(matches[0] if len(matches) == 1 else value, param, ctx)
+
+
 class _SetupCommand(Command):
-    """The command; variables with which hosts move their own folders come as parameters that nobody types."""
+    """The command with the hosts' environment variables as hidden parameters: commands do not read the environment."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         from web.hosts.environment import HOST_VARIABLES
@@ -40,12 +50,14 @@ class _SetupCommand(Command):
 
 
 @click.command(cls=_SetupCommand)
-@click.argument("hosts", nargs=-1, metavar="[HOST]…", type=click.Choice(HOSTS))
-@click.option("--yes", is_flag=True, help="Write without asking.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
-@click.option("--project", is_flag=True, help="Set up the current folder instead of your own files.")
-@click.option("--remove", is_flag=True, help="Take out what the setup has written.")
-@click.option("--server", metavar="URL", help="Let the hosts ask the team's server at URL instead of this machine's.")
+@click.argument("hosts", nargs=-1, metavar="[HOST]...", type=HostName(HOSTS))
+@options.yes
+@click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
+@click.option("--project", is_flag=True, help="Change files of the current project instead of your user settings.")
+@click.option("--remove", is_flag=True, help="Remove everything that setup has written.")
+@click.option(
+    "--server", metavar="URL", help="Connect the agents to the team server at URL instead of the one on this machine."
+)
 @options.token_file
 @pass_state
 def setup(
@@ -61,9 +73,10 @@ def setup(
     token_file: Path | None,
     **moved: str | None,
 ) -> int:
-    """Write Reverie's hooks, MCP entry and rules into the settings of each HOST, or of all that are installed.
+    """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST.
 
-    HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode.
+    Without a HOST, connect all agents that are installed. HOST is one of claude-code, codex, cursor, vscode, windsurf,
+    gemini, zed, opencode.
     """
     from web.hosts import files
     from web.hosts.plan import apply, plan_removal, plan_setup
@@ -79,8 +92,8 @@ def setup(
         _warn_of_cuda()
         _show(chosen, changes)
     pending = any(change.action not in ("none", "error") for change in changes)
-    if not dry_run and (yes or not pending or click.confirm("Write this?", err=True)):
-        _keep_or_forget(state, reverie.server, token_file, forget=remove)
+    if not dry_run and (yes or not pending or click.confirm("Write these changes?", err=True)):
+        _save_or_forget(state, reverie.server, token_file, forget=remove)
         changes = apply(changes, root)
     elif not dry_run:
         click.echo("nothing was written", err=True)
@@ -91,16 +104,16 @@ def setup(
 
 def _check_asking(state: State, *, asks: bool) -> None:
     if state.json and asks:
-        raise click.UsageError("--json cannot ask; add --yes or --dry-run")
+        raise click.UsageError("Cannot ask for confirmation with --json. Add --yes or --dry-run.")
 
 
 def _warn_of_cuda() -> None:
-    """Say what the doctor says of a torch with CUDA: nobody calls the doctor right after an installation."""
-    from web.cli.checks import check_torch
+    """Warn about torch with CUDA, as doctor does: few users run doctor right after the installation."""
+    from web.cli.doctor_checks import check_torch
 
     for result in check_torch():
         if result.state != "ok":
-            click.echo(f"torch is {result.says}\n{result.hint}", err=True)
+            click.echo(f"torch: {result.says}\n{result.hint}", err=True)
 
 
 def _choose_hosts(names: Sequence[str], host_env: "HostEnvironment", *, remove: bool) -> list["Host"]:
@@ -108,7 +121,7 @@ def _choose_hosts(names: Sequence[str], host_env: "HostEnvironment", *, remove: 
 
     if names:
         return [BY_NAME[name] for name in dict.fromkeys(names)]
-    # What was written for a host may outlive it.
+    # Entries may remain after a host was uninstalled.
     return [host for host in KNOWN if remove or host.is_found(host_env)]
 
 
@@ -118,17 +131,19 @@ def _host_environment(environment: Mapping[str, str], *, project: bool) -> "Host
     from web.hosts.environment import HostEnvironment
 
     home = find_user_home()
-    here = _here() if project else None
-    if here == home:
-        raise click.UsageError("--project needs a project: this folder is your home")
-    return HostEnvironment(home, sys.platform, shutil.which, _version, environment, here)
+    project_folder = _current_folder() if project else None
+    if project_folder == home:
+        raise click.UsageError("--project needs a project folder, but this is your home folder. Change to a project.")
+    return HostEnvironment(home, sys.platform, shutil.which, _find_version, environment, project_folder)
 
 
-def _here() -> Path:
+def _current_folder() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError as error:
-        raise click.UsageError("--project needs a project: this folder is no longer there") from error
+        raise click.UsageError(
+            "--project needs a project folder, but this folder was deleted. Change to a project."
+        ) from error
 
 
 def _installation(settings: "Settings", server: "RemoteServer | None") -> "Installation":
@@ -141,37 +156,38 @@ def _installation(settings: "Settings", server: "RemoteServer | None") -> "Insta
 def _find_server(
     state: State, url: str | None, token_file: Path | None, host_env: "HostEnvironment"
 ) -> "RemoteServer | None":
-    """Return the team's server at an address, by the name that the home knows it by, or would; None without one."""
+    """Return the team server at an address with its known or a new name; None without an address."""
     if url is None and token_file is not None:
-        raise click.UsageError("--token-file goes with --server")
+        raise click.UsageError("--token-file requires --server.")
     if url is None:
         return None
     from pipeline.services.team_servers import check_server_url, list_teams, name_of
     from web.hosts.environment import RemoteServer
 
     url = check_server_url(url)
-    known = list_teams(state.settings.paths.servers, state.tell_left_out)
-    name = next((one.name for one in known if one.url == url), name_of(url))
+    known = list_teams(state.settings.paths.servers, state.warn_skipped)
+    name = next((team.name for team in known if team.url == url), name_of(url))
     workspace = None if host_env.project is None else state.choice(host_env.project, to_write=True).workspace
     return RemoteServer(name, url, workspace)
 
 
-def _keep_or_forget(state: State, server: "RemoteServer | None", token_file: Path | None, *, forget: bool) -> None:
-    """Keep a server that took the token, unless the home knows it and no other token is given; or forget it."""
+def _save_or_forget(state: State, server: "RemoteServer | None", token_file: Path | None, *, forget: bool) -> None:
+    """Save the team server after it accepted the token, unless it is already known; or forget it."""
     if server is None:
         return
     from pipeline.services.team_servers import add_team, list_teams, remove_team
 
     folder = state.settings.paths.servers
-    is_known = server.name in [one.name for one in list_teams(folder, state.tell_left_out) if one.url == server.url]
+    known = list_teams(folder, state.warn_skipped)
+    is_known = server.name in [team.name for team in known if team.url == server.url]
     if forget and is_known:
         remove_team(folder, server.name)
     elif not forget and (not is_known or token_file is not None):
         add_team(folder, server.name, server.url, options.read_token(token_file))
 
 
-def _version(program: str) -> tuple[int, ...] | None:
-    """Ask a program for its version; None where it is not there or does not say."""
+def _find_version(program: str) -> tuple[int, ...] | None:
+    """Return the version of a program, None if it is missing or prints none."""
     import shutil
     import subprocess
 
@@ -179,7 +195,7 @@ def _version(program: str) -> tuple[int, ...] | None:
     if path is None:
         return None
     try:
-        answered = subprocess.run(  # noqa: S603 - the host that the user has installed and named
+        done = subprocess.run(  # noqa: S603 - the host that the user has installed and named
             [path, "--version"],
             capture_output=True,
             text=True,
@@ -190,22 +206,22 @@ def _version(program: str) -> tuple[int, ...] | None:
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
         click.echo(f"{program} --version: {error}", err=True)
         return None
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", answered.stdout)
-    return None if found is None else tuple(int(part) for part in found.groups())
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", done.stdout)
+    return None if match is None else tuple(int(part) for part in match.groups())
 
 
 def _show(chosen: Sequence["Host"], changes: Sequence["FileChange"]) -> None:
     if not chosen:
-        click.echo(f"no host was found here; name one: {', '.join(HOSTS)}")
+        click.echo(f"no coding agent was found on this machine; name one: {', '.join(HOSTS)}")
     elif not changes:
-        click.echo("no file of these hosts holds anything of Reverie")
+        click.echo("no settings of these agents mention Reverie")
     for change in changes:
         for line in _diff(change):
             click.echo(click.style(line, fg=_COLOURS.get(line[:1])))
 
 
 def _diff(change: "FileChange") -> Iterator[str]:
-    """Yield the lines of a unified diff, tokens hidden."""
+    """Yield the lines of a unified diff with hidden tokens."""
     if change.error is not None or change.before == change.after:
         return
     before, after = (_lines(content) for content in (change.before, change.after))
@@ -227,7 +243,7 @@ def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"],
         return
     for change in changes:
         if change.error is not None:
-            click.echo(f"error: {plain(change.path)} is left alone: {plain(change.error)}", err=True)
+            click.echo(f"Error: {plain(change.path)} was not changed: {plain(change.error)}", err=True)
         elif not dry_run:
             click.echo(f"{_DONE[change.action]:<15}  {plain(change.path)}  ({', '.join(change.hosts)})")
         for remark in change.remarks:

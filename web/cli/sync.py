@@ -1,4 +1,4 @@
-"""The same memory on several machines, on the command line: remotes, devices, conflicts."""
+"""Commands that sync the memory with other machines: remotes, devices, conflicts."""
 
 import sys
 from pathlib import Path
@@ -8,26 +8,30 @@ import click
 
 from pipeline.enums import ScopeKind
 from web.cli import options
-from web.cli.command import Group, State, pass_state
-from web.cli.offline import open_home
+from web.cli.command import Group, pass_state
+from web.cli.local_store import open_home
 from web.cli.render import format_minute, format_size, one_line, plain, print_if_none, show_waiting, table
+from web.cli.state import State
 
 if TYPE_CHECKING:
     from pipeline.services.sync import Exchanged, RemoteStatus
 
 
+NO_REMOTES = "There is no remote yet. Add one with `reverie sync add NAME URL`."
+
+
 @click.group(cls=Group)
 def sync() -> None:
-    """Keep one memory on several machines, by a folder, a bucket or another Reverie, without an account."""
+    """Sync memories with your other machines through a folder, a bucket or another Reverie, without an account."""
 
 
 @sync.command("invite")
 @pass_state
 def invite(state: State) -> None:
-    """Show the code by which a new device joins; whoever reads it can read your memory."""
+    """Show the pairing code for a new device. Anyone who has the code can read your memories."""
     with open_home(state) as home:
         code = home.sync.invite()
-    text = f"On the new device: reverie sync join CODE. Keep it as you keep a password; the code is\n\n{code}"
+    text = f"On the new device, run `reverie sync join CODE`. Keep the code as secret as a password:\n\n{code}"
     state.show({"code": code}, text)
 
 
@@ -35,37 +39,37 @@ def invite(state: State) -> None:
 @click.argument("code")
 @pass_state
 def join(state: State, code: str) -> None:
-    """Enter the circle of devices that CODE opens; `reverie sync invite` shows it on one of them."""
+    """Join your other devices with the pairing CODE that `reverie sync invite` shows on one of them."""
     with open_home(state) as home:
         home.sync.join(code)
-    state.show({"joined": True}, "joined; `reverie sync add NAME URL` names where the memory travels by")
+    state.show({"joined": True}, "joined; add a remote with `reverie sync add NAME URL`")
 
 
 @sync.command("add")
 @click.argument("name")
 @click.argument("url")
-@click.option("--only", "workspaces", multiple=True, metavar="ID", help="A workspace that travels; without, all do.")
+@click.option("--only", "workspaces", multiple=True, metavar="ID", help="Only sync this workspace. Can be repeated.")
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     type=click.Choice([ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT]),
-    help="A scope that travels; without, what is the workspace's and what is yours.",
+    help="Only sync memories of this scope. Can be repeated.  [default: workspace and user]",
 )
-@click.option("--open", "is_open", is_flag=True, help="Write to it unencrypted, signed all the same.")
+@click.option("--open", "is_open", is_flag=True, help="Write unencrypted, but signed data.")
 @pass_state
 def add(
     state: State, name: str, url: str, workspaces: tuple[str, ...], scopes: tuple[str, ...], *, is_open: bool
 ) -> None:
-    """Let memory travel by URL: dir:PATH, s3://BUCKET/PREFIX or https://HOST."""
+    """Add the remote NAME at URL: dir:PATH, s3://BUCKET/PREFIX or https://HOST."""
     from pipeline.services.sync import FOLDER
 
     if url.startswith(FOLDER):
-        # No shell does it behind a colon.
+        # Shells do not expand ~ after a colon.
         url = f"{FOLDER}{Path(url.removeprefix(FOLDER)).expanduser().absolute()}"
     with open_home(state) as home:
         status = home.sync.add(name, url, workspaces, scopes, sealed=not is_open)
-    text = f"{name}: {status.ahead} changes wait to be sent; `reverie sync now` sends them, and so does the stack"
+    text = f"{name}: {status.ahead} changes to send; Reverie sends them automatically, `reverie sync now` at once"
     state.show(_describe(status), text)
 
 
@@ -73,39 +77,40 @@ def add(
 @click.argument("name")
 @pass_state
 def remove(state: State, name: str) -> None:
-    """Let nothing travel by NAME any more; what stands there stays."""
+    """Stop syncing with the remote NAME; its data is kept there."""
     with open_home(state) as home:
         home.sync.remove(name)
-    state.show({"removed": name}, f"{name} is no remote any more; what stands there was left alone")
+    state.show({"removed": name}, f"removed the remote {name}; its data was not deleted")
 
 
 @sync.command("now")
 @click.argument("name", required=False)
 @pass_state
 def now(state: State, name: str | None) -> None:
-    """Send and take in what is new, by every remote or by NAME."""
+    """Send and receive changes now, with all remotes or with NAME."""
     from pipeline.errors import ReverieError
 
-    with open_home(state) as home, show_waiting("exchanging", quiet=state.json):
-        done = home.sync.now([name] if name else [])
-    failed = {one: result for one, result in done.items() if isinstance(result, ReverieError)}
-    told = {one: _count(result) for one, result in done.items() if not isinstance(result, ReverieError)}
-    told |= {one: {"error": str(error)} for one, error in failed.items()}
-
-    def show() -> None:
-        print_if_none(list(told), "no remote yet: reverie sync add NAME URL")
-        for one, counts in told.items():
-            if "error" in counts:
-                click.echo(f"{one}: {plain(counts['error'])}", err=True)
-                continue
-            rest = f", {counts['put_aside']} put aside" if counts["put_aside"] else ""
-            click.echo(f"{one}: {counts['applied']} taken in, {counts['sent']} sent{rest}")
-            for refused in counts["refused"]:
-                click.echo(f"{one}: {plain(refused)}", err=True)
-
-    state.show(told, show)
-    if failed or any(counts.get("refused") for counts in told.values()):
+    with open_home(state) as home, show_waiting("syncing", quiet=state.json):
+        results = home.sync.now([name] if name else [])
+    answer = {
+        remote: {"error": str(result)} if isinstance(result, ReverieError) else _count(result)
+        for remote, result in results.items()
+    }
+    state.show(answer, lambda: _print_exchanges(answer))
+    if any("error" in counts or counts.get("refused") for counts in answer.values()):
         sys.exit(1)
+
+
+def _print_exchanges(answer: dict[str, dict[str, Any]]) -> None:
+    print_if_none(list(answer), NO_REMOTES)
+    for remote, counts in answer.items():
+        if "error" in counts:
+            click.echo(f"{remote}: {plain(counts['error'])}", err=True)
+            continue
+        quarantined = f", {counts['put_aside']} quarantined" if counts["put_aside"] else ""
+        click.echo(f"{remote}: {counts['applied']} received, {counts['sent']} sent{quarantined}")
+        for refused in counts["refused"]:
+            click.echo(f"{remote}: {plain(refused)}", err=True)
 
 
 def _count(done: "Exchanged") -> dict[str, Any]:
@@ -136,96 +141,115 @@ def _describe(status: "RemoteStatus") -> dict[str, Any]:
 @sync.command("status")
 @pass_state
 def status(state: State) -> None:
-    """Show each remote: how much waits to be sent and to be taken in, when it last worked, how large it is."""
+    """Show each remote: changes to send and to receive, time of the last sync, size and problems."""
     with open_home(state) as home:
-        found = [_describe(one) for one in home.sync.look()]
+        remotes = [_describe(remote) for remote in home.sync.look()]
+    state.show(remotes, lambda: _print_remotes(remotes))
 
-    def show() -> None:
-        print_if_none(found, "no remote yet: reverie sync add NAME URL")
-        if found:
-            rows = [
-                [
-                    one["name"],
-                    one["url"],
-                    one["ahead"],
-                    one["behind"],
-                    format_minute(one["last_ok_at"]) if one["last_ok_at"] else "never",
-                    format_size(one["bytes"]),
-                    one_line(one["error"] or "", 60),
-                ]
-                for one in found
-            ]
-            heads = ["remote", "where", "ahead", "behind", "last", "size", "problem"]
-            table(heads, rows, right=["ahead", "behind", "size"])
 
-    state.show(found, show)
+def _print_remotes(remotes: list[dict[str, Any]]) -> None:
+    print_if_none(remotes, NO_REMOTES)
+    rows = [
+        [
+            remote["name"],
+            remote["url"],
+            remote["ahead"],
+            remote["behind"],
+            format_minute(remote["last_ok_at"]) if remote["last_ok_at"] else "never",
+            format_size(remote["bytes"]),
+            one_line(remote["error"] or "", 60),
+        ]
+        for remote in remotes
+    ]
+    if rows:
+        table(
+            ["remote", "address", "to send", "to receive", "last sync", "size", "problem"],
+            rows,
+            right=["to send", "to receive", "size"],
+        )
 
 
 @sync.command("log")
 @options.limit(20)
 @pass_state
 def log(state: State, limit: int) -> None:
-    """Show what happened between the machines, the last first, and what was put aside."""
+    """List the exchanges with other machines, newest first, and the changes that were quarantined."""
     with open_home(state) as home:
-        events = [{"at": one.at, "remote": one.remote, "says": one.says} for one in home.sync.events(limit)]
-        aside = [
-            {"at": one.at, "remote": one.remote, "workspace": one.workspace, "operation": one.id, "reason": one.reason}
-            for one in home.sync.put_aside()
+        events = [{"at": event.at, "remote": event.remote, "says": event.says} for event in home.sync.events(limit)]
+        quarantined = [
+            {
+                "at": change.at,
+                "remote": change.remote,
+                "workspace": change.workspace,
+                "operation": change.id,
+                "reason": change.reason,
+            }
+            for change in home.sync.put_aside()
         ]
 
     def show() -> None:
-        print_if_none([*events, *aside])
-        for one in events:
-            click.echo(f"{format_minute(one['at'])}  {one['remote']:12}  {one_line(one['says'], 200)}")
-        for one in aside:
-            click.echo(f"put aside: {one['operation']} of {one['workspace']} from {one['remote']}: {one['reason']}")
+        print_if_none([*events, *quarantined], NO_REMOTES)
+        for event in events:
+            click.echo(f"{format_minute(event['at'])}  {event['remote']:12}  {one_line(event['says'], 200)}")
+        for change in quarantined:
+            click.echo(
+                f"quarantined: {change['operation']} of {change['workspace']} from {change['remote']}: "
+                f"{change['reason']}"
+            )
 
-    state.show({"items": events, "put_aside": aside}, show)
+    state.show({"items": events, "put_aside": quarantined}, show)
 
 
 @sync.command("conflicts")
-@click.option("--restore", "number", type=click.IntRange(min=1), help="Let the lost value of a conflict hold again.")
+@click.option("--restore", "number", type=click.IntRange(min=1), help="Restore the overwritten value of this conflict.")
 @pass_state
 def conflicts(state: State, number: int | None) -> None:
-    """Show what two machines wrote into one field without knowing of each other: what holds, and what was lost."""
+    """List fields that two machines changed at the same time: the current and the overwritten value."""
     from pipeline.errors import NotFound
 
     with open_home(state) as home:
-        found = home.sync.conflicts(state.workspace)
+        records = home.sync.conflicts(state.workspace)
         if number is not None:
-            if number > len(found):
-                raise NotFound(f"there is no conflict {number}; there are {len(found)}")
-            one = found[number - 1]
-            home.sync.restore_lost(one.workspace, one.memory_id, one.field, one.operation)
-            state.show({"restored": one.memory_id, "field": one.field}, f"{one.memory_id}: {one.field} is restored")
+            if number > len(records):
+                raise NotFound(f"There is no conflict {number}. `reverie sync conflicts` lists {len(records)}.")
+            lost = records[number - 1]
+            home.sync.restore_lost(lost.workspace, lost.memory_id, lost.field, lost.operation)
+            answer = {"restored": lost.memory_id, "field": lost.field}
+            state.show(answer, f"restored {lost.field} of {lost.memory_id}")
             return
-    told = [
-        {"memory_id": one.memory_id, "field": one.field, "won": one.won, "lost": one.lost, "by": one.by}
-        for one in found
+    items = [
+        {
+            "memory_id": record.memory_id,
+            "field": record.field,
+            "won": record.won,
+            "lost": record.lost,
+            "by": record.by,
+        }
+        for record in records
     ]
+    state.show({"items": items}, lambda: _print_conflicts(items))
 
-    def show() -> None:
-        print_if_none(told)
-        for place, one in enumerate(told, 1):
-            click.echo(f"{place}. {one['memory_id']} {one['field']}")
-            click.echo(f"   holds: {one_line(str(one['won']), 200)}")
-            click.echo(f"   lost:  {one_line(str(one['lost']), 200)} (by {plain(one['by'])})")
 
-    state.show({"items": told}, show)
+def _print_conflicts(items: list[dict[str, Any]]) -> None:
+    print_if_none(items, "There are no conflicts.")
+    for number, conflict in enumerate(items, 1):
+        click.echo(f"{number}. {conflict['memory_id']} {conflict['field']}")
+        click.echo(f"   current:     {one_line(str(conflict['won']), 200)}")
+        click.echo(f"   overwritten: {one_line(str(conflict['lost']), 200)} (by {plain(conflict['by'])})")
 
 
 @sync.command("repair")
 @click.argument("name", required=False)
 @pass_state
 def repair(state: State, name: str | None) -> None:
-    """Read every remote, or NAME, again from its beginning, and make every memory say what the log says."""
+    """Read all remotes, or NAME, again from the start, and correct memories that differ from the change log."""
     with open_home(state) as home, show_waiting("repairing", quiet=state.json):
         counts = dict(home.sync.repair([name] if name else []))
 
     def show() -> None:
-        for one, count in counts.items():
-            what = "missing changes found" if one.startswith("remote ") else "rows mended"
-            click.echo(f"{one}: {count} {what}")
+        for target, count in counts.items():
+            changes = "missing changes found" if target.startswith("remote ") else "rows repaired"
+            click.echo(f"{target}: {count} {changes}")
 
     state.show(counts, show)
 
@@ -235,34 +259,43 @@ def repair(state: State, name: str | None) -> None:
 def devices(state: State) -> None:
     """List the devices that share this memory."""
     with open_home(state) as home:
-        found = [
-            {"name": one.name, "node": one.node, "added_at": one.added_at, "revoked_at": one.revoked_at, "this": here}
-            for one, here in home.sync.devices()
+        items = [
+            {
+                "name": device.name,
+                "node": device.node,
+                "added_at": device.added_at,
+                "revoked_at": device.revoked_at,
+                "this": is_here,
+            }
+            for device, is_here in home.sync.devices()
         ]
 
     def show() -> None:
-        print_if_none(found, "this home shares with no other: reverie sync invite")
-        if found:
-            rows = [[one["name"], one["node"], format_minute(str(one["added_at"])), _standing(one)] for one in found]
+        print_if_none(items, "No other device is paired. Show a pairing code with `reverie sync invite`.")
+        rows = [
+            [device["name"], device["node"], format_minute(str(device["added_at"])), _format_state(device)]
+            for device in items
+        ]
+        if rows:
             table(["device", "number", "since", ""], rows)
 
-    state.show(found, show)
+    state.show(items, show)
 
 
-def _standing(device: dict[str, Any]) -> str:
+def _format_state(device: dict[str, Any]) -> str:
     if device["revoked_at"]:
         return f"revoked {format_minute(device['revoked_at'])}"
-    return "this one" if device["this"] else ""
+    return "this device" if device["this"] else ""
 
 
 @sync.command("revoke")
 @click.argument("device")
 @pass_state
 def revoke(state: State, device: str) -> None:
-    """Trust DEVICE, by its name or number, no longer; it can read nothing that is written from now on."""
+    """Revoke DEVICE, a name or number: it cannot read anything that is written from now on."""
     with open_home(state) as home:
-        gone = home.sync.revoke(device)
+        revoked = home.sync.revoke(device)
     state.show(
-        {"revoked": gone.node},
-        f"{gone.name} is revoked; what it holds already it keeps. `reverie sync now` tells the others",
+        {"revoked": revoked.node},
+        f"revoked {revoked.name}; it keeps its copy of the memories. `reverie sync now` informs the other devices",
     )

@@ -1,17 +1,21 @@
-"""Teams on the command line: whose memory is asked beside this machine's."""
+"""Commands for the memory of a team: connect to its server, share memories, run a server."""
 
 from pathlib import Path
 
 import click
 
 from web.cli import options
-from web.cli.command import Group, State, pass_state
-from web.cli.render import plain, print_if_none, table
+from web.cli.command import Group, pass_state
+from web.cli.lifecycle import serve
+from web.cli.render import one_line, plain, print_if_none, table
+from web.cli.state import State
+
+NO_TEAMS = "No team is connected. Connect one with `reverie team add NAME URL`."
 
 
 @click.group(cls=Group)
 def team() -> None:
-    """Ask a team's memory beside your own: recall asks both, and what is stored stays here unless you say otherwise."""
+    """Use the memory of a team in addition to your own: recall searches both, and new memories stay here by default."""
 
 
 @team.command("add")
@@ -20,38 +24,54 @@ def team() -> None:
 @options.token_file
 @pass_state
 def add(state: State, name: str, url: str, token_file: Path | None) -> None:
-    """Make the team's server at URL known as NAME; it is asked once, whether it takes your token."""
+    """Connect to the team server at URL as NAME, after a check that it accepts your token."""
     from pipeline.services.team_servers import add_team
 
     token = options.read_token(token_file)
     workspaces = sorted(add_team(state.settings.paths.servers, name, url, token))
-    opened = ", ".join(map(plain, workspaces)) or "no workspace yet"
-    state.show({"name": name, "url": url, "workspaces": workspaces}, f"{name} is asked from now on; it opens {opened}")
+    listed = ", ".join(map(plain, workspaces)) or "none yet"
+    state.show(
+        {"name": name, "url": url, "workspaces": workspaces}, f"connected to {name}; workspaces you can use: {listed}"
+    )
 
 
 @team.command("list")
 @pass_state
 def list_(state: State) -> None:
-    """List the teams that are asked, without their tokens."""
+    """List the connected teams, without their tokens."""
     from pipeline.services.team_servers import list_teams
 
-    known = list_teams(state.settings.paths.servers, state.tell_left_out)
-    found = [{"name": one.name, "url": one.url} for one in known]
-    state.show({"items": found}, lambda: _print_teams([(one["name"], one["url"]) for one in found]))
+    servers = list_teams(state.settings.paths.servers, state.warn_skipped)
+    items = [{"name": server.name, "url": server.url} for server in servers]
+    state.show({"items": items}, lambda: _print_teams([[item["name"], item["url"]] for item in items]))
 
 
 @team.command("remove")
 @click.argument("name", callback=options.check_name)
 @pass_state
 def remove(state: State, name: str) -> None:
-    """Ask the team NAME no more, and forget its token here; what it keeps stays there."""
+    """Disconnect from the team NAME and delete its token here; the team keeps its memories."""
     from pipeline.services.team_servers import remove_team
 
     remove_team(state.settings.paths.servers, name)
-    state.show({"removed": name}, f"{name} is asked no more")
+    state.show({"removed": name}, f"disconnected from {name}")
 
 
-def _print_teams(found: list[tuple[str, str]]) -> None:
-    print_if_none(found)
-    if found:
-        table(["team", "address"], [list(one) for one in found])
+def _print_teams(rows: list[list[str]]) -> None:
+    print_if_none(rows, NO_TEAMS)
+    if rows:
+        table(["team", "address"], rows)
+
+
+@team.command("share")
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
+@click.option("--withdraw", is_flag=True, help="Stop sharing: only you see the memory again.")
+@pass_state
+def share(state: State, memory_id: str, *, withdraw: bool) -> None:
+    """Share the memory ID, which only you, an agent or a session could see, with everyone in the workspace."""
+    memory = state.ask(lambda client: client.withdraw(memory_id) if withdraw else client.share(memory_id))
+    verb = "withdrew" if withdraw else "shared"
+    state.show(memory, f"{verb} {memory['id']}: {one_line(memory['content'])}")
+
+
+team.add_command(serve)

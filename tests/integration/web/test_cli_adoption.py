@@ -34,7 +34,7 @@ def sources(workspace):
 def test_the_first_thing_that_is_stored_makes_the_workspace_and_offers_to_bring_the_rest(project):
     own, source = identify(project).id, source_name("project", project)
     offered = run("remember", "Tea is sold by the cup").stderr
-    assert f"{own} is this project's own workspace from now on; default holds 1 memories taken from here" in offered
+    assert f"created workspace {own} for this project; workspace default contains 1 memory indexed from it" in offered
     assert "`reverie workspace adopt` moves them" in offered
     assert run("remember", "Cake is sold on Sundays").stderr == "", "offered once"
     assert sources("default") == {source}
@@ -42,7 +42,7 @@ def test_the_first_thing_that_is_stored_makes_the_workspace_and_offers_to_bring_
     assert sources("default") == set()
     assert sources(own) == {source}
     assert "tea" in run("recall", "what does the shop sell at the upper lock").stdout
-    assert "nothing in default was taken from this project" in run("workspace", "adopt").stdout
+    assert "workspace default contains no memories indexed from this project" in run("workspace", "adopt").stdout
 
 
 def test_a_program_is_told_of_every_step(project):
@@ -65,14 +65,14 @@ def test_nothing_is_offered_where_a_workspace_was_named(project):
 
 def test_a_folder_of_no_project_has_nothing_to_adopt(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert "belongs to no workspace but default" in run("workspace", "adopt", code=1).stderr
+    assert "uses workspace default, not one of its own" in run("workspace", "adopt", code=1).stderr
 
 
 def test_an_empty_answer_says_where_else_something_stands(project):
     run("remember", "Boats pass at dawn", "-w", "default")
     run("remember", "Tea is sold by the cup")
     told = run("recall", "zeppelin airfield mooring").stderr
-    assert f"this is {identify(project).id}; default holds 2: `-w default` asks there" in told
+    assert f"Searched workspace {identify(project).id}. Workspace default has 2 memories; add `-w default`" in told
 
 
 def test_status_says_which_workspace_answers_here_and_why(project):

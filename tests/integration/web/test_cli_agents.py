@@ -13,8 +13,8 @@ import pytest
 from pipeline.identity import identify
 from pipeline.store import agent_sessions
 from tests.fakes.command_line import remember, run, run_json, serve_app
-from web.cli.codex import tell_turn
-from web.cli.service import NoService, service_of, start_installed
+from web.cli.codex_notify import send_turn
+from web.cli.service_manager import NoService, service_of, start_installed
 
 THREAD = "0198c0de-0000-7000-8000-000000000001"
 
@@ -37,7 +37,7 @@ def test_a_memory_is_forgotten_and_comes_back(client):
     assert active(client) == []
     run("restore", written)
     assert active(client) == ["Billing listens on port 8123"]
-    assert run_json("forget", written, "--hard") == {"forgotten": [written], "purged": True}
+    assert run_json("forget", written, "--hard", "--yes") == {"forgotten": [written], "purged": True}
     run("restore", written, code=1)
 
 
@@ -47,9 +47,9 @@ def test_what_nobody_asked_to_keep_is_forgotten_together(client):
     for session in ("s1", "s2", "s2"):
         options = ("--source", "ambient", "--session", session, "--importance", "0.5")
         remember(f"Fixed: `make test-{len(active(client))}` failed and passes now", *options)
-    assert run("forget", "--ambient", "--session", "s2").stdout == "2 ambient memories archived\n"
+    assert run("forget", "--ambient", "--session", "s2").stdout == "archived 2 ambient memories\n"
     assert len(active(client)) == 2
-    assert run("forget", "--ambient").stdout == "1 ambient memory archived\n"
+    assert run("forget", "--ambient").stdout == "archived 1 ambient memory\n"
     assert active(client) == ["Billing listens on port 8123"]
     assert run_json("forget", "--ambient") == {"forgotten": [], "purged": False}
 
@@ -118,14 +118,14 @@ def notification(**fields):
 @pytest.mark.parametrize("thread", ["", "unknown", "../../x", "*", None, 7])
 def test_a_turn_without_a_rollout_only_ends(codex, tmp_path, thread):
     sent = []
-    tell_turn({"thread-id": thread}, codex, tmp_path / "offsets", sent.extend)
+    send_turn({"thread-id": thread}, codex, tmp_path / "offsets", sent.extend)
     assert [event["hook_event_name"] for event in sent] == ["Stop"]
     assert not (tmp_path / "offsets").exists()
 
 
 def tell(codex, offsets):
     sent = []
-    tell_turn(json.loads(notification()), codex, offsets, sent.extend)
+    send_turn(json.loads(notification()), codex, offsets, sent.extend)
     return [event.get("tool_input", {}).get("cmd", event["hook_event_name"]) for event in sent]
 
 
@@ -153,7 +153,7 @@ def test_what_could_not_be_sent_is_told_the_next_time(codex, tmp_path):
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError, match="gone"):
-        tell_turn(json.loads(notification()), codex, tmp_path / "offsets", fail)
+        send_turn(json.loads(notification()), codex, tmp_path / "offsets", fail)
     assert len(tell(codex, tmp_path / "offsets")) == 7
 
 
@@ -202,8 +202,8 @@ def test_a_notification_that_cannot_be_taken_disturbs_nobody(told):
 def test_what_the_server_refuses_is_told_again(served, tmp_path, monkeypatch):
     turns = served.settings.paths.codex_turns
     with monkeypatch.context() as patched:
-        patched.setattr("web.cli.codex.HOOK", "/hooks/nobody")
-        assert "not noted: HTTP 404" in run("codex-notify", notification(cwd=str(tmp_path))).stderr
+        patched.setattr("web.cli.codex_notify.HOOK", "/hooks/nobody")
+        assert "not recorded: HTTP 404" in run("codex-notify", notification(cwd=str(tmp_path))).stderr
     assert not turns.exists()
     run("codex-notify", notification(cwd=str(tmp_path)))
     assert [file.name for file in turns.iterdir()] == [THREAD]
@@ -319,13 +319,13 @@ def test_a_login_without_a_bus_is_told_what_is_left_to_do(manager, monkeypatch):
     told = run("service", "install", code=1)
     assert told.stdout.startswith("written ")
     assert "`systemctl --user daemon-reload` failed" in told.stderr
-    assert "left to do: systemctl --user daemon-reload" in told.stderr
-    assert "left to do: systemctl --user enable --now reverie.service" in told.stderr
+    assert "run by hand: systemctl --user daemon-reload" in told.stderr
+    assert "run by hand: systemctl --user enable --now reverie.service" in told.stderr
 
 
 def test_a_dry_run_shows_the_service_and_does_nothing(manager):
     told = run("service", "install", "--dry-run")
     assert "[Service]" in told.stdout
-    assert "left to do: systemctl --user enable --now reverie.service" in told.stderr
+    assert "run by hand: systemctl --user enable --now reverie.service" in told.stderr
     assert not (manager / "config").exists()
     assert not (manager / "told").exists()

@@ -37,7 +37,7 @@ def test_a_browser_is_opened(port, monkeypatch):
         return 0
 
     monkeypatch.setattr(click, "launch", launch)
-    assert "opens" in run("dashboard").stdout
+    assert "opening" in run("dashboard").stdout
     assert signs_in(opened[0])
 
 

@@ -13,7 +13,7 @@ from pipeline.store import work
 from pipeline.store.runs import Run
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from tests.fakes.in_process import open_web, open_worker
-from web.cli import checks, processes
+from web.cli import doctor_checks as checks, processes
 from web.cli.processes import Running
 from web.hooks.client import UNPROVEN
 from web.hosts import files
@@ -115,7 +115,7 @@ def test_a_torch_with_cuda_is_told_with_its_size_and_what_replaces_it(tmp_path, 
     sizes = {"torch": 900_000_000, "nvidia-cublas": 2_000_000_000, "triton": 600_000_000, "numpy": 50_000_000}
     torch_installed(tmp_path, monkeypatch, "13.0", sizes)
     [result] = checks.check_torch()
-    assert (result.state, "CUDA 13.0: 3.5 GB" in result.says) == ("warn", True)
+    assert (result.state, "CUDA 13.0 build: 3.5 GB" in result.says) == ("warn", True)
     assert f"--index-url {checks.CPU_INDEX} torch==2.13.0+cpu`" in result.hint
     assert "uninstall -y nvidia-cublas triton`" in result.hint
 
@@ -195,20 +195,20 @@ def test_a_token_may_be_empty_or_unreadable(home, port):
 
 def test_half_a_stack_is_a_failure(stack, monkeypatch):
     monkeypatch.setattr(processes, "list_running", lambda _settings: STACK[:2])
-    assert run_doctor(code=1)["processes"]["says"] == "missing: worker, scheduler"
+    assert run_doctor(code=1)["processes"]["says"] == "not running: worker, scheduler"
 
 
 def test_another_version_and_an_open_host_are_told(stack, monkeypatch):
     monkeypatch.setattr("web.version.VERSION", "9.9.9")
     monkeypatch.setenv("REVERIE_HOST", "0.0.0.0")
     found = run_doctor()
-    assert "here is 9.9.9" in found["server"]["says"]
+    assert "9.9.9 is installed" in found["server"]["says"]
     assert found["host"]["state"] == "warn"
 
 
 def test_a_missing_package_is_told(home, port, monkeypatch):
     monkeypatch.setattr(checks, "MODULES", ("web", "no_such_package"))
-    assert run_doctor(code=1)["packages"]["says"] == "not importable: no_such_package"
+    assert run_doctor(code=1)["packages"]["says"] == "missing: no_such_package"
 
 
 def test_the_model_is_compiled(home, port, monkeypatch):
@@ -220,7 +220,7 @@ def test_the_model_is_compiled(home, port, monkeypatch):
         raise EncoderUnavailable("no weights")
 
     monkeypatch.setattr("pipeline.index.compile.compile_encoder", broken)
-    assert run_doctor("--fix")["model"]["done"] == "could not be repaired: no weights"
+    assert run_doctor("--fix")["model"]["done"] == "not repaired: no weights"
     monkeypatch.setattr(
         "pipeline.index.compile.compile_encoder", lambda model, models: compiled.append(model) or models
     )
@@ -263,7 +263,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
     assert "rows that tell of what is gone" in found["says"]
     fixed = run_doctor("--fix")["default: indexes"]
     assert fixed["state"] == "ok"
-    assert fixed["done"] == "health found and repaired: edges 1"
+    assert fixed["done"] == "health repaired: edges 1"
 
 
 def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):

@@ -24,7 +24,7 @@ def test_a_fact_changes_and_is_asked_for_on_a_day(server):
     )
     first = run_json("facts", "get", "staging", "port")["id"]
     changed = run("facts", "set", "staging", "port", "6543", "--from", "2026-09-02").stdout
-    assert changed == f"created staging/port = 6543, in place of {first}\n"
+    assert changed == f"created staging/port = 6543, replaces {first}\n"
 
     assert run("facts", "get", "staging", "port").stdout == "6543\n"
     then = run("facts", "get", "staging", "port", "--as-of", "2026-03-01")
@@ -49,7 +49,7 @@ def test_a_fact_ends(server):
 
 def test_a_fact_has_a_scope(server):
     run("facts", "set", "user", "editor", "vim", "--scope", "user")
-    assert "error: no" in run("facts", "get", "user", "editor", code=1).stderr
+    assert "Error: no" in run("facts", "get", "user", "editor", code=1).stderr
     assert run("facts", "get", "user", "editor", "--scope", "user").stdout == "vim\n"
     assert run_json("facts", "list", "--scope", "user")["items"][0]["scope"] == {"kind": "user", "id": None}
     run("facts", "set", "user", "editor", "vim", "--scope", "galaxy", code=2)
@@ -109,7 +109,7 @@ def test_a_lesson_is_shown_and_answered(server):
     assert run(*answer).stdout == f"lesson {lesson['id']} was followed\n"
     assert "followed 1" in run("lessons").stdout
     assert "reverie lessons outcome" in run("lessons", "list", "--about", "migrations before the deploy").stdout
-    assert "error" in run("lessons", "outcome", "nothing", "ignored", code=1).stderr
+    assert "Error" in run("lessons", "outcome", "nothing", "ignored", code=1).stderr
     run("lessons", "outcome", lesson["surface_id"], "forgotten", code=2)
 
 
@@ -131,7 +131,7 @@ def test_entities_and_their_graph(server, digested):
 
 def test_there_may_be_no_arcs(server):
     remember("A workspace is needed")
-    assert run("arcs").stderr == "there are none\n"
+    assert "There are no threads here yet" in run("arcs").stderr
     assert run_json("arcs", "--status", "active") == {"items": [], "next_cursor": None}
 
 

@@ -94,9 +94,9 @@ def test_what_was_done_is_told_in_plain_lines(server, project):
     (project / "logo.png").write_bytes(b"\x89PNG\x00\x01")
     told = run("index", "project", str(project))
     lines = {line.split("  ")[0]: line for line in told.stdout.splitlines()}
-    assert list(lines) == ["workspace", "source", "items", "memories", "left out", "took"]
+    assert list(lines) == ["workspace", "source", "items", "memories", "skipped", "took"]
     assert "2 created" in lines["items"]
-    assert "logo.png" in lines["left out"]
+    assert "logo.png" in lines["skipped"]
     assert told.stderr == f"reading {source_name('project', project)} …\n"
 
 
@@ -128,7 +128,7 @@ def test_sources_are_listed_and_forgotten(server, project):
     assert run_json("index", "forget", source)["items"] == {"forgotten": 2}
     assert sources() == {}
     assert run_json("stats")["memories"]["active"] == 0
-    assert "nothing in default was taken from never:heard-of" in run("index", "forget", "never:heard-of", code=1).stderr
+    assert 'has no source "never:heard-of"' in run("index", "forget", "never:heard-of", code=1).stderr
     assert run_json("index", "project", str(project))["items"] == {"created": 2}
 
 
@@ -293,7 +293,7 @@ def test_what_other_tools_remember_is_imported_once(server, exported, form):
 def test_a_file_of_another_kind_is_an_error(server, tmp_path, form):
     path = tmp_path / "something.json"
     path.write_text('"no export at all"')
-    assert run("import", form, str(path), code=1).stderr.splitlines()[-1].startswith("error: path:")
+    assert run("import", form, str(path), code=1).stderr.splitlines()[-1].startswith("Error: path:")
 
 
 def test_a_broken_off_import_goes_on_where_it_stopped(server, tmp_path, monkeypatch):
@@ -311,7 +311,7 @@ def test_a_broken_off_import_goes_on_where_it_stopped(server, tmp_path, monkeypa
 
     monkeypatch.setattr("pipeline.ingest.jsonl.read_jsonl", reading(450))
     broken = run("import", "jsonl", str(path), code=130)
-    assert "what was taken stays; the same command goes on where this one stopped" in broken.stderr
+    assert "imported memories are kept; run the same command again to continue" in broken.stderr
     assert broken.stderr.endswith("interrupted\n")
     taken = run_json("stats")["memories"]["active"]
     assert 0 < taken < 500
@@ -324,7 +324,7 @@ def test_a_broken_off_import_goes_on_where_it_stopped(server, tmp_path, monkeypa
 def test_without_a_server_there_is_one_line(home, project, monkeypatch):
     monkeypatch.setenv("REVERIE_PORT", "1")
     told = run("index", "project", str(project), code=1).stderr
-    assert told.splitlines()[-1].startswith("error: no Reverie server answers")
+    assert told.splitlines()[-1].startswith("Error: no Reverie server answers")
 
 
 @pytest.mark.parametrize(
@@ -373,4 +373,4 @@ def test_what_is_no_markdown_is_refused_before_anything_is_stored(server, tmp_pa
     file.write_text('{"content": "a"}\n{"content": "b"}\n')
     refused = run("import", "markdown", str(file), code=1).stderr
     assert "mem.jsonl is no Markdown but lines of JSON; `reverie import jsonl` reads it" in refused
-    assert "no such workspace" in run("stats", code=1).stderr
+    assert "There are no memories in workspace" in run("stats", code=1).stderr

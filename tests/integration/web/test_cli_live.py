@@ -9,9 +9,9 @@ import pytest
 from pipeline.errors import ServerUnreachable
 from pipeline.write import revise
 from tests.fakes.command_line import remember, run, serve_app
-from web.cli import status
-from web.cli.command import State
-from web.cli.status import Feed
+from web.cli import follow
+from web.cli.follow import Feed
+from web.cli.state import State
 from web.client import Client
 
 
@@ -28,28 +28,28 @@ def contents(memories):
 
 
 def test_what_is_new_is_shown_once_the_oldest_first(feed):
-    assert feed.look() == []
+    assert feed.poll() == []
     for number in range(3):
         remember(f"number {number}")
-    assert contents(feed.look()) == ["number 0", "number 1", "number 2"]
-    assert feed.look() == []
+    assert contents(feed.poll()) == ["number 0", "number 1", "number 2"]
+    assert feed.poll() == []
     remember("number 3")
-    assert contents(feed.look()) == ["number 3"]
+    assert contents(feed.poll()) == ["number 3"]
 
 
 def test_an_archived_memory_does_not_bring_the_older_ones_back(feed, container):
     memories = [remember(f"number {number}") for number in range(3)]
-    feed.look()
+    feed.poll()
     revise.archive(container.databases.get("default"), memories[-1])
-    assert feed.look() == []
+    assert feed.poll() == []
     remember("number 3")
-    assert contents(feed.look()) == ["number 3"]
+    assert contents(feed.poll()) == ["number 3"]
 
 
 def test_many_at_once_are_shown_over_several_pages(feed, client):
-    feed.look()
+    feed.poll()
     client.post("/v1/memories/batch", {"items": [{"content": f"number {n}"} for n in range(120)]})
-    assert contents(feed.look()) == [f"number {n}" for n in range(120)]
+    assert contents(feed.poll()) == [f"number {n}" for n in range(120)]
 
 
 def test_the_newest_are_shown_once(feed):
@@ -65,7 +65,7 @@ def test_the_newest_are_shown_once(feed):
 def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):
     looks = [[{"content": "first"}], ServerUnreachable("gone"), ServerUnreachable("gone"), [{"content": "second"}]]
 
-    def look(self):
+    def poll(self):
         found = looks.pop(0)
         if isinstance(found, Exception):
             raise found
@@ -73,15 +73,15 @@ def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):
 
     class Pause(threading.Event):
         def wait(self, timeout):
-            assert timeout == status.POLL_S
+            assert timeout == follow.POLL_S
             return not looks
 
-    monkeypatch.setattr(Feed, "look", look)
-    monkeypatch.setattr(status.threading, "Event", Pause)
-    status._follow(State(json=True), feed)
+    monkeypatch.setattr(Feed, "poll", poll)
+    monkeypatch.setattr(follow.threading, "Event", Pause)
+    follow.follow(State(json=True), feed)
     told = capsys.readouterr()
     assert contents(map(json.loads, told.out.splitlines())) == ["first", "second"]
-    assert told.err == "gone; waiting for it\n"
+    assert told.err == "gone; waiting for the server\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -106,5 +106,6 @@ def test_commands_and_choices_are_completed():
         )
         return [line.partition(",")[2] for line in answer.stdout.splitlines()]
 
-    assert completed("reverie dup", 1) == ["duplicates"]
+    assert completed("reverie das", 1) == ["dashboard"]
+    assert completed("reverie review dup", 2) == ["duplicates"]
     assert completed("reverie goals list --status do", 4) == ["done"]

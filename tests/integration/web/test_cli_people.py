@@ -66,7 +66,7 @@ def test_roles_are_given_and_taken(home):
     assert caller_of(home, token).roles == {"default": "writer", "team": "owner"}
     run("ungrant", "ada", "team")
     run("ungrant", "ada", "team", code=1)
-    run("remove", "ada")
+    run("remove", "ada", "--yes")
     assert caller_of(home, token) is None
     assert json.loads(run("list", "--json")) == []
 
@@ -81,7 +81,7 @@ def test_roles_are_given_and_taken(home):
         ("add", "ada", "--device", " "),
         ("grant", "nobody", "team", "reader"),
         ("revoke", "nobody"),
-        ("remove", "nobody"),
+        ("remove", "nobody", "--yes"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(home, arguments):
@@ -102,11 +102,11 @@ def test_copies_are_taken_listed_and_put_back(home):
     taken = json.loads(snapshot("take", "--json").stdout)
     assert taken["people"] == 2
     run("revoke", "bob")
-    run("remove", "ada")
+    run("remove", "ada", "--yes")
     later = json.loads(run("add", "cy", "--json"))["token"]
     assert f"{taken['name']}  daily" in snapshot("list").stdout
     shown = snapshot("restore", "latest").stdout
-    assert "stays so" in shown
+    assert "stay in force" in shown
     assert [caller_of(home, token) for token in (kept, revoked, later)] == [None, None, None]
     copies = json.loads(snapshot("list", "--json").stdout)["items"]
     assert [(one["taken"], one["people"]) for one in copies] == [("before-restore", 2), ("daily", 2)]

@@ -103,7 +103,7 @@ def test_two_who_edit_at_once_do_not_overwrite_each_other(home):
 )
 def test_what_is_done_with_files_is_refused_and_the_server_named(home, words):
     result = run(*words, code=1)
-    assert "where a home keeps its files; its store is postgresql://127.0.0.1" in result.stderr
+    assert ": the store is at postgresql://127.0.0.1" in result.stderr
 
 
 def test_a_server_that_is_gone_fails_the_check_and_no_other(home, monkeypatch):

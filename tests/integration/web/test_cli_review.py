@@ -45,7 +45,7 @@ def test_a_pair_is_merged(pair):
 
 
 def test_a_pair_is_kept(pair):
-    assert run("duplicates", stdin="k\n").stderr.endswith("1 kept apart\n")
+    assert run("duplicates", stdin="k\n").stderr.endswith("1 kept\n")
     assert run_json("get", pair[1])["archived_at"] is None
     assert run_json("duplicates")["items"] == []
 
@@ -67,7 +67,7 @@ def test_a_pair_that_is_settled_meanwhile_does_not_end_the_review(pair, containe
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Client, "settle_pair", settled_before)
         done = run("duplicates", stdin="m\n")
-    assert "not settled: " in done.stderr
+    assert "not changed: " in done.stderr
     assert run_json("duplicates")["items"] == []
     assert waiting["id"] in done.stdout
 
@@ -108,8 +108,8 @@ def test_candidates_are_let_in_or_archived(candidate):
     assert run_json("candidates")["items"] == []
     other = remember("Deploys of the bakery wait for the tests", "--source", "ambient")
     assert run("candidates", "reject", other).stdout.startswith(f"rejected {other}")
-    assert run("candidates").stderr == "there are none\n"
-    assert "error" in run("candidates", "accept", candidate, code=1).stderr
+    assert run("candidates").stderr == "No memory waits for review.\n"
+    assert "Error" in run("candidates", "accept", candidate, code=1).stderr
 
 
 def test_why_something_was_not_saved_is_told_newest_first(candidate):
@@ -150,11 +150,11 @@ def test_the_audit_tells_what_is_known(server, container, digested):
     assert found["places"]["memories"] in output
     assert f"archive {memory}" in output
 
-    assert run("audit", "undo", act).stdout == f"{memory} is back: {ONE}\n"
+    assert run("audit", "undo", act).stdout == f"restored {memory}: {ONE}\n"
     assert run_json("get", memory)["archived_at"] is None
     assert run_json("audit")["acts"] == []
     assert run_json("audit", "list")["items"][0]["undone_at"] is not None
-    assert "error" in run("audit", "undo", act, code=1).stderr
+    assert "Error" in run("audit", "undo", act, code=1).stderr
     assert act in run("audit", "list").stdout
 
 
@@ -162,14 +162,15 @@ def test_jobs_are_listed_and_asked_for(server):
     remember("A workspace is needed")
     names = [line.split()[0] for line in run("jobs").stdout.splitlines()[1:]]
     assert {"snapshot", "health", "decay"} <= set(names)
-    run_id = run_json("jobs", "run", "segment")["run_id"]
-    assert run_id in run("jobs", "run", "segment").stdout
-    assert "no such job" in run("jobs", "run", "breakfast", code=1).stderr
+    [asked] = run_json("jobs", "run", "segment", "--background")
+    assert asked["job"] == "segment"
+    assert asked["run_id"] in run("jobs", "run", "segment", "--background").stdout
+    assert 'There is no job "breakfast"' in run("jobs", "run", "breakfast", code=2).stderr
 
 
 def test_errors_are_listed(server, container):
     remember("A workspace is needed")
-    assert run("errors").stderr == "there are none\n"
+    assert run("errors").stderr == "No background errors.\n"
     container.operations.record_error("digest.embed", "broken \x1b[2J", workspace="default")
     assert run("errors").stdout.endswith("digest.embed (default): broken [2J\n")
     assert run_json("errors", "-n", "1")["items"][0]["component"] == "digest.embed"

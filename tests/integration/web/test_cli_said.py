@@ -42,10 +42,10 @@ def test_what_is_known_about_you_is_added_listed_changed_and_purged(digested):
 def test_sessions_are_listed_shown_and_named(client):
     remember(FACT, "--session", "s1")
     say(client, ("assistant", "Which port?"))
-    assert "(1 said, 0 done, 1 kept)" in run("sessions").stdout
+    assert "(1 message, 0 actions, 1 memory)" in run("sessions").stdout
     run("sessions", "rename", "s1", "The port")
     shown = run("sessions", "show", "s1").stdout
-    for told in ("The port", "assistant: Which port?", FACT, "done: nothing"):
+    for told in ("The port", "assistant: Which port?", FACT, "actions: none"):
         assert told in shown
     run("sessions", "show", "nobody", code=1)
 
@@ -59,7 +59,7 @@ def test_a_session_is_distilled(client, container):
 
 
 def test_what_hooks_told_is_listed_and_shown(client):
-    assert "there are none" in run("hooks").stderr
+    assert "No hook has run" in run("hooks").stderr
     remember(FACT)
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "", "prompt": "which port is billing?"}
     client.call("POST", "/hooks/claude-code", prompt)
@@ -70,7 +70,7 @@ def test_what_hooks_told_is_listed_and_shown(client):
 
 def test_the_effect_of_lessons_is_not_told_too_early():
     remember("Take the lock first", "--kind", "lesson")
-    assert "not enough yet" in run("lessons", "--effect").stdout
+    assert "too few outcomes" in run("lessons", "--effect").stdout
     assert run_json("lessons", "effect")["difference"] is None
 
 
@@ -92,8 +92,8 @@ def test_a_goal_is_shown_with_what_advanced_it():
 def test_an_end_and_privacy_are_told():
     memory_id = remember(FACT, "--expires-at", "2999-01-31", "--sensitivity", "private")
     shown = run("get", memory_id).stdout
-    assert "ends" in shown
-    assert "only to who asks (private)" in shown
+    assert "expires" in shown
+    assert "only when you search for it (private)" in shown
 
 
 def test_status_tells_the_switches():

@@ -43,7 +43,7 @@ def test_two_homes_come_to_share_by_a_code_and_a_folder(here, elsewhere, shared)
     elsewhere.say("Deploys run on Fridays")
     elsewhere.sync.now()
     assert run_json("sync", "status")[0]["behind"] == 1
-    assert "1 taken in, 0 sent" in run("sync", "now", "disk").stdout
+    assert "1 received, 0 sent" in run("sync", "now", "disk").stdout
     assert here.texts() == ["Deploys run on Fridays", "The build uses port 8123"]
     [status] = run_json("sync", "status")
     assert {"name", "url", "ahead", "behind", "last_ok_at", "error"} <= set(status)
@@ -97,7 +97,7 @@ def test_what_cannot_be_is_told_plainly(home, arguments, says):
 
 def test_a_home_without_remotes_says_so(home):
     assert run_json("sync", "status") == []
-    assert "no remote yet" in run("sync", "status").stderr
+    assert "There is no remote yet" in run("sync", "status").stderr
     assert run_json("sync", "now") == {}
     assert not home.paths.peers.exists()
 
@@ -124,7 +124,7 @@ def test_conflicts_are_shown_and_the_lost_value_comes_back(here, elsewhere, shar
     run("sync", "now")
     [conflict] = run_json("sync", "conflicts")["items"]
     assert (conflict["field"], conflict["won"], conflict["lost"]) == ("content", "port 3", "port 2")
-    assert "lost:  port 2" in run("sync", "conflicts").stdout
+    assert "overwritten: port 2" in run("sync", "conflicts").stdout
     run("sync", "conflicts", "--restore", "1")
     assert here.get(memory).content == "port 2"
     assert run_json("sync", "conflicts")["items"] == []

@@ -12,7 +12,7 @@ from reverie_client.home import find_server
 
 from config.data_directory import NoDataDirectory, find_data_directory
 from config.settings import HomeUnknown, load_settings
-from web.cli.command import BROKEN_HOME, _explain
+from web.cli.errors import BROKEN_HOME, explain_error
 
 UNUSABLE = [
     "rel",
@@ -97,5 +97,5 @@ def test_a_path_with_variables_in_it_is_explained():
 
 
 def test_commands_end_with_the_code_of_a_home_that_cannot_be_used():
-    message, code = _explain(HomeUnknown("neither"))
+    message, code = explain_error(HomeUnknown("neither"))
     assert (message, code) == ("neither", BROKEN_HOME)

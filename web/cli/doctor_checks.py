@@ -1,4 +1,4 @@
-"""What the doctor checks of the installation, the server and its processes, and the hosts that were set up."""
+"""Checks of `reverie doctor`: the installation, the server, its processes, and the connected agents."""
 
 import importlib.util
 import re
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline.services.diagnostics import CheckContext
 
 PYTHON = (3, 11)
-# One of each kind of thing that an installation may lack; they are found without being imported.
+# Packages that an installation may lack; they are looked up without being imported.
 MODULES = (
     "config",
     "pipeline",
@@ -38,20 +38,20 @@ MODULES = (
 )
 PROCESSES = ("web", "worker", "scheduler")
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-# What the packages are called that only a torch with CUDA needs.
+# Prefixes of packages that only torch with CUDA needs.
 CUDA_PACKAGES = ("cuda-", "nvidia-", "triton")
 HEALTH_TIMEOUT_S = 5.0
 
 
 class ServerProbe:
-    """What the server of a home says of itself, asked once."""
+    """Query the health of the server once."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     @cached_property
     def health(self) -> dict[str, Any] | ReverieError:
-        """Return what the server says of itself, or why it does not."""
+        """Return version and encoder state of the server, or the error of the request."""
         try:
             with Client.from_settings(self.settings, timeout_s=HEALTH_TIMEOUT_S) as client:
                 health = client.health()
@@ -61,11 +61,11 @@ class ServerProbe:
 
     @property
     def is_up(self) -> bool:
-        """Tell whether a Reverie answers at the settings' address."""
+        """Tell whether a Reverie server answers at the configured address."""
         return isinstance(self.health, dict)
 
     def context(self) -> "CheckContext":
-        """Return what the checks of home and workspaces go by."""
+        """Return the context for the checks of the data directory and workspaces."""
         from pipeline.services.diagnostics import CheckContext
 
         encoder = self.health["encoder"] if isinstance(self.health, dict) else None
@@ -73,41 +73,48 @@ class ServerProbe:
 
 
 def check_installation() -> Iterator[CheckResult]:
-    """Look whether this Python has what Reverie needs."""
+    """Check that this Python has everything that Reverie needs."""
     from web.version import VERSION
 
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < PYTHON:
         needed = ".".join(map(str, PYTHON))
-        yield CheckResult("python", "fail", f"{version} is too old", f"install Reverie with Python {needed} or newer")
+        yield CheckResult(
+            "python", "fail", f"Python {version} is too old", f"install Reverie with Python {needed} or newer"
+        )
     else:
         yield CheckResult("python", "ok", f"{version}, {sys.executable}")
     missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
     if missing:
-        yield CheckResult("packages", "fail", f"not importable: {', '.join(missing)}", "install Reverie anew")
+        yield CheckResult("packages", "fail", f"missing: {', '.join(missing)}", "install Reverie again")
     else:
         yield CheckResult("packages", "ok", f"reverie {VERSION}")
 
 
 def check_torch() -> Iterator[CheckResult]:
-    """Look whether the installed torch is the build for the CPU, without importing it."""
+    """Check that torch is the CPU build, without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
-        # That it is missing is said of the packages.
+        # The check of the packages reports it as missing.
         return
-    said = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
-    cuda = re.search(r"^cuda\b.*= *'([^']+)'", said, re.MULTILINE)
-    version = re.search(r"^__version__ = '([^'+]+)", said, re.MULTILINE)
+    source = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
+    cuda = re.search(r"^cuda\b.*= *'([^']+)'", source, re.MULTILINE)
+    version = re.search(r"^__version__ = '([^'+]+)", source, re.MULTILINE)
     if cuda is None or version is None:
-        yield CheckResult("torch", "ok", "a build for the CPU")
+        yield CheckResult("torch", "ok", "CPU build")
         return
-    sizes = {one.name: sum(file.size or 0 for file in one.files or ()) for one in distributions() if _is_cuda(one.name)}
+    sizes = {
+        package.name: sum(file.size or 0 for file in package.files or ())
+        for package in distributions()
+        if _is_cuda(package.name)
+    }
     spare = sorted(name for name in sizes if name != "torch")
-    says = f"a build for CUDA {cuda[1]}: {sum(sizes.values()) / 1e9:.1f} GB with what it needs, and nothing uses a GPU"
+    size_gb = sum(sizes.values()) / 1e9
+    says = f"CUDA {cuda[1]} build: {size_gb:.1f} GB with its dependencies, although Reverie does not use a GPU"
     pip = f"{sys.executable} -m pip"
-    hint = f"`{pip} install --index-url {CPU_INDEX} torch=={version[1]}+cpu` takes the build for the CPU (0.8 GB)"
+    hint = f"`{pip} install --index-url {CPU_INDEX} torch=={version[1]}+cpu` installs the CPU build (0.8 GB)"
     if spare:
-        hint += f", `{pip} uninstall -y {' '.join(spare)}` the rest"
+        hint += f", `{pip} uninstall -y {' '.join(spare)}` removes the rest"
     yield CheckResult("torch", "warn", says, hint)
 
 
@@ -116,35 +123,39 @@ def _is_cuda(name: str) -> bool:
 
 
 def check_server(server: ServerProbe) -> Iterator[CheckResult]:
-    """Look whether our server answers at its address, or could."""
+    """Check that our server answers at its address, or could start there."""
     from web.version import VERSION
 
     url, health = server.settings.url, server.health
     if isinstance(health, dict):
         if health["version"] != VERSION:
             hint = "restart it: `reverie down`, `reverie up`"
-            yield CheckResult("server", "warn", f"{url} runs version {health['version']}, here is {VERSION}", hint)
+            yield CheckResult(
+                "server", "warn", f"{url} runs version {health['version']}, but {VERSION} is installed", hint
+            )
         else:
             yield CheckResult("server", "ok", f"{url} answers")
     elif isinstance(health, ServerUnreachable) and _can_listen(server.settings):
-        yield CheckResult("server", "warn", f"nothing runs at {url}; its port is free", "`reverie up` starts it")
+        yield CheckResult(
+            "server", "warn", f"nothing runs at {url}; the port is free", "start Reverie with `reverie up`"
+        )
     elif isinstance(health, WrongServer):
         yield CheckResult("server", "fail", health.problem, health.remedy)
     else:
-        hint = "`reverie status` shows the processes of this data directory; REVERIE_PORT chooses another port"
-        yield CheckResult("server", "fail", f"{url} does not answer as it should: {health}", hint)
+        hint = "`reverie status` shows the processes of this data directory; to use another port, set REVERIE_PORT"
+        yield CheckResult("server", "fail", f"{url} answers with an error: {health}", hint)
     yield from _check_hooks(server.settings.paths)
     if server.settings.is_exposed:
         yield _check_exposure(server.settings)
 
 
 def _check_hooks(paths: HomePaths) -> Iterator[CheckResult]:
-    """Report a program that hooks found at the server's address, and to which they sent nothing."""
-    noted = describe_unproven(paths)
-    if noted is None:
+    """Report a foreign program at the server's address: hooks sent nothing to it."""
+    problem = describe_unproven(paths)
+    if problem is None:
         return
-    hint = "hooks try again by themselves; `reverie doctor --fix` removes this note"
-    yield CheckResult("hooks", "warn", noted, hint, partial(_remove_note, paths))
+    hint = "hooks try again automatically; `reverie doctor --fix` removes this note"
+    yield CheckResult("hooks", "warn", problem, hint, partial(_remove_note, paths))
 
 
 def _remove_note(paths: HomePaths) -> str:
@@ -153,7 +164,7 @@ def _remove_note(paths: HomePaths) -> str:
 
 
 def _check_exposure(settings: Settings) -> CheckResult:
-    """Tell whether a server that others can reach would start, and by which name they do."""
+    """Check that a server for other machines would start, and that its public address is set."""
     from pipeline.services.people import opened_people
     from web.listener import ListenerRefused, check_listener
 
@@ -161,12 +172,12 @@ def _check_exposure(settings: Settings) -> CheckResult:
         with opened_people(settings) as people:
             check_listener(settings, people)
     except ListenerRefused as error:
-        return CheckResult("host", "warn", f"the server does not start for others than this machine: {error}")
+        return CheckResult("host", "warn", f"the server does not start for other machines: {error}")
     if not settings.public_url:
-        hint = "`public_url` says it; requests that name another are refused"
-        return CheckResult("host", "warn", "nobody knows by which name people reach the server", hint)
+        hint = "set `public_url`; the server rejects requests that name another host"
+        return CheckResult("host", "warn", "the public address of the server is not set", hint)
     return CheckResult(
-        "host", "ok", f"people reach the server at {settings.public_url}, through {settings.behind_proxy}"
+        "host", "ok", f"other machines reach the server at {settings.public_url}, through {settings.behind_proxy}"
     )
 
 
@@ -184,58 +195,64 @@ def _can_listen(settings: Settings) -> bool:
 
 
 def check_token(server: ServerProbe) -> Iterator[CheckResult]:
-    """Look whether there is a token, and whether the server takes it."""
+    """Check that there is a token and that the server accepts it."""
     file = server.settings.paths.token_file
     if not file.exists():
         state: Literal["warn", "fail"] = "fail" if server.is_up else "warn"
         yield CheckResult(
-            "token", state, f"{file} is not there", "the next start makes it: `reverie down`, `reverie up`"
+            "token", state, f"{file} does not exist", "the next start creates it: `reverie down`, `reverie up`"
         )
         return
     try:
         empty = not file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        yield CheckResult("token", "fail", f"{file} cannot be read: {error}", "remove it; the next start makes another")
+        yield CheckResult(
+            "token", "fail", f"cannot read {file}: {error}", "delete it; the next start creates a new one"
+        )
         return
     refusal = _find_refusal(server.settings) if server.is_up and not empty else None
     if empty:
-        yield CheckResult("token", "fail", f"{file} is empty", "remove it; the next start makes another")
+        yield CheckResult("token", "fail", f"{file} is empty", "delete it; the next start creates a new one")
     elif refusal is not None:
-        hint = "another home's server may hold the port: `reverie down` on that home, or REVERIE_PORT here"
+        hint = (
+            "the server of another data directory may use the port: run `reverie down` there, or set REVERIE_PORT here"
+        )
         yield CheckResult("token", "fail", str(refusal), hint)
     else:
         yield CheckResult("token", "ok", str(file))
 
 
 def _find_refusal(settings: Settings) -> TokenRefused | None:
-    """Ask the server anything, and return how it refused the token, if it did."""
+    """Send a request to the server; return the error if it rejects the token."""
     try:
         with Client.from_settings(settings, timeout_s=HEALTH_TIMEOUT_S) as client:
             client.workspaces()
     except TokenRefused as error:
         return error
     except ReverieError:
-        # Whatever else is wrong with the home is another check's, and the token was taken.
+        # The token was accepted; other checks report this error.
         return None
     return None
 
 
 def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
-    """Look whether the whole stack runs, or nothing of it."""
+    """Check that all processes of the stack are running, or none of them."""
     from web.cli.processes import list_running
 
-    found = {process.name for process in list_running(server.settings)}
-    missing = [name for name in PROCESSES if name not in found]
+    running = {process.name for process in list_running(server.settings)}
+    missing = [name for name in PROCESSES if name not in running]
     if not missing:
-        yield CheckResult("processes", "ok", ", ".join(sorted(found)))
+        yield CheckResult("processes", "ok", ", ".join(sorted(running)))
     elif len(missing) == len(PROCESSES) and not server.is_up:
-        yield CheckResult("processes", "warn", "nothing runs", "`reverie up` starts it")
+        yield CheckResult("processes", "warn", "nothing is running", "start Reverie with `reverie up`")
     else:
-        yield CheckResult("processes", "fail", f"missing: {', '.join(missing)}", "`reverie down`, then `reverie up`")
+        yield CheckResult(
+            "processes", "fail", f"not running: {', '.join(missing)}", "run `reverie down`, then `reverie up`"
+        )
 
 
 def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
-    """Look whether the settings of agents' hosts still hold what `reverie setup` has written."""
+    """Check that the settings of connected agents still contain what `reverie setup` has written."""
     from web.hosts import files
     from web.hosts.hooks import FORMER_CLIENT, FORMER_PATH
 
@@ -244,28 +261,30 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
     lost = [file for file, text in texts.items() if "reverie" not in text]
     old = [file for file, text in texts.items() if FORMER_CLIENT in text or FORMER_PATH in text]
     if old:
-        says = f"hooks of an earlier version stand in {', '.join(old)}"
-        yield CheckResult("hosts", "warn", says, "`reverie setup` brings them up to date")
+        says = f"these files contain hooks of an earlier version: {', '.join(old)}"
+        yield CheckResult("hosts", "warn", says, "update them with `reverie setup`")
     elif lost:
-        says = f"nothing of Reverie stands any more in {', '.join(lost)}"
-        yield CheckResult("hosts", "warn", says, "`reverie setup` shows what it would write, and asks first")
+        says = f"these files no longer mention Reverie: {', '.join(lost)}"
+        yield CheckResult("hosts", "warn", says, "`reverie setup` shows the missing lines and asks before it writes")
     else:
         names = sorted({host for record in records.values() for host in record.hosts})
-        yield CheckResult("hosts", "ok", ", ".join(names) or "none was set up; `reverie setup` does")
+        yield CheckResult(
+            "hosts", "ok", ", ".join(names) or "no agent is connected; connect yours with `reverie setup`"
+        )
 
 
 def check_teams(context: "CheckContext") -> Iterator[CheckResult]:
-    """Ask each team's server that the home knows whether it answers and takes the token: hooks say nothing of it."""
+    """Check that each connected team server answers and accepts the token: hooks do not report it."""
     from pipeline.services.team_servers import list_opened, list_teams
 
     problems: list[ReverieError] = []
     for server in list_teams(context.paths.servers, problems.append):
         try:
             list_opened(server)
-            yield CheckResult("teams", "ok", f"{server.name} answers at {server.url} and takes your token")
+            yield CheckResult("teams", "ok", f"{server.name} answers at {server.url} and accepts your token")
         except ReverieError as error:
             problems.append(error)
-    hint = "`reverie team add` keeps another address or token, `reverie team remove` asks it no more"
+    hint = "`reverie team add` changes the address or token, `reverie team remove` disconnects the team"
     yield from (CheckResult("teams", "warn", str(problem), hint) for problem in problems)
 
 
@@ -276,18 +295,11 @@ def _read_lowered(file: Path) -> str:
         return ""
 
 
-def _run_job(settings: Settings, workspace: str, job: str) -> str:
-    from pipeline.bootstrap.worker import WorkerContainer
-    from pipeline.services.maintenance import run_job
+def _run_job(settings: Settings, workspace_id: str, job: str) -> str:
+    from web.cli.job_runs import open_worker, run_job
 
-    worker = WorkerContainer(settings)
-    try:
-        outcome = run_job(worker.context(workspace), job, worker.owner, lambda: False)
-    finally:
-        worker.close()
-    if outcome is None:
-        return f"{job} runs now elsewhere"
-    if outcome.error:
-        return f"{job} failed: {outcome.error}"
-    counts = ", ".join(f"{key} {count}" for key, count in outcome.report.counts.items())
-    return f"{job} found and repaired: {counts or 'nothing'}"
+    with open_worker(settings) as worker:
+        result = run_job(worker, workspace_id, job)
+    if result.is_running_elsewhere:
+        return f"{job} is already running in the background"
+    return f"{job} failed: {result.error}" if result.error else f"{job} repaired: {result.describe()}"

@@ -1,4 +1,4 @@
-"""Codex's notification of a finished turn: what was done is read from its rollout and sent like any host's events."""
+"""Receive Codex's notification of a finished turn: read its session file and send the actions as hook events."""
 
 import json
 import re
@@ -13,7 +13,8 @@ import click
 
 from pipeline.errors import ReverieError
 from pipeline.records.transcripts import TranscriptMark
-from web.cli.command import Command, State, find_user_home, pass_state
+from web.cli.command import Command, pass_state
+from web.cli.state import State, find_user_home
 from web.hooks.codex_rollout import read_events, read_new_lines, read_said
 from web.hosts.files import PRIVATE, write_atomically
 
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
 
 TURN_COMPLETE = "agent-turn-complete"
 HOOK = "/hooks/codex"
-# Codex does not wait for the program, but nobody sees one that hangs.
+# Codex does not wait for this program, so the user would not notice one that hangs.
 TIMEOUT_S = 5.0
 MOST_EVENTS = 200
-# Of sessions beyond these, only the last turn is told.
+# The number of sessions whose read position is kept; of older sessions, only the last turn is sent.
 MOST_OFFSETS = 200
 _ID = re.compile(r"[\w-]{1,100}")
 
 
 class _CodexCommand(Command):
-    """The command; the variable with which Codex moves its folder comes as a parameter that nobody types."""
+    """The command with CODEX_HOME as a hidden parameter: commands do not read the environment."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -40,22 +41,22 @@ class _CodexCommand(Command):
 
 
 @click.command("codex-notify", cls=_CodexCommand)
-@click.option("--home", metavar="PATH", help="The home, where it is not that of the environment.")
-@click.option("--host", metavar="ADDRESS", help="Where the server listens, likewise.")
-@click.option("--port", metavar="N", help="The port of the server, likewise.")
-@click.option("--server", metavar="NAME", help="The team's server to tell, instead of this machine's own.")
+@click.option("--home", metavar="PATH", help="Data directory. Defaults to REVERIE_HOME.")
+@click.option("--host", metavar="ADDRESS", help="Server host. Defaults to the configured address.")
+@click.option("--port", metavar="N", help="Server port. Defaults to the configured port.")
+@click.option("--server", metavar="NAME", help="Send to the server of this team instead of the one on this machine.")
 @click.argument("notification", metavar="JSON")
 @pass_state
 def codex_notify(
     state: State, /, *, notification: str, codex_home: str | None, server: str | None, **moved: str | None
 ) -> None:
-    """Take Codex's notification of a finished turn; whatever is wrong with it is said and disturbs nobody."""
+    """Record a finished turn of Codex from its notification. Errors are printed, and the exit code stays 0."""
     try:
         notice = json.loads(notification)
     except (ValueError, RecursionError):
         notice = None
     if not isinstance(notice, dict) or notice.get("type") != TURN_COMPLETE:
-        click.echo("nothing to note", err=True)
+        click.echo("nothing to record", err=True)
         return
     from config.settings import SettingsError
     from web.kept_connections import BrokenOff, KeptConnections, NotConnected
@@ -64,34 +65,35 @@ def codex_notify(
     try:
         settings = _settings(state, moved)
         folder = Path(codex_home).expanduser() if codex_home else find_user_home() / ".codex"
-        url, headers = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
+        address = _own_server(settings, state) if server is None else _team_server(settings, server, notice)
+        url, headers = address
         check = OwnServerCheck(settings.paths, settings.reachable_host, TIMEOUT_S) if server is None else None
         with closing(KeptConnections(url, TIMEOUT_S, check)) as connections:
-            tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, connections, headers))
+            send_turn(notice, folder, settings.paths.codex_turns, partial(_send, connections, headers))
     except (OSError, Refused, BrokenOff, NotConnected, ReverieError, SettingsError) as error:
-        says = error if isinstance(error, Refused | ReverieError | SettingsError) else type(error).__name__
-        click.echo(f"not noted: {says}", err=True)
+        reason = error if isinstance(error, Refused | ReverieError | SettingsError) else type(error).__name__
+        click.echo(f"not recorded: {reason}", err=True)
 
 
 class Refused(Exception):
-    """Say that the server did not take an event: what it told of is told with the next turn."""
+    """Report that the server rejected an event; the next turn sends it again."""
 
 
 def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
     from config.settings import ENVIRONMENT_PREFIX, environment_with, load_settings
 
-    given = {f"{ENVIRONMENT_PREFIX}{name.upper()}": value for name, value in moved.items() if value}
-    return load_settings(environment_with(given)) if given else state.settings
+    variables = {f"{ENVIRONMENT_PREFIX}{name.upper()}": value for name, value in moved.items() if value}
+    return load_settings(environment_with(variables)) if variables else state.settings
 
 
 def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]]:
-    """Return the address of this machine's own server, and the headers that it is asked with."""
+    """Return the address of the server on this machine, and the headers of requests to it."""
     from config.paths import WORKSPACE_HEADER
     from config.settings import environment_incognito, environment_workspace
     from web.contract import INCOGNITO_HEADER
 
     headers = {"Authorization": f"Bearer {settings.paths.token_file.read_text(encoding='ascii').strip()}"}
-    # Otherwise the folder decides about the workspace, as it does for every host.
+    # Without this header the server chooses the workspace by the folder, as for every host.
     named = state.named_workspace or environment_workspace()
     if named is not None:
         headers[WORKSPACE_HEADER] = named
@@ -101,7 +103,7 @@ def _own_server(settings: "Settings", state: State) -> tuple[str, dict[str, str]
 
 
 def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return the same of a team's server, which sees no folder of this machine."""
+    """Return the address of a team's server, and headers that name the workspace: it knows no folder of ours."""
     from pipeline.services.team_servers import find_team
     from web.hooks.team_client import headers_for
 
@@ -120,35 +122,35 @@ def _send(connections: "KeptConnections", headers: Mapping[str, str], events: Se
             raise Refused(f"HTTP {answer.status}")
 
 
-def tell_turn(
+def send_turn(
     notification: Mapping[str, Any], folder: Path, offsets: Path, send: Callable[[list[dict[str, Any]]], None]
 ) -> None:
-    """Send what was done since the last time as the events of a hook, then the turn's end, and keep where it stopped.
+    """Send the actions since the last notification as hook events, then the end of the turn; save the read position.
 
-    A turn that was broken off has no notification: what it did is told with the next.
+    Codex sends no notification for an interrupted turn: its actions are sent with the next turn.
     """
     session = str(notification.get("thread-id") or "")
     common = {"session_id": session, "cwd": str(notification.get("cwd") or "")}
     rollout = find_rollout(folder, session)
     events: list[dict[str, Any]] = []
-    said: list[dict[str, str]] = []
+    messages: list[dict[str, str]] = []
     if rollout is not None:
         before = _read_mark(offsets / session)
         lines, behind = read_new_lines(rollout, before)
-        events, said = _name_calls(read_events(lines), before)[-MOST_EVENTS:], read_said(lines)[-MOST_EVENTS:]
-    send([common | event for event in [*events, {"hook_event_name": "Stop", "said": said}]])
+        events, messages = _name_calls(read_events(lines), before)[-MOST_EVENTS:], read_said(lines)[-MOST_EVENTS:]
+    send([common | event for event in [*events, {"hook_event_name": "Stop", "said": messages}]])
     if rollout is not None:
-        _keep_mark(offsets / session, behind)
+        _save_mark(offsets / session, behind)
 
 
 def _name_calls(events: Sequence[dict[str, Any]], before: TranscriptMark | None) -> list[dict[str, Any]]:
-    """Name each event by its place, so that the server knows an event that is sent again from a call made twice."""
+    """Give each event an ID by its position: the server can tell a repeated event from a repeated call."""
     start = 0 if before is None else before.offset
     return [event | {"tool_use_id": f"{start}-{number}"} for number, event in enumerate(events)]
 
 
 def find_rollout(folder: Path, session: str) -> Path | None:
-    """Return the file in which Codex keeps a session."""
+    """Return the file of a Codex session, None if there is none."""
     if _ID.fullmatch(session) is None:
         return None
     return max((folder / "sessions").glob(f"*/*/*/rollout-*{session}.jsonl"), default=None)
@@ -162,8 +164,8 @@ def _read_mark(file: Path) -> TranscriptMark | None:
         return None
 
 
-def _keep_mark(file: Path, mark: TranscriptMark) -> None:
+def _save_mark(file: Path, mark: TranscriptMark) -> None:
     file.parent.mkdir(mode=0o700, exist_ok=True)
     write_atomically(file, f"{mark.offset} {mark.digest}".encode(), mode=PRIVATE)
-    for other in sorted(file.parent.iterdir(), key=lambda one: one.stat().st_mtime)[:-MOST_OFFSETS]:
+    for other in sorted(file.parent.iterdir(), key=lambda path: path.stat().st_mtime)[:-MOST_OFFSETS]:
         other.unlink(missing_ok=True)

@@ -1,11 +1,11 @@
-"""Commands that work on the home's files themselves: they need no server, and wake the workers where there are any."""
+"""Open the files of the data directory for commands that need no server, and keep the stack from starting."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pipeline.errors import Conflict
-from web.cli.command import State
+from web.cli.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_home(state: State) -> Iterator["CommandContainer"]:
-    """Give a command the home; afterwards tell the workers what it left to do."""
+    """Open the data directory for a command; afterwards wake the workers for the work that it created."""
     from pipeline.bootstrap.command import CommandContainer
 
     woken: set[tuple[str, str]] = set()
@@ -31,7 +31,7 @@ def open_home(state: State) -> Iterator["CommandContainer"]:
     finally:
         container.close()
         if woken:
-            # The queue is loaded by who has something for it.
+            # The queue is imported only if there is work for it.
             from workers.notifier import WakeUp
             from workers.tasks import wake_workers
 
@@ -39,23 +39,26 @@ def open_home(state: State) -> Iterator["CommandContainer"]:
                 wake_workers(WakeUp(workspace_id, stage))
 
 
-def require_files(settings: "Settings", what: str) -> None:
-    """Raise Conflict where the store is on a server: `what` is done with a home's files."""
+def require_files(settings: "Settings", action: str) -> None:
+    """Raise Conflict if the store is on a server; the action, such as "take a snapshot", works with files only."""
     if settings.store_place:
-        raise Conflict(f"{what} where a home keeps its files; its store is {settings.store_place}")
+        raise Conflict(
+            f"Cannot {action}: the store is at {settings.store_place}, and this command works with files only. "
+            "Use the tools of that server."
+        )
 
 
 @contextmanager
-def nothing_runs(settings: "Settings", what: str) -> Iterator[None]:
-    """Keep everybody from starting the stack meanwhile; raise Conflict, which names `what` waits, while it runs."""
+def nothing_runs(settings: "Settings", action: str) -> Iterator[None]:
+    """Keep the stack from starting during an action, such as "encrypt"; raise Conflict if it is running."""
     from config.process import Role
     from web.cli.processes import list_running, supervisor_role
 
     settings.paths.ensure()
-    found = list_running(settings)
-    if found:
-        names = ", ".join(f"{process.name} (pid {process.pid})" for process in found)
-        raise Conflict(f"{what} while nothing runs: `reverie down` stops {names}")
+    running = list_running(settings)
+    if running:
+        names = ", ".join(f"{process.name} (pid {process.pid})" for process in running)
+        raise Conflict(f"Cannot {action} while Reverie is running. Stop it with `reverie down`: {names}.")
     taken = []
     try:
         for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in ("web", "scheduler"))):

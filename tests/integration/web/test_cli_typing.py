@@ -1,0 +1,255 @@
+"""What people type without reading the help: words without quotes, days, suffixes, prefixes; and what asks first."""
+
+import tomllib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from config.settings import ENVIRONMENT_ONLY, SETTINGS, WORKSPACE_SETTINGS, load_settings
+from pipeline.times import parse
+from tests.fakes.command_line import remember, run, run_json, serve_app
+from web.cli import options
+from web.cli.export import choose_format
+from web.cli.settings_file import add_missing_settings
+from web.client import Client
+
+FACT = "The billing service uses port 8123"
+
+
+@pytest.fixture
+def server(container, monkeypatch):
+    with serve_app(container) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        yield port
+
+
+@pytest.fixture
+def say(home, server):
+    """Say something in a session."""
+
+    def say(session, text="Which port?"):
+        body = {"session_id": session, "messages": [{"role": "assistant", "content": text}]}
+        with Client(f"http://127.0.0.1:{server}", home.paths.token()) as client:
+            client.call("POST", "/v1/turns", body)
+
+    return say
+
+
+@pytest.mark.usefixtures("server")
+def test_quotes_are_optional():
+    run("remember", "we", "use", "ruff", "here", "--kind", "decision")
+    assert run_json("list")["items"][0]["content"] == "we use ruff here"
+    assert "we use ruff here" in run("recall", "what", "do", "we", "use", "-k", "3").stdout
+    assert "we use ruff here" in run("search", "ruff").stdout
+    assert run_json("goals", "add", "ship", "the", "importer")["title"] == "ship the importer"
+    mine = run_json("me", "add", "I", "like", "tabs")["id"]
+    assert "I like spaces" in run("me", "edit", mine, "I", "like", "spaces").stdout
+    assert run_json("facts", "set", "api", "owner", "team", "blue")["value"] == "team blue"
+
+
+@pytest.mark.usefixtures("server")
+def test_recall_without_a_query_lists_memories():
+    run("remember", FACT)
+    assert FACT in run("recall").stdout
+
+
+def since_midnight(days):
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=days)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("today", lambda: since_midnight(0)),
+        ("yesterday", lambda: since_midnight(-1)),
+        ("Tomorrow", lambda: since_midnight(1)),
+        ("now", lambda: datetime.now(UTC)),
+        ("12h", lambda: datetime.now(UTC) - timedelta(hours=12)),
+        ("7d", lambda: datetime.now(UTC) - timedelta(days=7)),
+        ("2w", lambda: datetime.now(UTC) - timedelta(weeks=2)),
+        ("2026-03-01", lambda: datetime(2026, 3, 1, tzinfo=UTC)),
+    ],
+)
+def test_times_are_typed_as_people_say_them(typed, expected):
+    moment = parse(options.PAST.convert(typed, None, None))
+    assert abs(moment - expected()) < timedelta(minutes=1)
+
+
+def test_a_span_counts_forward_where_the_time_is_in_the_future():
+    moment = parse(options.FUTURE.convert("7d", None, None))
+    assert abs(moment - datetime.now(UTC) - timedelta(days=7)) < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("typed", ["", "soon", "7", "7y", "2026-02-30"])
+def test_what_is_no_time_is_answered_with_examples(typed):
+    with pytest.raises(click.BadParameter, match="is not a time"):
+        options.PAST.convert(typed, None, None)
+
+
+@pytest.mark.usefixtures("server")
+def test_options_take_days_and_spans():
+    run("remember", FACT, "--occurred-at", "3d")
+    for since, count in (("yesterday", 0), ("7d", 1), ("2w", 1), ("2020-01-01", 1)):
+        assert len(run_json("recall", "billing", "--since", since)["results"]) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "expected"),
+    [
+        ("notes.md", None, ("markdown", "notes")),
+        ("memories.jsonl", None, ("jsonl", "memories.jsonl")),
+        ("memories.JSON", None, ("jsonl", "memories.JSON")),
+        ("home.bundle", None, ("bundle", "home.bundle")),
+        ("home", None, ("bundle", "home")),
+        ("home", "markdown", ("markdown", "home")),
+        ("notes.md", "bundle", ("bundle", "notes.md")),
+    ],
+)
+def test_the_suffix_chooses_the_format_of_an_export(name, form, expected):
+    assert choose_format(Path(name), form) == (expected[0], Path(expected[1]))
+
+
+@pytest.mark.usefixtures("server")
+def test_notes_are_exported_by_their_suffix(tmp_path):
+    remember(FACT)
+    assert "to the folder of notes" in run("export", str(tmp_path / "notes.md")).stdout
+    assert any(FACT in file.read_text() for file in (tmp_path / "notes").rglob("*.md"))
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("spelling", [["purge"], ["forget", "--hard"], ["me", "purge"]])
+def test_whatever_deletes_permanently_asks_first(spelling):
+    scope = ["--scope", "user"] if spelling[0] == "me" else []
+    memory = remember(FACT, *scope)
+    assert "permanently?" in run(*spelling, memory, stdin="n\n", code=1).stderr
+    assert "nothing was purged" in run(*spelling, memory, stdin="n\n", code=1).stderr
+    assert "Add --yes" in run("--json", *spelling, memory, code=2).stderr
+    assert run_json("get", memory)["id"] == memory
+    run(*spelling, memory, "-y")
+    run("get", memory, code=1)
+
+
+def test_removing_a_person_asks_first(home):
+    run("user", "add", "ada")
+    assert "permanently?" in run("user", "remove", "ada", stdin="n\n", code=1).stderr
+    assert [person["id"] for person in run_json("user", "list")] == ["ada"]
+    run("user", "remove", "ada", stdin="y\n")
+    assert run_json("user", "list") == []
+
+
+def test_the_newest_session_becomes_incognito(say):
+    say("s-old")
+    say("s-new")
+    assert "session s-new is incognito" in run("incognito", "on").stdout
+    assert [item["session_id"] for item in run_json("sessions", "incognito", "list")["items"]] == ["s-new"]
+    assert "s-new is no longer incognito" in run("incognito", "off", "--session", "s-new").stdout
+
+
+@pytest.mark.usefixtures("server")
+def test_without_a_session_incognito_says_what_to_do():
+    remember(FACT)
+    assert "REVERIE_INCOGNITO=true" in run("incognito", "on", code=1).stderr
+
+
+def test_the_start_of_a_session_is_enough(say):
+    for session in ("abc-1", "abc-2", "xyz-1"):
+        say(session, f"hello from {session}")
+    assert "hello from xyz-1" in run("sessions", "xyz").stdout
+    assert "hello from abc-1" in run("sessions", "show", "abc-1").stdout
+    assert "2 sessions start with" in run("sessions", "abc", code=1).stderr
+    assert "renamed abc-2 to The port" in run("sessions", "rename", "abc-2", "The", "port").stdout
+    assert "proposed" in run("lessons", "distill", "xyz").stdout
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("command", [["list"], ["recall", "tea"], ["stats"], ["forget", "x"]])
+def test_an_empty_installation_says_how_to_start(command):
+    error = run(*command, code=1).stderr
+    assert error.startswith('Error: There are no memories in workspace "default" yet. Store one with `reverie remember')
+    remember(FACT)
+    assert "Other workspaces: default; choose one with `-w ID`" in run(*command, "-w", "defualt", code=1).stderr
+
+
+def test_a_setting_is_set_for_all_workspaces_or_for_one(home):
+    said = run("config", "set", "capture", "off")
+    assert f"{home.paths.config}: capture = off" in said.stdout
+    assert "restart Reverie" in said.stderr
+    assert load_settings().capture == "off"
+    assert run_json("-w", "mine", "config", "set", "capture", "suggest")["value"] == "suggest"
+    assert "suggest" in home.paths.workspace("mine").config.read_text()
+    run("capture", "on")
+    assert load_settings().capture == "on"
+    run("config", "set", "web_threads", "4", "--here", code=1)
+
+
+def test_a_setting_of_one_folder_applies_to_its_workspace(home):
+    run("config", "set", "personal", "off", "--here")
+    assert home.paths.workspace("default").config.read_text() == "personal = false\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_a_setting_that_cannot_be_set_is_explained(monkeypatch):
+    assert "Did you mean capture?" in run("config", "set", "captur", "off", code=1).stderr
+    assert "must be one of off, suggest, on" in run("config", "set", "capture", "loud", code=1).stderr
+    assert "REVERIE_LLM_API_KEY" in run("config", "set", "llm_api_key", "hush", code=1).stderr
+    monkeypatch.setenv("REVERIE_CAPTURE", "on")
+    assert "takes precedence" in run("config", "set", "capture", "off").stderr
+
+
+@pytest.fixture
+def editor(tmp_path, monkeypatch):
+    """Edit with a program that keeps what it was given and replaces a text."""
+    given = tmp_path / "given"
+
+    def use(old, new):
+        program = tmp_path / "editor"
+        program.write_text(f"#!/bin/sh\ncp \"$1\" '{given}'\nsed -i 's/{old}/{new}/' \"$1\"\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("VISUAL", str(program))
+        return given
+
+    return use
+
+
+@pytest.fixture
+def config_file(tmp_path, monkeypatch):
+    """Use a data directory without settings."""
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "new"))
+    return tmp_path / "new" / "config.toml"
+
+
+def test_every_setting_is_offered_as_a_comment(config_file, editor):
+    given = editor("# port = .*", "port = 7099")
+    answer = run_json("config", "--edit")
+    assert answer == {"place": str(config_file), "changed": True}
+    text = given.read_text()
+    offered = {name for name in SETTINGS if name not in ENVIRONMENT_ONLY}
+    for name in offered:
+        assert f"# {SETTINGS[name].help}" in text
+    values = tomllib.loads("\n".join(line[2:] for line in text.splitlines() if " = " in line and line.startswith("# ")))
+    assert values == {name: SETTINGS[name].default for name in offered}
+    assert tomllib.loads(config_file.read_text()) == {"port": 7099}
+    assert run_json("config", "--edit") == {"place": str(config_file), "changed": False}
+
+
+def test_settings_of_a_workspace_are_offered_alone(home, editor):
+    given = editor("# capture = .*", 'capture = "off"')
+    run("-w", "mine", "config", "--edit")
+    assert {name for name in SETTINGS if f"# {name} = " in given.read_text()} == WORKSPACE_SETTINGS
+    assert tomllib.loads(home.paths.workspace("mine").config.read_text()) == {"capture": "off"}
+
+
+def test_an_edited_file_with_a_mistake_is_not_saved(config_file, editor):
+    editor("# port = .*", "port = 70990")
+    assert "port: must be at most 65535" in run("config", "--edit", code=1).stderr
+    assert not config_file.exists()
+
+
+def test_only_settings_that_are_missing_are_added():
+    text = "# ours\ncapture = 'off'\n"
+    added = add_missing_settings(text, "all workspaces", ["capture", "port"])
+    assert added.startswith(text)
+    assert added.count("capture") == 1
+    assert "# port = 7077\n" in added

@@ -1,0 +1,66 @@
+"""Other names for commands: earlier names, words that people type, and what to suggest for the rest."""
+
+from collections.abc import Mapping
+
+# Earlier name -> where the command is now. These names keep working, but help and documentation leave them out.
+OLD_NAMES: Mapping[str, tuple[str, ...]] = {
+    "arcs": ("graph", "arcs"),
+    "audit": ("logs", "audit"),
+    "candidates": ("review", "candidates"),
+    "completion": ("config", "completion"),
+    "decrypt": ("store", "decrypt"),
+    "distill": ("lessons", "distill"),
+    "duplicates": ("review", "duplicates"),
+    "encrypt": ("store", "encrypt"),
+    "entities": ("graph", "entities"),
+    "errors": ("logs", "errors"),
+    "hooks": ("logs", "hooks"),
+    "incognito": ("sessions", "incognito"),
+    "journal": ("logs", "journal"),
+    "migrate": ("store", "migrate"),
+    "move": ("workspace", "move"),
+    "queue": ("jobs", "queue"),
+    "rebuild": ("store", "rebuild"),
+    "refused": ("review", "refused"),
+    "serve": ("team", "serve"),
+    "share": ("team", "share"),
+    "snapshot": ("store", "snapshot"),
+    "stats": ("workspace", "stats"),
+    "tail": ("list", "--follow"),
+    "version": ("--version",),
+    "why-not-saved": ("review", "decisions"),
+}
+
+# Words that mean the same as a command.
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "add": ("remember",),
+    "capture": ("config", "set", "capture"),
+    "find": ("recall",),
+    "search": ("recall",),
+    "show": ("get",),
+    "start": ("up",),
+    "stop": ("down",),
+    "ui": ("dashboard",),
+    "web": ("dashboard",),
+}
+
+# Both, as the resolver of commands needs them.
+ALIASES: Mapping[str, tuple[str, ...]] = {**OLD_NAMES, **SYNONYMS}
+
+# Words that may mean several things: the answer names each of them.
+_DELETE = "To archive a memory, run `reverie forget ID`. To delete it permanently, run `reverie purge ID`."
+SUGGESTIONS: Mapping[str, str] = {
+    "delete": _DELETE,
+    "disable": "To stop Reverie, run `reverie down`. To store nothing new, run `reverie config set capture off`.",
+    "install": "To connect your coding agents, run `reverie setup`. To start Reverie at login, run "
+    "`reverie service install`.",
+    "off": "To stop Reverie, run `reverie down`. To stop capture, run `reverie config set capture off`. To keep a "
+    "session out of memory, run `reverie sessions incognito on`.",
+    "on": "To start Reverie, run `reverie up --daemon`. To start capture, run `reverie config set capture on`.",
+    "remove": _DELETE,
+    "restart": "Run `reverie down`, then `reverie up --daemon`.",
+    "rm": _DELETE,
+    "run": "To start Reverie, run `reverie up`. To run maintenance jobs, run `reverie jobs run JOB`.",
+    "uninstall": "To disconnect your coding agents, run `reverie setup --remove`. To stop starting Reverie at login, "
+    "run `reverie service remove`.",
+}

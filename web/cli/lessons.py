@@ -1,0 +1,93 @@
+"""Commands for lessons: list them, record whether one was followed, measure their effect, propose new ones."""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import click
+
+from web.cli import options
+from web.cli.command import Group, pass_state
+from web.cli.render import one_line, plain, print_if_none
+from web.cli.sessions import resolve_session
+from web.cli.state import State
+
+if TYPE_CHECKING:
+    from web.client import Client
+
+NO_LESSONS = 'There are no lessons here yet. Store one with `reverie remember "…" --kind lesson`.'
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.option("--effect", "show_effect", is_flag=True, help="Show whether lessons change what agents do.")
+@click.pass_context
+def lessons(context: click.Context, *, show_effect: bool) -> None:
+    """List lessons and record whether agents followed them. Without a command, list them."""
+    if context.invoked_subcommand is None:
+        context.invoke(effect if show_effect else list_lessons)
+
+
+@lessons.command("list")
+@click.option(
+    "--about", "q", metavar="TEXT", help="Only list lessons about this topic, best match first; counts as showing them."
+)
+@options.viewer
+@options.limit(20)
+@pass_state
+def list_lessons(state: State, /, limit: int, **filters: Any) -> None:
+    """List lessons, newest first, with how often each was shown and followed."""
+    page = state.ask(lambda client: client.list_items("/v1/lessons", limit, **filters))
+    state.show(page, lambda: _print_lessons(page["items"]))
+
+
+def _print_lessons(items: list[dict[str, Any]]) -> None:
+    print_if_none(items, NO_LESSONS)
+    for lesson in items:
+        record = f"shown {lesson['shown']}, followed {lesson['followed']}, ignored {lesson['ignored']}"
+        click.echo(f"{lesson['id']}  {lesson['severity']}  {plain(lesson['usefulness'])} ({record})")
+        condition = f"When {one_line(lesson['applies_when'])}: " if lesson["applies_when"] else ""
+        click.echo(f"     {condition}{one_line(lesson['rule'] or lesson['content'], 400)}")
+        if lesson.get("surface_id"):
+            click.echo(f"     record the outcome: `reverie lessons outcome {lesson['surface_id']} followed|ignored`")
+
+
+@lessons.command("effect")
+@pass_state
+def effect(state: State) -> None:
+    """Show whether lessons change what agents do, compared with lessons that are withheld at random."""
+    answer = state.ask(lambda client: client.call("GET", "/v1/lessons/effect"))
+    state.show(answer, lambda: _print_effect(answer))
+
+
+def _print_effect(answer: dict[str, Any]) -> None:
+    for name, title in (("told", "shown"), ("withheld", "withheld")):
+        click.echo(f"{title}: followed {answer[name]['followed']} of {answer[name]['answered']}")
+    if answer["difference"] is None:
+        click.echo("too few outcomes to compare yet")
+    else:
+        click.echo(f"difference: {answer['difference']:+.0%} ({answer['low']:+.0%} to {answer['high']:+.0%}, 95 %)")
+
+
+@lessons.command("outcome")
+@click.argument("surface_id", metavar="SURFACE", callback=options.check_name)
+@click.argument("outcome", type=click.Choice(["followed", "ignored"]))
+@click.option("--note", help="Note on the reason or the result.")
+@pass_state
+def outcome(state: State, surface_id: str, outcome: str, note: str | None) -> None:
+    """Record whether a lesson was followed. SURFACE is the ID of one time that it was shown."""
+    body = {"followed": outcome == "followed"} | options.select_given_options({"note": note})
+    answer = state.ask(lambda client: client.answer_lesson(surface_id, body))
+    state.show(answer, f"lesson {answer['lesson_id']} was {outcome}")
+
+
+@lessons.command("distill")
+@click.argument("session", metavar="SESSION", callback=options.check_name)
+@pass_state
+def distill(state: State, session: str) -> None:
+    """Propose lessons from SESSION for your review. The start of its ID is enough."""
+
+    def propose(client: "Client") -> Any:
+        return client.call("POST", f"/v1/sessions/{quote(resolve_session(client, session), safe='')}/distill")
+
+    answer = state.ask(propose, to_write=True)
+    candidates = [proposal for proposal in answer["proposed"] if proposal["outcome"] == "candidate"]
+    state.show(answer, f"{len(candidates)} proposed; list them with `reverie review candidates`")

@@ -1,0 +1,88 @@
+"""Commands for logs: background errors, actions of agents, runs of hooks."""
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from web.cli import options
+from web.cli.audit import audit
+from web.cli.command import Group, pass_state
+from web.cli.render import plain, print_if_none
+from web.cli.state import State
+
+
+@click.group(cls=Group)
+def logs() -> None:
+    """Show background errors, what agents did, what Reverie showed to them, and the audit."""
+
+
+@logs.command()
+@options.limit(20)
+@pass_state
+def errors(state: State, limit: int) -> None:
+    """List background errors, newest first."""
+    page = state.ask(lambda client: client.list_items("/v1/errors", limit))
+    state.show(page, lambda: _print_errors(page["items"]))
+
+
+def _print_errors(items: list[dict[str, Any]]) -> None:
+    print_if_none(items, "No background errors.")
+    for error in items:
+        workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
+        repaired = f"  (repaired at {error['repaired_at'][:16].replace('T', ' ')})" if error["repaired_at"] else ""
+        click.echo(f"{error['at'][:19]}  {plain(error['component'])}{workspace}: {plain(error['message'])}{repaired}")
+
+
+@logs.command()
+@options.limit(20)
+@click.option("--session", metavar="ID", help="Only list actions of this session.")
+@pass_state
+def journal(state: State, limit: int, session: str | None) -> None:
+    """List what agents did, newest first: edits, tests, commits, deployments, commands."""
+    page = state.ask(lambda client: client.list_items("/v1/journal", limit, session_id=session))
+    state.show(page, lambda: _print_actions(page["items"]))
+
+
+def _print_actions(items: list[dict[str, Any]]) -> None:
+    print_if_none(items, "No actions are recorded yet. Connect your agents with `reverie setup`.")
+    for action in items:
+        failed = "" if action["ok"] else "  (failed)"
+        click.echo(f"{action['at'][:19]}  {action['type']:<7} {plain(action['target'])}{failed}")
+
+
+@logs.group(invoke_without_command=True, default_command="log")
+@click.pass_context
+def hooks(context: click.Context) -> None:
+    """Show what hooks and tools showed to agents in the last two weeks. Without a command, list it."""
+    if context.invoked_subcommand is None:
+        context.invoke(log)
+
+
+@hooks.command("log")
+@click.argument("run", metavar="[RUN]", required=False)
+@options.limit(30)
+@click.option("--session", metavar="ID", help="Only list runs in this session.")
+@pass_state
+def log(state: State, run: str | None, limit: int, session: str | None) -> None:
+    """List runs of hooks and tools, newest first; with RUN, print the text that the agent read."""
+    if run is not None:
+        record = state.ask(lambda client: client.call("GET", f"/v1/hook-runs/{quote(run, safe='')}"))
+        text = plain(record["text"]) or f"Nothing was shown: {plain(record['reason'])}"
+        state.show(record, lambda: click.echo(text))
+        return
+    page = state.ask(lambda client: client.list_items("/v1/hook-runs", limit, session_id=session))
+    state.show(page, lambda: _print_runs(page["items"]))
+
+
+def _print_runs(items: list[dict[str, Any]]) -> None:
+    print_if_none(items, "No hook has run in the last two weeks. Connect your agents with `reverie setup`.")
+    for run in items:
+        outcome = f"{run['chars']} characters, {len(run['memory_ids'])} memories" if run["chars"] else run["reason"]
+        click.echo(
+            f"{run['id']:>6}  {run['at'][:19]}  {run['host']:<12} {run['event']:<18} {run['took_ms']:7.1f} ms  "
+            f"{run['outcome']:<6} {plain(outcome or '')}"
+        )
+
+
+logs.add_command(audit)

@@ -1,0 +1,78 @@
+"""Commands for memories about the user, which apply in every workspace."""
+
+from typing import Any
+
+import click
+
+from web.cli import options
+from web.cli.command import Group, pass_state
+from web.cli.render import count_of, print_if_none, print_memory
+from web.cli.state import State
+
+NO_MEMORIES = "There are no memories about you yet. Add one with `reverie me add TEXT`."
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def me(context: click.Context) -> None:
+    """List, add, edit and purge memories about you, which apply in every workspace. Without a command, list them."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_personal)
+
+
+@me.command("list")
+@options.limit(50)
+@pass_state
+def list_personal(state: State, limit: int) -> None:
+    """List the memories about you, newest first."""
+    page = state.ask(lambda client: client.list_items("/v1/memories", limit, scope="user"))
+    state.show(page, lambda: _print_personal(page["items"]))
+
+
+def _print_personal(memories: list[dict[str, Any]]) -> None:
+    print_if_none(memories, NO_MEMORIES)
+    for memory in memories:
+        print_memory(memory)
+
+
+@me.command("add")
+@options.words("text", "TEXT...")
+@pass_state
+def add_personal(state: State, text: str) -> None:
+    """Store TEXT as a memory about you; `-` reads it from standard input."""
+    body = {"content": options.read_text(text), "scope": {"kind": "user"}}
+    receipt = state.ask(lambda client: client.remember(body), to_write=True)
+    state.show(receipt, f"{receipt['outcome']} {receipt['id']}")
+
+
+@me.command("edit")
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
+@options.words("text", "TEXT...")
+@pass_state
+def edit_personal(state: State, memory_id: str, text: str) -> None:
+    """Replace the text of the memory ID about you; `-` reads it from standard input."""
+    memory = state.ask(lambda client: client.edit(memory_id, {"content": options.read_text(text)}))
+    state.show(memory, lambda: print_memory(memory))
+
+
+@me.command("purge")
+@click.argument("memory_id", metavar="[ID]", required=False, callback=options.check_name)
+@click.option("--all", "everything", is_flag=True, help="Delete all memories about you.")
+@options.yes
+@pass_state
+def purge_personal(state: State, memory_id: str | None, *, everything: bool, yes: bool) -> int:
+    """Delete the memory ID about you permanently, or all of them with --all."""
+    if (memory_id is None) != everything:
+        raise click.UsageError("Name one memory by its ID, or use --all.")
+    from web.client import EVERYTHING
+
+    with state.client() as client:
+        memories = client.items("/v1/memories", EVERYTHING, scope="user")
+        ids = [memory_id] if memory_id else [memory["id"] for memory in memories]
+        count = count_of(len(ids), "memory", "memories")
+        if not options.confirm(state, f"Delete {count} about you permanently?", yes=yes, refusal="nothing was purged"):
+            return 1
+        for personal_id in ids:
+            client.purge(personal_id)
+    state.show({"purged": ids}, f"purged {len(ids)}")
+    return 0

@@ -1,0 +1,162 @@
+"""Commands for the sessions of agents: list, show and rename them, and keep one out of memory."""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import click
+
+from pipeline.errors import NotFound
+from web.cli import options
+from web.cli.command import Group, pass_state
+from web.cli.render import count_of, format_minute, one_line, plain, print_if_none, table, terminal_width
+from web.cli.state import State
+
+if TYPE_CHECKING:
+    from web.client import Client
+
+# The newest sessions, among which a prefix is looked up.
+SEARCHED_SESSIONS = 1000
+NO_SESSIONS = "There are no sessions here yet. They appear once a connected agent works in this workspace."
+
+
+@click.group(cls=Group, invoke_without_command=True, default_command="show")
+@click.pass_context
+def sessions(context: click.Context) -> None:
+    """List, show and rename the sessions of agents. Without a command, list them; with the start of an ID, show one."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_sessions)
+
+
+@sessions.command("list")
+@options.limit(20)
+@pass_state
+def list_sessions(state: State, limit: int) -> None:
+    """List sessions, the most recently active first."""
+    page = state.ask(lambda client: client.list_items("/v1/sessions", limit))
+    state.show(page, lambda: _print_sessions(page["items"]))
+
+
+def _print_sessions(items: list[dict[str, Any]]) -> None:
+    print_if_none(items, NO_SESSIONS)
+    for session in items:
+        counts = ", ".join(
+            [
+                count_of(session["turns"], "message"),
+                count_of(session["actions"], "action"),
+                count_of(session["memories"], "memory", "memories"),
+            ]
+        )
+        name = one_line(session["name"] or "–", 60)
+        click.echo(f"{format_minute(session['last_at'])}  {plain(session['id'])}  {name}  ({counts})")
+
+
+def resolve_session(client: "Client", prefix: str) -> str:
+    """Return the ID of the only session whose ID starts with a prefix, else the prefix itself.
+
+    Raises NotFound if several sessions match.
+    """
+    ids = [item["id"] for item in client.items("/v1/sessions", SEARCHED_SESSIONS) if item["id"].startswith(prefix)]
+    if prefix in ids or not ids:
+        return prefix
+    if len(ids) > 1:
+        shown = ", ".join(plain(session_id) for session_id in ids[:5])
+        raise NotFound(f'{len(ids)} sessions start with "{prefix}": {shown}. Type more of the ID.')
+    return str(ids[0])
+
+
+@sessions.command("show")
+@click.argument("session", metavar="SESSION", callback=options.check_name)
+@pass_state
+def show_session(state: State, session: str) -> None:
+    """Show the messages, injected texts, actions and memories of SESSION. The start of its ID is enough."""
+
+    def fetch(client: "Client") -> Any:
+        return client.call("GET", f"/v1/sessions/{quote(resolve_session(client, session), safe='')}")
+
+    record = state.ask(fetch)
+    state.show(record, lambda: _print_session(record))
+
+
+def _print_session(record: dict[str, Any]) -> None:
+    session = record["session"]
+    click.echo(f"{one_line(session['name'] or session['id'])}  {session['first_at'][:16]} to {session['last_at'][:16]}")
+    width = terminal_width()
+    for title, rows in (
+        ("messages", [f"{turn['role']}: {turn['content']}" for turn in record["said"]]),
+        ("injected", [f"{run['event']}: {run['chars']} characters, {run['outcome']}" for run in record["told"]]),
+        (
+            "actions",
+            [f"{action['type']} {action['target']}{'' if action['ok'] else ' (failed)'}" for action in record["did"]],
+        ),
+        ("memories", [f"{memory['kind']} {memory['content']}" for memory in record["learnt"]]),
+    ):
+        click.echo(f"\n{title}:" if rows else f"\n{title}: none")
+        for row in reversed(rows):
+            click.echo(f"  {one_line(row, max(20, width - 2))}")
+
+
+@sessions.command("rename")
+@click.argument("session", metavar="SESSION", callback=options.check_name)
+@options.words("name", "NAME...")
+@pass_state
+def rename_session(state: State, session: str, name: str) -> None:
+    """Rename SESSION to NAME. The start of its ID is enough."""
+
+    def rename(client: "Client") -> Any:
+        path = f"/v1/sessions/{quote(resolve_session(client, session), safe='')}"
+        return client.call("PATCH", path, {"name": name})
+
+    answer = state.ask(rename, to_write=True)
+    state.show(answer, f"renamed {plain(answer['id'])} to {plain(answer['name'])}")
+
+
+@sessions.group(cls=Group)
+def incognito() -> None:
+    """Keep sessions out of memory: nothing from an incognito session is stored."""
+
+
+@incognito.command()
+@click.option("--session", "session_id", metavar="ID", help="Session to make incognito.  [default: newest one here]")
+@pass_state
+def on(state: State, session_id: str | None) -> None:
+    """Make a session incognito: store nothing more from it."""
+    _set_incognito(state, session_id, on=True)
+
+
+@incognito.command()
+@click.option("--session", "session_id", metavar="ID", help="Session to store again.  [default: newest one here]")
+@pass_state
+def off(state: State, session_id: str | None) -> None:
+    """End incognito for a session: store its memories again."""
+    _set_incognito(state, session_id, on=False)
+
+
+@incognito.command("list")
+@pass_state
+def list_incognito(state: State) -> None:
+    """List the incognito sessions."""
+    answer = state.ask(lambda client: client.incognito())
+    state.show(
+        answer,
+        lambda: table(["session", "since"], [[plain(item["session_id"]), item["since"]] for item in answer["items"]]),
+    )
+
+
+def _set_incognito(state: State, session_id: str | None, *, on: bool) -> None:
+    answer = state.ask(lambda client: client.set_incognito(session_id or _find_newest(client), on=on))
+    if state.json:
+        state.print_json(answer)
+    elif answer["since"] is None:
+        click.echo(f"session {plain(answer['session_id'])} is no longer incognito")
+    else:
+        click.echo(f"session {plain(answer['session_id'])} is incognito since {answer['since']}")
+
+
+def _find_newest(client: "Client") -> str:
+    newest = next(client.items("/v1/sessions", 1), None)
+    if newest is None:
+        raise NotFound(
+            f'Workspace "{client.workspace}" has no session yet. Name a session with `--session ID`, '
+            "or start your agent with REVERIE_INCOGNITO=true."
+        )
+    return str(newest["id"])

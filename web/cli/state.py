@@ -1,0 +1,166 @@
+"""The global options of a command line, and the settings, workspace and client that follow from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from web.cli.output import dump_json
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from pipeline.errors import ReverieError
+    from pipeline.services.workspaces import WorkspaceChoice
+    from web.client import Client
+
+T = TypeVar("T")
+
+
+@dataclass
+class State:
+    """Hold the global options of one run of the command line."""
+
+    json: bool = False
+    named_workspace: str | None = None
+    new_workspace: tuple[Path, str] | None = field(default=None, init=False)
+    """The folder and the workspace that the command has just created for its project."""
+    _claim_reported: bool = field(default=False, init=False)
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """Return the effective settings."""
+        from config.settings import load_settings
+
+        return load_settings()
+
+    @cached_property
+    def workspace(self) -> str:
+        """Return the workspace of the current folder, or the named one."""
+        return self.choice(Path()).workspace
+
+    def choice(self, folder: Path, *, to_write: bool = False) -> "WorkspaceChoice":
+        """Choose the workspace of a folder; raise InvalidField for an invalid `.reverie.toml`."""
+        from pipeline.errors import InvalidField
+
+        choice = choose_for_folder(folder, self.settings, self.named_workspace, to_write=to_write)
+        if choice.identity is not None and choice.identity.problem is not None:
+            raise InvalidField(choice.identity.problem)
+        if choice.identity is not None and choice.identity.waits and not self._claim_reported:
+            self._claim_reported = True
+            click.echo(f"{choice.identity.detail}; to agree, run `reverie workspace trust`", err=True)
+        return choice
+
+    def client(self, timeout_s: float = 60.0, *, to_write: bool = False) -> "Client":
+        """Return a client of the configured server; `to_write` means that the command stores something new."""
+        choice = self.choice(Path(), to_write=to_write)
+        return self.client_of(choice.workspace, timeout_s=timeout_s, project=choice.project)
+
+    def client_of(self, workspace: str, *, timeout_s: float = 60.0, project: str | None = None) -> "Client":
+        """Return a client for a workspace; it restarts a stack that died."""
+        from web.client import Client
+
+        return Client.from_settings(
+            self.settings, workspace, timeout_s=timeout_s, revive=self._revive, project=project or ""
+        )
+
+    def _revive(self) -> bool:
+        from web.cli.background import revive
+
+        return revive(self.settings)
+
+    def ask(self, question: Callable[["Client"], T], *, to_write: bool = False) -> T:
+        """Return the server's answer to one request."""
+        with self.client(to_write=to_write) as client:
+            creates = to_write and self.creates_workspace(client.workspace)
+            answer = question(client)
+        if creates:
+            self.new_workspace = (Path(), client.workspace)
+        return answer
+
+    def store(self, write: Callable[["Client"], T], team: str | None) -> T:
+        """Return the answer to a write, into the memory of this machine or of a team."""
+        if team is None:
+            return self.ask(write, to_write=True)
+        # A write to a team creates no workspace on this machine.
+        with self.client(to_write=True) as client:
+            return write(client)
+
+    def warn_skipped(self, problem: "ReverieError") -> None:
+        """Report that a file was skipped."""
+        click.echo(f"skipped: {problem}", err=True)
+
+    def creates_workspace(self, workspace: str) -> bool:
+        """Tell whether the next write creates a project's own workspace."""
+        from pipeline.services.workspaces import has_workspace
+
+        is_chosen_by_folder = self.named_workspace is None and workspace != self.settings.workspace
+        return is_chosen_by_folder and not has_workspace(self.settings, workspace)
+
+    def explain_empty_workspace(self, error: Exception) -> "ReverieError | None":
+        """Return a helpful error if a command failed because its workspace does not exist yet, else None."""
+        from pipeline.errors import NotFound
+
+        if not isinstance(error, NotFound) or "workspace" not in str(error):
+            return None
+        from pipeline.services.workspaces import has_workspace, list_workspaces
+
+        if has_workspace(self.settings, self.workspace):
+            return None
+        message = (
+            f'There are no memories in workspace "{self.workspace}" yet. Store one with `reverie remember "…"`, '
+            "or index this project with `reverie index project`."
+        )
+        others = list_workspaces(self.settings)
+        if others:
+            message += f" Other workspaces: {', '.join(others)}; choose one with `-w ID`."
+        return NotFound(message)
+
+    def print_json(self, value: Any) -> None:
+        """Print an answer as JSON."""
+        click.echo(dump_json(value, indent=2))
+
+    def show(self, answer: Any, text: str | Callable[[], object]) -> None:
+        """Print an answer: with --json the answer itself, else the text, or call the function that prints it."""
+        if self.json:
+            self.print_json(answer)
+        elif isinstance(text, str):
+            click.echo(text)
+        else:
+            text()
+
+
+def choose_for_folder(
+    folder: Path | None, settings: "Settings", named: str | None = None, *, to_write: bool = False
+) -> "WorkspaceChoice":
+    """Choose the workspace of a folder; ignore an invalid `.reverie.toml`.
+
+    With `to_write`, choose a Git project's own workspace even if it does not exist yet.
+    """
+    from config.settings import environment_workspace
+    from pipeline.services.workspaces import choose_workspace, note_claim
+
+    choice = choose_workspace(
+        folder,
+        settings,
+        explicit=named,
+        environment=environment_workspace(),
+        to_write=to_write,
+    )
+    if to_write and choice.identity is not None:
+        note_claim(settings, choice.identity, to_write=True)
+    return choice
+
+
+def find_user_home() -> Path:
+    """Return the user's home folder; raise ReverieError if neither HOME nor the system names it."""
+    from pipeline.errors import ReverieError
+
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise ReverieError(
+            "Cannot find your home folder: neither HOME nor the system's user database names it. Set HOME."
+        ) from error
