@@ -34,7 +34,9 @@ LEAVES = frozenset(
 TEXT = frozenset({"pipeline.text"})
 STORE = LEAVES | {"pipeline.store"}
 INDEX = STORE | TEXT | {"pipeline.index"}
-VERBS = INDEX | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
+# One workspace: its settings, its files and its store.
+WORKSPACE = STORE | {"pipeline.workspace"}
+VERBS = INDEX | WORKSPACE | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
 USES = VERBS | {"pipeline.capture", "pipeline.context", "pipeline.jobs", "pipeline.ingest", "pipeline.sync"}
 SERVICES = USES | {"pipeline.identity", "pipeline.team"}
 WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
@@ -46,6 +48,7 @@ DOORS = frozenset(
         "pipeline.records",
         "pipeline.errors",
         "pipeline.times",
+        "pipeline.workspace",
         "pipeline.services",
         "pipeline.bootstrap",
     }
@@ -64,10 +67,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.identity": LEAVES,
     "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,
+    "pipeline.workspace": STORE,
     "pipeline.index": STORE | TEXT,
-    "pipeline.write": STORE | TEXT,
+    "pipeline.write": WORKSPACE | TEXT,
     "pipeline.digest": INDEX,
-    "pipeline.recall": INDEX,
+    "pipeline.recall": INDEX | WORKSPACE,
     "pipeline.context": VERBS | {"pipeline.identity"},
     # Decides about quoting for every door to an agent, also for the one that must be there in an instant.
     "pipeline.context.quoting": LEAVES,

@@ -29,9 +29,9 @@ from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.storage import open_storage, shared_models
 from pipeline.services.team import TeamService
 from pipeline.services.team_briefing import TeamBriefings
-from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile
 from pipeline.store.stores import open_stores
+from pipeline.workspace import Workspace, WorkspaceSettings
 
 if TYPE_CHECKING:
     from pipeline.services.sync import SyncService

@@ -39,9 +39,9 @@ from pipeline.services.storage import (
     vector_table,
 )
 from pipeline.services.turns import capture_settings
-from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
 from pipeline.store.stores import open_stores
+from pipeline.workspace import Workspace, WorkspaceSettings
 
 CHECKPOINT_PAGES = 1_000
 # Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.

@@ -50,7 +50,6 @@ from pipeline.services.hook_answers import (
     HookAnswer,
     trace_of,
 )
-from pipeline.services.incognito import is_any_incognito
 from pipeline.services.lesson_guard import AllowedCalls, RefusedCalls, ToolCall, ToolGuard, decide, list_critical
 from pipeline.services.lessons import BY_JOURNAL
 from pipeline.services.recall import SearchContexts
@@ -59,12 +58,12 @@ from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_proje
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
-from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories, meta
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.database import Database
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
+from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import find_guarded_target, mentions_action, recognize_action
 

@@ -23,7 +23,6 @@ from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Viewer, sessions_named
 from pipeline.records.recall import NOTHING, Answer, Hit, Query, Step
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
-from pipeline.services.incognito import is_incognito
 from pipeline.services.lessons import (
     Lesson,
     Usefulness,
@@ -35,10 +34,10 @@ from pipeline.services.lessons import (
 )
 from pipeline.services.prompt_lines import choose_told, excerpt_hits, find_named_code
 from pipeline.services.recall import SearchContexts
-from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, arcs, goals, memories
 from pipeline.store.arcs import VisibleArc
 from pipeline.times import utc_text
+from pipeline.workspace import Workspace, is_incognito
 
 CONSIDERED = 40
 # Of what is about the person, whatever the workspace.

@@ -6,11 +6,11 @@ from sqlite3 import Connection
 
 from pipeline.errors import NotFound
 from pipeline.records import OWNER, EntityKind, Memory, Page, Viewer, page_of
-from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, entities, maps, runs
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.entities import EntitySpan, MentionedEntity
 from pipeline.store.maps import STRAY, Community, CommunityMember, MapDrawing, MapEntity, MapNeighbour
+from pipeline.workspace import Workspace
 
 __all__ = ["STRAY", "Community", "MapEntity", "MentionedEntity"]
 

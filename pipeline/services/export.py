@@ -9,7 +9,6 @@ from typing import Any
 from config.paths import HomePaths, is_workspace_id
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, PeerRefused
 from pipeline.records import Draft, HistoryEntry, Memory, Revision
-from pipeline.services.workspace import Workspace
 from pipeline.store import backup, history, memories
 from pipeline.store.database import Database, Databases, WriterProfile
 from pipeline.store.peers import Peers
@@ -21,6 +20,7 @@ from pipeline.sync.bundle import BundleCounts, BundleMerged
 from pipeline.sync.circle import Circle
 from pipeline.sync.exchange import take_node
 from pipeline.sync.notes import Note, digest_of, holds_notes, path_of, read_notes, render_note
+from pipeline.workspace import Workspace
 from pipeline.write import revise
 from pipeline.write.accept import accept
 

@@ -12,11 +12,11 @@ from pipeline.recall.annotations import find_annotations
 from pipeline.recall.fact_names import FactNames, KeyMatch
 from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.records.recall import Annotations
-from pipeline.services.workspace import Workspace
 from pipeline.store import facts, memories
 from pipeline.store.facts import ScopedKey
 from pipeline.text.names import MAX_NAME_CHARS, canonical_name
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 from pipeline.write import facts as writing
 from pipeline.write.facts import EndedFact
 from pipeline.write.fields import Value, resolve_scope

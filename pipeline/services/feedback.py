@@ -24,8 +24,6 @@ from pipeline.errors import IndexUnavailable, NotFound, ReverieError, StorageUnr
 from pipeline.records import Memory, sessions_named
 from pipeline.records.recall import Channel
 from pipeline.services.encoder import follows_languages
-from pipeline.services.incognito import is_incognito
-from pipeline.services.workspace import Workspace
 from pipeline.store import changes, impressions, languages, memories, memory_usage, meta, predictions, runs
 from pipeline.store.database import Database, wake_on_commit
 from pipeline.store.impressions import Impression
@@ -36,6 +34,7 @@ from pipeline.text.languages import is_foreign
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace, is_incognito
 
 # Memories that wait to be counted; beyond them only those that wait already are. So many take a web server's writes
 # some 20 ms once in a while, and agents recall far fewer in five seconds.

@@ -6,10 +6,10 @@ from typing import Any
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
-from pipeline.services.workspace import Workspace
 from pipeline.store import edges, goals, history, memories
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare

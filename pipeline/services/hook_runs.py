@@ -10,10 +10,10 @@ from pipeline.records.people import owner_of
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.hook_answers import HookAnswer
 from pipeline.services.memories import find_home, get_memory
-from pipeline.services.workspace import Workspace
 from pipeline.store import hook_runs
 from pipeline.store.hook_runs import HookRun
 from pipeline.store.operations import Operations
+from pipeline.workspace import Workspace
 
 __all__ = ["HookRun"]
 

@@ -13,11 +13,10 @@ from pipeline.recall.search import search
 from pipeline.records import Filter, Kind, Memory, Page, Trust, Viewer, page_of
 from pipeline.records.recall import Query
 from pipeline.services.feedback import FeedbackWriter, make_impressions
-from pipeline.services.incognito import is_incognito
 from pipeline.services.recall import SearchContexts
-from pipeline.services.workspace import Workspace
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression, Tally, Trial
+from pipeline.workspace import Workspace, is_incognito
 from pipeline.write.fields import Severity
 
 __all__ = ["Impression"]

@@ -27,13 +27,13 @@ from pipeline.jobs.runner import Progress, RunResult, release_dead
 from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.records import Stage
 from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
-from pipeline.services.workspace import Workspace
 from pipeline.store import backup, runs, work
 from pipeline.store.backup import Snapshot
 from pipeline.store.database import Database
 from pipeline.store.operations import Operations
 from pipeline.store.runs import Run
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 
 __all__ = ["BY_NAME", "JOBS", "JobState", "JobStatus", "Run"]
 

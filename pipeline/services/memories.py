@@ -25,11 +25,9 @@ from pipeline.records import (
     page_of,
 )
 from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.incognito import is_any_incognito
 from pipeline.services.purges import finish_purges
 from pipeline.services.sharing import list_shown_history
 from pipeline.services.two_stores import Part, combine, finish_move, move_memory, write_to_both
-from pipeline.services.workspace import Workspace
 from pipeline.store import audit, edges, entities, history, memories, purges, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
@@ -38,6 +36,7 @@ from pipeline.store.purges import OWNER, Purger
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.normalize import normalize_id
+from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.fields import Moment, resolve_scope

@@ -12,7 +12,6 @@ from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, f
 from pipeline.kinds import render_text
 from pipeline.records import HistoryEntry, Memory
 from pipeline.services.sharing import is_sharer
-from pipeline.services.workspace import Workspace
 from pipeline.store import (
     arcs,
     audit,
@@ -33,6 +32,7 @@ from pipeline.store.edges import Edge
 from pipeline.store.impressions import Impression, Tally
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
+from pipeline.workspace import Workspace
 from pipeline.write.revise import get_existing, text_mark
 from pipeline.write.share import SHARED
 

@@ -11,7 +11,6 @@ from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
 from pipeline.services.encoder import EncoderProgress, measure_encoder, usual_model
-from pipeline.services.workspace import Workspace
 from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, work
 from pipeline.store.entities import GraphCounts
 from pipeline.store.journal import MemoryCounts
@@ -20,6 +19,7 @@ from pipeline.store.predictions import PredictionScore
 from pipeline.store.visibility import is_open_to
 from pipeline.store.work import DeadLetter
 from pipeline.times import utc_text
+from pipeline.workspace import Workspace
 
 __all__ = ["LoggedError", "Worker"]
 

@@ -13,7 +13,6 @@ from pipeline.errors import StorageUnreachable
 from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, ScheduledJob, job_statuses, list_scheduled_jobs
 from pipeline.records import Memory
 from pipeline.services.snapshots import KeptSnapshots, takes_snapshots
-from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, changes, entities, goals, impressions, journal, memories, review, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.database import Database
@@ -22,6 +21,7 @@ from pipeline.store.journal import Known
 from pipeline.store.operations import Operations
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
+from pipeline.workspace import Workspace
 
 SHOWN_CHANGES = 8
 SHOWN_GOALS = 6

@@ -2,8 +2,8 @@
 
 from pipeline.records import PERSONAL, Filter, Kind
 from pipeline.services.two_stores import move_memory
-from pipeline.services.workspace import Workspace
 from pipeline.store import memories
+from pipeline.workspace import Workspace
 
 AT_ONCE = 100
 

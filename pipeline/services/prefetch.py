@@ -21,9 +21,9 @@ from pipeline.records import Viewer
 from pipeline.records.recall import Query
 from pipeline.services.briefing import hook_recall_budget_ms, message_query
 from pipeline.services.recall import SearchContexts
-from pipeline.services.workspace import Workspace
 from pipeline.store import predictions
 from pipeline.store.operations import Operations
+from pipeline.workspace import Workspace
 
 MOST_WORKSPACES = 8
 

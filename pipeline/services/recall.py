@@ -17,12 +17,11 @@ from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, expl
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.services.encoder import usual_model
 from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.incognito import is_incognito
 from pipeline.services.storage import shared_segments, vector_table
-from pipeline.services.workspace import Workspace
 from pipeline.store import predictions
 from pipeline.store.database import Database
 from pipeline.store.objects import ObjectStorage
+from pipeline.workspace import Workspace, is_incognito
 
 __all__ = ["FEATURES_OF_GROUP", "ParsedQuery", "parse_query"]
 

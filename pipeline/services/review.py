@@ -8,7 +8,6 @@ from sqlite3 import Connection
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Stage, Viewer, page_of
 from pipeline.services.sharing import withdraw_memory
-from pipeline.services.workspace import Workspace
 from pipeline.store import audit, changes, duplicates, edges, index_state, memories, refusals, review, work
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.duplicates import REFUSED, PairState
@@ -17,6 +16,7 @@ from pipeline.store.review import MOST_COUNTED, Decision, Waiting
 from pipeline.store.visibility import is_open_to
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 from pipeline.write.keyed import fit_between
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 

@@ -4,8 +4,8 @@ from config.paths import is_personal
 from pipeline.errors import Conflict, FieldError, Forbidden, InvalidField
 from pipeline.records import HistoryEntry, Memory
 from pipeline.records.people import owner_of
-from pipeline.services.workspace import Workspace
 from pipeline.store import hook_runs, memories
+from pipeline.workspace import Workspace
 from pipeline.write import share as sharing
 from pipeline.write.revise import get_existing
 from pipeline.write.share import SHARED, scope_before

@@ -11,12 +11,19 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_of
-from pipeline.services.workspace import Workspace
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, index_state, ingested, memories
 from pipeline.store.ingested import KnownItem, Link, SourceSummary
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
-from pipeline.write.accept import INCOGNITO, WriteEffects, WritePolicy, is_incognito, log_and_enqueue, write_one
+from pipeline.workspace import Workspace
+from pipeline.write.accept import (
+    INCOGNITO,
+    WriteEffects,
+    is_incognito,
+    log_and_enqueue,
+    write_one,
+)
 from pipeline.write.prepare import Prepared, prepare
 from pipeline.write.revise import restore_memory
 

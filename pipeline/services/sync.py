@@ -16,7 +16,6 @@ from pipeline.errors import (
     ReverieError,
 )
 from pipeline.records import Memory, Revision, ScopeKind
-from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import oplog, truth
 from pipeline.store.objects import FOLDER
 from pipeline.store.peers import Device, Event, PutAside, Remote
@@ -28,6 +27,7 @@ from pipeline.sync.remotes.objects import make_folder
 from pipeline.sync.remotes.remote import check_url
 from pipeline.sync.signed import TRAVELLING_SCOPES, cards_of, sign_all, with_cards
 from pipeline.times import utc_now
+from pipeline.workspace import WorkspaceSettings
 from pipeline.write import revise
 
 __all__ = ["FOLDER", "Device", "Event", "Exchanged", "PutAside", "Remote"]

@@ -17,13 +17,12 @@ from pipeline.records import sessions_named
 from pipeline.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
 from pipeline.services.briefing import AgentSession
 from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.incognito import is_incognito
 from pipeline.services.recall import SearchContexts, merge_answers, recall_memories
-from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace
 from pipeline.team.hits import is_for_teams, question_of, read_prepared, read_recalled
 from pipeline.team.servers import LOCAL, TeamServer, list_servers
 from pipeline.times import elapsed_ms
+from pipeline.workspace import Workspace, is_incognito
 
 if TYPE_CHECKING:
     from pipeline.team.link import TeamLink

@@ -18,7 +18,7 @@ from pipeline.services.briefing import (
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.recall import SearchContexts
 from pipeline.services.team import Asked, TeamService
-from pipeline.services.workspace import Workspace
+from pipeline.workspace import Workspace
 
 # No more than is read at a glance, whatever the number of teams.
 TOLD = 5

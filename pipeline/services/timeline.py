@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pipeline.errors import NotFound
 from pipeline.records import Memory, Page, Viewer, page_of
 from pipeline.records.people import own_name
-from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, changes, journal, memories, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.changes import LoggedChange
@@ -14,6 +13,7 @@ from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, J
 from pipeline.store.visibility import is_open_to
 from pipeline.store.work import Undigested
 from pipeline.text.normalize import normalize_id as normalize_name
+from pipeline.workspace import Workspace
 
 __all__ = [
     "MOST_COUNTED",

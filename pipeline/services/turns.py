@@ -11,16 +11,16 @@ from pipeline.capture.stage import CaptureSettings
 from pipeline.recall.search import search
 from pipeline.records import MAX_CONTENT_CHARS, SAID_TAG, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
 from pipeline.records.recall import Query
+from pipeline.records.write_policy import WritePolicy
 from pipeline.services.briefing import AgentSession
-from pipeline.services.incognito import is_any_incognito
 from pipeline.services.recall import SearchContexts
-from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store import agent_sessions, memories, turns, work
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
+from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy, accept
+from pipeline.write.accept import accept
 
 __all__ = ["Message", "Role"]
 

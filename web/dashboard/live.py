@@ -18,7 +18,7 @@ from flask import current_app
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import StoreUnavailable
 from pipeline.services.timeline import Undigested, read_news
-from pipeline.services.workspace import Workspace
+from pipeline.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.said_records import SaidRecord, SaidSource
 from pipeline.services.turns import Role
-from pipeline.services.workspace import Workspace
+from pipeline.workspace import Workspace
 from web.access_log import note_memories, note_workspace
 from web.endpoint import Api, Call, Endpoint, json_response, workspace_finder, workspace_of_folder
 from web.hooks.event import HookEvent, read_event

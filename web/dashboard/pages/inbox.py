@@ -27,7 +27,7 @@ from pipeline.services.review import (
     Settlement,
     Waiting,
 )
-from pipeline.services.workspace import Workspace
+from pipeline.workspace import Workspace
 from web.dashboard.text_diff import TextPart, side_by_side
 from web.dashboard.view import Cursor, Paged, Section, View, back, next_page, show
 

@@ -1,5 +1,6 @@
 """One workspace, as its use cases reach it: its settings, its files, its database, how it takes memories in."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,13 +11,13 @@ from pipeline.errors import NotFound, ReadOnly, StoreClosed, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.records import Scope, Viewer
 from pipeline.records.people import personal_scope
-from pipeline.store import refusals
+from pipeline.records.write_policy import WritePolicy
+from pipeline.store import agent_sessions, refusals
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
 from pipeline.store.peers import Peers
 from pipeline.store.refusals import RefusedBy
 from pipeline.store.stores import Stores
-from pipeline.write.accept import WritePolicy
 
 # Settings of workspaces that have some of their own.
 MOST_SETTINGS = 64
@@ -220,3 +221,16 @@ class Workspace:
             self.operations.record_error("purge", f"purged texts cannot be recognized: {error}", workspace=person.id)
             return False
         return refusal is not None and refusal.how is RefusedBy.PURGED
+
+
+def is_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
+    """Tell whether a workspace, or one of some sessions in it, is incognito; a use case asks once."""
+    return workspace.settings.incognito or is_any_incognito(workspace, sessions)
+
+
+def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
+    """Tell whether one of some sessions of a workspace is incognito by itself."""
+    if not sessions:
+        return False
+    with workspace.database.read() as db:
+        return agent_sessions.is_any_incognito(db, sessions)
