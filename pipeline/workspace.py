@@ -9,10 +9,10 @@ from config.settings import Settings, SettingsError, environment_of, load_settin
 from config.workspace_configs import ConfigState
 from pipeline.errors import NotFound, ReadOnly, StoreClosed, StoreUnavailable
 from pipeline.lru import LruCache
-from pipeline.records import Scope, Viewer
+from pipeline.records import SHORT_ID, Scope, Viewer
 from pipeline.records.people import personal_scope
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import agent_sessions, refusals
+from pipeline.store import agent_sessions, memories, refusals
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
 from pipeline.store.peers import Peers
@@ -234,3 +234,30 @@ def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
         return False
     with workspace.database.read() as db:
         return agent_sessions.is_any_incognito(db, sessions)
+
+
+def find_home(workspace: Workspace, memory_id: str) -> Workspace:
+    """Return where a memory is kept: here, or with what is about the person."""
+    if not workspace.tells_of_person or not workspace.person.exists:
+        return workspace
+    if workspace.exists:
+        with workspace.database.read() as db:
+            known = memories.get(db, memory_id)
+        # What was shared here and withdrawn is kept with its person.
+        if known is not None and not (known.archived_at is not None and known.is_of_person):
+            return workspace
+    with workspace.person.database.read() as db:
+        memory = memories.get(db, memory_id)
+    return workspace.person if memory is not None and memory.is_of_person else workspace
+
+
+def resolve_id(workspace: Workspace, given: str) -> str:
+    """Return the id that is meant: what agents and people are shown is its end."""
+    if len(given) != SHORT_ID:
+        return given
+    homes = [workspace, *([workspace.person] if workspace.tells_of_person and workspace.person.exists else [])]
+    found = []
+    for home in homes:
+        with home.database.read() as db:
+            found += memories.list_ids_ending_in(db, given.upper(), workspace.person_id)
+    return found[0] if len(found) == 1 else given

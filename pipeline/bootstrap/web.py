@@ -11,22 +11,22 @@ from config.paths import CurrentToken
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.errors import FieldError, NotFound, ReverieError
+from pipeline.feedback.writer import FeedbackWriter
 from pipeline.index.encoder import Encoder
+from pipeline.index.encoders import QueryEncoders, find_model, usual_model
+from pipeline.index.storage import open_storage, shared_models
 from pipeline.lru import LruCache
+from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import warm
 from pipeline.records import Stage
 from pipeline.services.access_log import AccessLog
 from pipeline.services.agent_sessions import AgentSessionService
-from pipeline.services.encoder import QueryEncoders, find_model, usual_model
 from pipeline.services.facts import FactKeyResolver
-from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
-from pipeline.services.recall import SearchContexts
 from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.snapshots import KeptSnapshots
-from pipeline.services.storage import open_storage, shared_models
 from pipeline.services.team import TeamService
 from pipeline.services.team_briefing import TeamBriefings
 from pipeline.store.database import WakeUps, WriterProfile
@@ -72,7 +72,9 @@ class WebContainer:
         )
         self.snapshots = KeptSnapshots(settings, objects)
         self.feedback = FeedbackWriter(self.operations)
-        self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback, objects)
+        self.contexts = SearchContexts(
+            self._get_encoder, settings.dense_exact_rows, self.feedback.report_channel_error, objects
+        )
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.team_briefings = TeamBriefings(self.teams)

@@ -18,26 +18,26 @@ from pipeline.digest.purge import PurgeStage
 from pipeline.digest.screen import InjectionClassifier, ScreenStage
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
-from pipeline.index.vectors import VectorTable
-from pipeline.jobs.context import JobContext
-from pipeline.lru import LruCache
-from pipeline.records import Stage
-from pipeline.services.encoder import (
+from pipeline.index.encoders import (
     DocumentEncoders,
     choose_model,
     follows_languages,
     has_multilingual,
     usual_model,
 )
-from pipeline.services.purges import finish_purges
-from pipeline.services.storage import (
+from pipeline.index.storage import (
     all_vector_tables,
     open_storage,
     shared_models,
     shared_segments,
-    shared_snapshots,
     vector_table,
 )
+from pipeline.index.vectors import VectorTable
+from pipeline.jobs.context import JobContext
+from pipeline.jobs.shared_snapshots import shared_snapshots
+from pipeline.lru import LruCache
+from pipeline.records import Stage
+from pipeline.services.purges import finish_purges
 from pipeline.services.turns import capture_settings
 from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
 from pipeline.store.stores import open_stores

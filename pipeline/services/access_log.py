@@ -9,12 +9,10 @@ from ulid import ULID
 
 from pipeline.errors import ReverieError
 from pipeline.records import Page, page_of
-from pipeline.store.access_log import KEPT_IDS, AccessEntry, AccessQuery
+from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.operations import Operations
 from pipeline.store.people import People
 from pipeline.times import utc_now, utc_text
-
-__all__ = ["KEPT_IDS", "AccessEntry", "AccessQuery"]
 
 # As whom the owner of the data directory is noted; no person has such an id.
 OWNER = "(owner)"

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 from pipeline.errors import NotFound
 from pipeline.records import Filter, Memory, Page, page_of
-from pipeline.services.hook_runs import HookRun, HookRunLog
+from pipeline.services.hook_runs import HookRunLog
 from pipeline.store import agent_sessions, memories, turns
 from pipeline.store.agent_sessions import JournalRow, SessionSummary
+from pipeline.store.hook_runs import HookRun
 from pipeline.store.turns import Turn
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
-
-__all__ = ["JournalRow", "SessionSummary"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,34 @@ from typing import Any
 from config.settings import Settings
 from pipeline.anchors import find_checkout
 from pipeline.capture.own_words import is_host_notice
+from pipeline.context.briefing import (
+    Briefing,
+    BriefingLimits,
+    compose_briefing,
+    find_readable,
+    hook_recall_budget_ms,
+    trace_of,
+    version_of,
+)
+from pipeline.context.lesson_guard import (
+    AllowedCalls,
+    RefusedCalls,
+    ToolCall,
+    ToolGuard,
+    decide,
+    list_critical,
+)
+from pipeline.context.lesson_records import BY_JOURNAL
+from pipeline.context.session_brief import (
+    BriefRoom,
+    SessionBrief,
+    brief_project,
+    brief_resumed_session,
+)
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.recall.contexts import SearchContexts
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
     OWNED,
@@ -28,46 +54,27 @@ from pipeline.records import (
     Viewer,
     sessions_named,
 )
+from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import own_name, own_viewer
-from pipeline.services.briefing import (
-    AgentSession,
-    Briefing,
-    BriefingLimits,
-    compose_briefing,
-    find_readable,
-    hook_recall_budget_ms,
-    version_of,
-)
-from pipeline.services.feedback import FeedbackWriter, make_impressions
-from pipeline.services.hook_answers import (
-    HOOKS_OFF,
-    HOST_NOTICE,
-    INCOGNITO,
-    NOTHING_ABOUT,
-    NOTHING_TO_BRIEF,
-    NOTHING_WRITTEN,
-    RECALL_OFF,
-    HookAnswer,
-    trace_of,
-)
-from pipeline.services.lesson_guard import AllowedCalls, RefusedCalls, ToolCall, ToolGuard, decide, list_critical
-from pipeline.services.lessons import BY_JOURNAL
-from pipeline.services.recall import SearchContexts
 from pipeline.services.said_records import SaidRecordStore, SaidSource
-from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
 from pipeline.store import agent_sessions, impressions, memories, meta
-from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.store.agent_sessions import Action
 from pipeline.store.database import Database
+from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import find_guarded_target, mentions_action, recognize_action
 
-__all__ = ["ActionType", "AgentSession", "HookAnswer", "ToolGuard"]
+# Why a hook told nothing.
+HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
+INCOGNITO, NOTHING_WRITTEN = "off the record", "nothing was written here yet"
+HOST_NOTICE = "the host wrote all of the prompt"
+NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing to tell at the beginning"
 
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
 WARMING_BUDGET_MS = 800

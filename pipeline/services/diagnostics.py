@@ -15,14 +15,15 @@ from config.paths import HomePaths
 from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import ReverieError, StorageUnreachable, StoreDamaged, StoreUnavailable
 from pipeline.identity import identify
+from pipeline.index import encoders
+from pipeline.index.storage import open_storage, shared_segments
 from pipeline.jobs import health
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import CheckResult
-from pipeline.services import encoder
+from pipeline.services.encoder import compile_model
 from pipeline.services.encryption import describe_encryption
 from pipeline.services.existing import list_workspaces
 from pipeline.services.snapshots import find_snapshots, take_snapshot, takes_snapshots
-from pipeline.services.storage import open_storage, shared_segments
 from pipeline.services.workspace_config import opened_configs
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
@@ -148,10 +149,10 @@ def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
 
 def check_model(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether the encoder is compiled, and loaded where a server runs."""
-    name = encoder.usual_model(context.settings)
-    if not encoder.is_encoder_compiled(context.settings, name):
+    name = encoders.usual_model(context.settings)
+    if not encoders.is_encoder_compiled(context.settings, name):
         says, hint = f"{name} is not compiled", "`reverie model compile`; otherwise a worker does when it needs it"
-        yield CheckResult("model", "warn", says, hint, lambda: f"compiled in {encoder.compile_model(context.settings)}")
+        yield CheckResult("model", "warn", says, hint, lambda: f"compiled in {compile_model(context.settings)}")
     elif context.is_up and context.encoder != "ready":
         yield CheckResult("model", "warn", f"{name} is still loading", "until then, recall goes by words only")
     else:
@@ -275,10 +276,10 @@ def _check_indexes(context: CheckContext, name: str, database: Database) -> Iter
 
 def _check_languages(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:
     with database.read() as db:
-        progress = encoder.measure_encoder(context.settings, db)
+        progress = encoders.measure_encoder(context.settings, db)
     if progress.languages is None or context.settings.embedding_model != AUTO:
         return
-    if encoder.follows_languages(context.settings):
+    if encoders.follows_languages(context.settings):
         says = f"{progress.languages} are not in English: embedded by {progress.next_model or progress.model}"
         yield CheckResult(f"{name}: languages", "ok", says)
     else:

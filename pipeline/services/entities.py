@@ -9,10 +9,8 @@ from pipeline.records import OWNER, EntityKind, Memory, Page, Viewer, page_of
 from pipeline.store import arcs, entities, maps, runs
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.entities import EntitySpan, MentionedEntity
-from pipeline.store.maps import STRAY, Community, CommunityMember, MapDrawing, MapEntity, MapNeighbour
+from pipeline.store.maps import Community, CommunityMember, MapDrawing, MapEntity, MapNeighbour
 from pipeline.workspace import Workspace
-
-__all__ = ["STRAY", "Community", "MapEntity", "MentionedEntity"]
 
 RELATED = 20
 # The arcs of its newest memories stand for those of all.

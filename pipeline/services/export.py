@@ -24,8 +24,6 @@ from pipeline.workspace import Workspace
 from pipeline.write import revise
 from pipeline.write.accept import accept
 
-__all__ = ["holds_notes"]
-
 PAGE = 500
 _COPY = WriterProfile("NORMAL", 0, 5000)
 

@@ -14,16 +14,14 @@ from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Sco
 from pipeline.records.recall import Annotations
 from pipeline.store import facts, memories
 from pipeline.store.facts import ScopedKey
-from pipeline.text.names import MAX_NAME_CHARS, canonical_name
+from pipeline.text.names import canonical_name
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write import facts as writing
 from pipeline.write.facts import EndedFact
-from pipeline.write.fields import Value, resolve_scope
+from pipeline.write.fields import resolve_scope
 from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import prepare_fact
-
-__all__ = ["MAX_NAME_CHARS", "ScopedKey", "Value", "fact_key"]
 
 
 class FactKeyResolver:

@@ -5,17 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pipeline.errors import NotFound
+from pipeline.feedback.writer import FeedbackWriter
 from pipeline.records import Page, page_of
+from pipeline.records.hooks import HookAnswer
 from pipeline.records.people import owner_of
-from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.hook_answers import HookAnswer
-from pipeline.services.memories import find_home, get_memory
+from pipeline.services.memories import get_memory
 from pipeline.store import hook_runs
 from pipeline.store.hook_runs import HookRun
 from pipeline.store.operations import Operations
-from pipeline.workspace import Workspace
-
-__all__ = ["HookRun"]
+from pipeline.workspace import Workspace, find_home
 
 TOLD, QUIET, FAILED, LATE = "told", "quiet", "failed", "late"
 

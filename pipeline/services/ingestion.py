@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged
-
-__all__ = ["COMMITS", "Item", "Known", "Readings", "Skipped", "Unchanged"]
+from pipeline.ingest.fields import Known, Progress, Readings
 
 SLUG_CHARS: Final = 48
 

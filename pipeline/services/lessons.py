@@ -1,46 +1,31 @@
 """Lessons and whether they help: what was shown, followed, ignored, and what that says."""
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from sqlite3 import Connection
 
+from pipeline.context.lesson_records import (
+    BY_JOURNAL,
+    Lesson,
+    wilson_interval,
+    with_records,
+)
 from pipeline.errors import NotFound
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import search
-from pipeline.records import Filter, Kind, Memory, Page, Trust, Viewer, page_of
+from pipeline.records import Filter, Kind, Memory, Page, Viewer, page_of
 from pipeline.records.recall import Query
-from pipeline.services.feedback import FeedbackWriter, make_impressions
-from pipeline.services.recall import SearchContexts
 from pipeline.store import impressions, memories
-from pipeline.store.impressions import Impression, Tally, Trial
+from pipeline.store.impressions import Impression, Tally, Trial, make_impressions
 from pipeline.workspace import Workspace, is_incognito
-from pipeline.write.fields import Severity
 
-__all__ = ["Impression"]
-
-# Fewer answers than this say nothing.
-ENOUGH = 5
 # So many answers to what was told and to what was withheld make a difference worth naming.
 ENOUGH_EACH = 10
-# So often a lesson is told before it is withheld for the first time.
-TOLD_FIRST = 3
-# Who answers for the journal: an agent that was told nothing can answer nothing.
-BY_JOURNAL = "by the journal"
-# Of the normal distribution, for 95 %.
-Z = 1.959964
 # A place in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
 MILLIONTHS, SEQ_DIGITS = 10**6, 10
-
-
-class Usefulness(StrEnum):
-    """What the answers to a lesson's impressions say."""
-
-    USEFUL = "useful"
-    UNPROVEN = "unproven"
-    DEAD = "dead"
 
 
 class LessonOrder(StrEnum):
@@ -51,17 +36,6 @@ class LessonOrder(StrEnum):
     SHOWN = "shown"
     FOLLOWED = "followed"
     IGNORED = "ignored"
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """A lesson and its record; `low` and `high` bound the share of times that it is followed."""
-
-    memory: Memory
-    tally: Tally
-    low: float
-    high: float
-    usefulness: Usefulness
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +109,6 @@ def get_impression(workspace: Workspace, impression_id: str) -> Impression:
     return impression
 
 
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson, "Probable Inference", JASA 22, 1927)."""
-    if not trials:
-        return 0.0, 1.0
-    share, square = successes / trials, Z * Z
-    centre = (share + square / (2 * trials)) / (1 + square / trials)
-    half = Z / (1 + square / trials) * math.sqrt(share * (1 - share) / trials + square / (4 * trials * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
 @dataclass(frozen=True, slots=True)
 class LessonEffect:
     """Whether telling lessons makes a difference: how often they were followed when told, and when withheld.
@@ -181,25 +145,6 @@ def newcombe_interval(one: Trial, other: Trial) -> tuple[float, float, float]:
     return difference, max(-1.0, difference - down), min(1.0, difference + up)
 
 
-def usefulness(tally: Tally) -> Usefulness:
-    """Say what a record proves: followed or ignored more often than not, or nothing yet."""
-    answered = tally.followed + tally.ignored
-    low, high = wilson_interval(tally.followed, answered)
-    if answered < ENOUGH or low <= 0.5 <= high:
-        return Usefulness.UNPROVEN
-    return Usefulness.USEFUL if low > 0.5 else Usefulness.DEAD
-
-
-def with_records(db: Connection, lessons: Sequence[Memory]) -> list[Lesson]:
-    """Return lessons with their records, in their order."""
-    found = []
-    for memory in lessons:
-        tally = impressions.tally(db, memory.seq)
-        low, high = wilson_interval(tally.followed, tally.followed + tally.ignored)
-        found.append(Lesson(memory, tally, low, high, usefulness(tally)))
-    return found
-
-
 def _places(order: LessonOrder, counted: Sequence[tuple[int, Tally]], below: int | None) -> list[int]:
     """Return the places in a list, best first, of what counts at all, from below a place."""
     found = (measure * 10**SEQ_DIGITS + seq for seq, tally in counted if (measure := _measure(order, tally)) > 0)
@@ -212,31 +157,3 @@ def _measure(order: LessonOrder, tally: Tally) -> int:
     # Counts are whole numbers already; in millionths they would soon be greater than any cursor may be.
     counts = {LessonOrder.SHOWN: tally.shown, LessonOrder.FOLLOWED: tally.followed, LessonOrder.IGNORED: tally.ignored}
     return counts[order]
-
-
-def describe_record(lesson: Lesson) -> str:
-    """Return a lesson's record in a few words."""
-    answered = lesson.tally.followed + lesson.tally.ignored
-    return f"followed {lesson.tally.followed} of {answered}" if answered else "no record yet"
-
-
-def is_rule(memory: Memory) -> bool:
-    """Tell whether a memory is a lesson that somebody vouches for."""
-    # A lesson that nobody vouches for is evidence, not a rule.
-    return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
-
-
-def is_critical(lesson: Memory) -> bool:
-    """Tell whether not following a lesson costs most."""
-    return lesson.details.get("severity") == Severity.CRITICAL
-
-
-def is_held_out(lesson: Lesson, session_id: str | None, share: float) -> bool:
-    """Tell whether a session is not told a lesson, to learn whether it helps: as good as random, and always the same.
-
-    Critical lessons are never withheld, nor those that were hardly told yet.
-    """
-    if session_id is None or is_critical(lesson.memory) or lesson.tally.shown < TOLD_FIRST:
-        return False
-    drawn = hashlib.sha256(f"{session_id}\0{lesson.memory.id}".encode()).digest()
-    return int.from_bytes(drawn[:4]) < share * 2**32

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from config.paths import WorkspacePaths
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.digest.digest import DigestPolicy, StageRunner, digest
-from pipeline.errors import NotFound, StoreDamaged
-from pipeline.jobs import runner, snapshot
+from pipeline.errors import NotFound
+from pipeline.feedback.writer import USAGE_JOB, FeedbackWriter
+from pipeline.jobs import runner
 from pipeline.jobs.context import JobContext
 from pipeline.jobs.registry import (
     BY_NAME,
-    JOBS,
-    JobState,
     JobStatus,
     job_statuses,
     list_due_jobs,
@@ -24,18 +22,12 @@ from pipeline.jobs.registry import (
     list_scheduled_jobs,
 )
 from pipeline.jobs.runner import Progress, RunResult, release_dead
-from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.records import Stage
-from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
-from pipeline.store import backup, runs, work
-from pipeline.store.backup import Snapshot
+from pipeline.store import runs, work
 from pipeline.store.database import Database
 from pipeline.store.operations import Operations
-from pipeline.store.runs import Run
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
-
-__all__ = ["BY_NAME", "JOBS", "JobState", "JobStatus", "Run"]
 
 # A job's turn; one that steps back for written memories comes again after a while.
 TURN_S = 60.0
@@ -187,39 +179,3 @@ def digest_stage(
     # Only the encoder knows how vectors are stored, and a purge never waits for an encoder.
     list_needed = partial(list_overdue_indexes, context) if stage is Stage.PURGE else context.list_needed_jobs
     return DigestTurn(retry_in_s=report.retry_in_s, jobs=tuple(list_needed()) if report.claimed else ())
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotSummary:
-    """A snapshot and what is in it, or by which `problem` that cannot be read."""
-
-    name: str
-    taken: str
-    at: datetime
-    memories: int | None
-    bytes: int
-    problem: str | None = None
-
-
-def list_snapshots(paths: WorkspacePaths) -> list[SnapshotSummary]:
-    """List the snapshots of a workspace, newest first."""
-    return [_summarize(one) for one in backup.snapshots(paths.snapshots)]
-
-
-def take_snapshot(paths: WorkspacePaths) -> SnapshotSummary:
-    """Take a snapshot now, beside whatever writes; raise NotFound where there is no such workspace."""
-    return _summarize(snapshot.take_snapshot(paths, datetime.now(UTC)))
-
-
-def restore_snapshot(paths: WorkspacePaths, name: str, on_problem: ProblemSink) -> Restored:
-    """Put a snapshot in the store's place; the caller sees to it that no process of the workspace runs."""
-    return snapshot.restore_snapshot(paths, name, datetime.now(UTC), on_problem)
-
-
-def _summarize(one: Snapshot) -> SnapshotSummary:
-    memories, problem = None, None
-    try:
-        memories = backup.count_memories(one.file)
-    except StoreDamaged as error:
-        problem = str(error)
-    return SnapshotSummary(one.name, one.taken, one.at, memories, one.file.stat().st_size, problem)

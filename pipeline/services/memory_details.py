@@ -11,7 +11,6 @@ from pipeline.errors import NotFound
 from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, forecast, measure_lived_time
 from pipeline.kinds import render_text
 from pipeline.records import HistoryEntry, Memory
-from pipeline.services.sharing import is_sharer
 from pipeline.store import (
     arcs,
     audit,
@@ -34,7 +33,7 @@ from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 from pipeline.write.revise import get_existing, text_mark
-from pipeline.write.share import SHARED
+from pipeline.write.share import SHARED, is_sharer
 
 EDITED = "edited"
 EDGES = 40

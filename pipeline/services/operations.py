@@ -8,9 +8,9 @@ from pathlib import Path
 
 from config.process import is_alive
 from pipeline.errors import NotFound, StoreUnavailable
+from pipeline.index.encoders import EncoderProgress, measure_encoder, usual_model
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
-from pipeline.services.encoder import EncoderProgress, measure_encoder, usual_model
 from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, work
 from pipeline.store.entities import GraphCounts
 from pipeline.store.journal import MemoryCounts
@@ -20,8 +20,6 @@ from pipeline.store.visibility import is_open_to
 from pipeline.store.work import DeadLetter
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
-
-__all__ = ["LoggedError", "Worker"]
 
 # Predictions are judged by seven days, with today.
 SCORED = timedelta(days=6)

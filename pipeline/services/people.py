@@ -13,11 +13,8 @@ from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, StoreU
 from pipeline.records.people import PERSON_ID, TOKEN_PREFIX, Caller, Person, Role
 from pipeline.store.operations import Operations
 from pipeline.store.people import People, Token
-from pipeline.store.stores import opened_people
 from pipeline.text.normalize import normalize_id
 from pipeline.times import utc_now, utc_text
-
-__all__ = ["People", "Token", "is_personal", "opened_people"]
 
 MAX_NAME_CHARS = 100
 MAX_ID_CHARS = 32

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 
 from config.settings import Settings
+from pipeline.context.briefing import hook_recall_budget_ms, message_query
 from pipeline.errors import NotFound
+from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import cache_key, search
 from pipeline.records import Viewer
 from pipeline.records.recall import Query
-from pipeline.services.briefing import hook_recall_budget_ms, message_query
-from pipeline.services.recall import SearchContexts
 from pipeline.store import predictions
 from pipeline.store.operations import Operations
 from pipeline.workspace import Workspace

@@ -12,15 +12,13 @@ from pipeline.store import audit, changes, duplicates, edges, index_state, memor
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.duplicates import REFUSED, PairState
 from pipeline.store.refusals import Refusal, RefusedBy
-from pipeline.store.review import MOST_COUNTED, Decision, Waiting
+from pipeline.store.review import Decision, Waiting
 from pipeline.store.visibility import is_open_to
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write.keyed import fit_between
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
-
-__all__ = ["MOST_COUNTED", "AuditAction", "AuditEntry", "Decision", "RefusedBy", "Waiting"]
 
 PERSON = "review"
 # A place in the list of contradictions: the row number of the one that denies, then the other's with leading zeros.

@@ -9,8 +9,6 @@ from pipeline.store.leases import Lease
 from pipeline.store.operations import Operations
 from pipeline.store.stores import open_home_values
 
-__all__ = ["HomeValues"]
-
 SECRET = "secret."  # noqa: S105 - what the names of secrets begin with
 SCHEDULER = "scheduler"
 

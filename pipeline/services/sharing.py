@@ -2,13 +2,13 @@
 
 from config.paths import is_personal
 from pipeline.errors import Conflict, FieldError, Forbidden, InvalidField
-from pipeline.records import HistoryEntry, Memory
+from pipeline.records import Memory
 from pipeline.records.people import owner_of
 from pipeline.store import hook_runs, memories
 from pipeline.workspace import Workspace
 from pipeline.write import share as sharing
 from pipeline.write.revise import get_existing
-from pipeline.write.share import SHARED, scope_before
+from pipeline.write.share import is_sharer, scope_before
 
 
 def share_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Memory:
@@ -50,16 +50,3 @@ def _is_kept_by(workspace: Workspace, memory: Memory) -> bool:
         return False
     with store.database.read() as db:
         return memories.get(db, memory.id) is not None
-
-
-def is_sharer(memory: Memory, person_id: str | None) -> bool:
-    """Tell whether a shared memory was a person's own before."""
-    return memory.shared_from is not None and owner_of(scope_before(memory).id) == person_id
-
-
-def list_shown_history(memory: Memory, entries: list[HistoryEntry], person_id: str | None) -> list[HistoryEntry]:
-    """Return what a person may see of a memory's history: of what another shared, what came since."""
-    if memory.shared_from is None or is_sharer(memory, person_id):
-        return entries
-    last = max((place for place, entry in enumerate(entries) if entry.event == SHARED), default=0)
-    return entries[last:]

@@ -27,8 +27,6 @@ from pipeline.write.accept import (
 from pipeline.write.prepare import Prepared, prepare
 from pipeline.write.revise import restore_memory
 
-__all__ = ["KnownItem", "SourceSummary"]
-
 PURGED = "was purged"
 PUT_AWAY = "was archived or merged into another"
 

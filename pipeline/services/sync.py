@@ -30,8 +30,6 @@ from pipeline.times import utc_now
 from pipeline.workspace import WorkspaceSettings
 from pipeline.write import revise
 
-__all__ = ["FOLDER", "Device", "Event", "Exchanged", "PutAside", "Remote"]
-
 # What belongs to an agent stays with it unless a person says otherwise.
 USUAL_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER)
 # Somebody else exchanges for no longer than a person waits.

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import FieldError, InvalidField, NotFound, RemoteUnreachable, ReverieError
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.recall.contexts import SearchContexts
 from pipeline.records import sessions_named
+from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
-from pipeline.services.briefing import AgentSession
-from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.recall import SearchContexts, merge_answers, recall_memories
+from pipeline.services.recall import merge_answers, recall_memories
 from pipeline.services.workspaces import choose_workspace
 from pipeline.team.hits import is_for_teams, question_of, read_prepared, read_recalled
 from pipeline.team.servers import LOCAL, TeamServer, list_servers
@@ -26,8 +27,6 @@ from pipeline.workspace import Workspace, is_incognito
 
 if TYPE_CHECKING:
     from pipeline.team.link import TeamLink
-
-__all__ = ["LOCAL"]
 
 CHANNEL = "team:"
 # Questions to one team at once; one more is late at once.

@@ -4,19 +4,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pipeline.context.briefing import MESSAGE_CHARS, Briefing, BriefingLimits
 from pipeline.context.render import Entry, render_block
-from pipeline.errors import NotFound
 from pipeline.lru import LruCache
+from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import ChannelState, Hit
-from pipeline.services.briefing import (
-    MESSAGE_CHARS,
-    AgentSession,
-    Briefing,
-    BriefingLimits,
-    prepare_message,
-)
-from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.recall import SearchContexts
 from pipeline.services.team import Asked, TeamService
 from pipeline.workspace import Workspace
 
@@ -71,31 +63,6 @@ class TeamBriefings:
         if session.id is None:
             return set()
         return self._told.get((session.id, session.agent_id), lambda _known: True, set)
-
-
-def prepare_beside_teams(
-    workspace: Workspace,
-    contexts: SearchContexts,
-    feedback: FeedbackWriter,
-    teams: TeamBriefings,
-    session: AgentSession,
-    message: str,
-) -> tuple[Briefing, TeamBriefing]:
-    """Gather what an agent should know before it answers a message, from this machine and the teams that it knows.
-
-    Raises NotFound where nothing is known here and no team has anything about it.
-    """
-    settings = workspace.settings
-    limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
-    asked = teams.ask(workspace, session, message, settings.recall_budget_ms)
-    try:
-        own = prepare_message(workspace, contexts, feedback, session, message)
-    except NotFound:
-        theirs = teams.tell(asked, Briefing(), limits)
-        if not theirs.hits:
-            raise
-        return Briefing(), theirs
-    return own, teams.tell(asked, own, limits)
 
 
 def join_texts(own: Briefing, theirs: TeamBriefing) -> str:

@@ -8,16 +8,10 @@ from pipeline.team.servers import (
     TeamServer,
     check_server,
     delete_server,
-    is_resting,
-    let_rest,
     list_servers,
-    name_of,
     read_server,
     write_server,
 )
-from pipeline.text.addresses import check_server_url
-
-__all__ = ["TeamServer", "check_server_url", "is_resting", "let_rest", "name_of"]
 
 # What a request names that is about no workspace.
 DEFAULT = "default"

@@ -9,23 +9,10 @@ from pipeline.records.people import own_name
 from pipeline.store import arcs, changes, journal, memories, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.changes import LoggedChange
-from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
+from pipeline.store.journal import JournalPlace, JournalQuery, SessionSpan
 from pipeline.store.visibility import is_open_to
 from pipeline.store.work import Undigested
-from pipeline.text.normalize import normalize_id as normalize_name
 from pipeline.workspace import Workspace
-
-__all__ = [
-    "MOST_COUNTED",
-    "ArcStatus",
-    "ArchivedFilter",
-    "JournalPlace",
-    "JournalQuery",
-    "SessionSpan",
-    "Undigested",
-    "VisibleArc",
-    "normalize_name",
-]
 
 MOST_CHANGES = 100
 MOST_WAITING = 100

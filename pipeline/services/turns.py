@@ -8,12 +8,12 @@ from sqlite3 import Connection
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
 from pipeline.capture.own_words import is_host_notice, list_own_lines
 from pipeline.capture.stage import CaptureSettings
+from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
 from pipeline.records import MAX_CONTENT_CHARS, SAID_TAG, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
+from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Query
 from pipeline.records.write_policy import WritePolicy
-from pipeline.services.briefing import AgentSession
-from pipeline.services.recall import SearchContexts
 from pipeline.store import agent_sessions, memories, turns, work
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text
@@ -21,8 +21,6 @@ from pipeline.text.redaction import redact
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import accept
-
-__all__ = ["Message", "Role"]
 
 LONGEST_NAME = 80
 # What is to be forgotten must surely be what is meant.

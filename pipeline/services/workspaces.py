@@ -13,14 +13,11 @@ from pipeline.identity.claims import Claim, Claims
 from pipeline.identity.override import read_nearest_override
 from pipeline.identity.repository import (
     UnreadableFile,
-    branch_of_folder,
     open_repository,
     printable,
     root_of_folder,
 )
-from pipeline.services.existing import has_workspace, list_workspaces
-
-__all__ = ["Claim", "branch_of_folder", "has_workspace", "identify", "list_workspaces"]
+from pipeline.services.existing import has_workspace
 
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # As an id looks that follows from a folder or a remote.

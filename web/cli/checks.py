@@ -154,7 +154,7 @@ def _remove_note(paths: HomePaths) -> str:
 
 def _check_exposure(settings: Settings) -> CheckResult:
     """Tell whether a server that others can reach would start, and by which name they do."""
-    from pipeline.services.people import opened_people
+    from pipeline.store.stores import opened_people
     from web.listener import ListenerRefused, check_listener
 
     try:

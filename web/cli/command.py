@@ -111,7 +111,7 @@ class State:
 
     def makes(self, workspace: str) -> bool:
         """Tell whether what is stored now makes a project's own workspace."""
-        from pipeline.services.workspaces import has_workspace
+        from pipeline.services.existing import has_workspace
 
         is_chosen_by_folder = self.named_workspace is None and workspace != self.settings.workspace
         return is_chosen_by_folder and not has_workspace(self.settings, workspace)

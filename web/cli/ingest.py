@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import NotFound
-from pipeline.services.ingestion import COMMITS, IMPORTS, SOURCES, open_reader, source_name
+from pipeline.ingest.fields import COMMITS
+from pipeline.services.ingestion import (
+    IMPORTS,
+    SOURCES,
+    open_reader,
+    source_name,
+)
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
 from web.cli.export import import_bundle, take_notes
@@ -118,7 +124,7 @@ import_.add_command(import_bundle)
 
 
 def _was_exported(folder: Path) -> bool:
-    from pipeline.services.export import holds_notes
+    from pipeline.sync.notes import holds_notes
 
     return holds_notes(folder)
 

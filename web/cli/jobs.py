@@ -101,7 +101,7 @@ def journal(state: State, limit: int, session: str | None) -> None:
 @pass_state
 def sleep(state: State, jobs: tuple[str, ...], *, every_job: bool, every_workspace: bool) -> None:
     """Run jobs now, in this process; without a name, list them."""
-    from pipeline.services.maintenance import BY_NAME
+    from pipeline.jobs.registry import BY_NAME
 
     unknown = [name for name in jobs if name not in BY_NAME]
     if unknown:
@@ -111,7 +111,7 @@ def sleep(state: State, jobs: tuple[str, ...], *, every_job: bool, every_workspa
     if every_workspace and not jobs:
         raise click.UsageError("--every-workspace needs the names of jobs, or --all")
     if jobs:
-        from pipeline.services.workspaces import list_workspaces
+        from pipeline.services.existing import list_workspaces
 
         _run_here(state, jobs, list_workspaces(state.settings) if every_workspace else [state.workspace])
     else:
@@ -126,7 +126,7 @@ def consolidate(state: State) -> None:
 
 
 def _list_known(state: State) -> None:
-    from pipeline.services.maintenance import JOBS
+    from pipeline.jobs.registry import JOBS
 
     state.show(
         [{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS],

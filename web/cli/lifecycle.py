@@ -87,7 +87,7 @@ def _become(process: str, settings: "Settings", environment: Mapping[str, str]) 
 def _check_listener(settings: "Settings") -> None:
     # As long to import as a command takes: most stacks serve one person, on loopback.
     if settings.is_exposed:
-        from pipeline.services.people import opened_people
+        from pipeline.store.stores import opened_people
         from web.listener import check_listener
 
         with opened_people(settings) as people:

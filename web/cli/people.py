@@ -14,7 +14,8 @@ from web.cli.render import plain, print_if_none, table
 
 if TYPE_CHECKING:
     from pipeline.bootstrap.command import CommandContainer
-    from pipeline.services.people import PersonRecord, Token
+    from pipeline.services.people import PersonRecord
+    from pipeline.store.people import Token
 
 ROLES = ("reader", "writer", "owner")
 USUAL_ROLE = "writer"

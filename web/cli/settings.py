@@ -177,7 +177,7 @@ def _loaded_model(state: State) -> str:
 
 
 def _usual_model(state: State) -> str:
-    from pipeline.services.encoder import usual_model
+    from pipeline.index.encoders import usual_model
 
     return usual_model(state.settings)
 

@@ -13,7 +13,8 @@ from web.cli.offline import open_home
 from web.cli.render import format_minute, format_size, one_line, plain, print_if_none, show_waiting, table
 
 if TYPE_CHECKING:
-    from pipeline.services.sync import Exchanged, RemoteStatus
+    from pipeline.services.sync import RemoteStatus
+    from pipeline.sync.exchange import Exchanged
 
 
 @click.group(cls=Group)
@@ -58,7 +59,7 @@ def add(
     state: State, name: str, url: str, workspaces: tuple[str, ...], scopes: tuple[str, ...], *, is_open: bool
 ) -> None:
     """Let memory travel by URL: dir:PATH, s3://BUCKET/PREFIX or https://HOST."""
-    from pipeline.services.sync import FOLDER
+    from pipeline.store.objects import FOLDER
 
     if url.startswith(FOLDER):
         # No shell does it behind a colon.

@@ -12,7 +12,7 @@ from web.cli.offline import nothing_runs, require_files
 from web.cli.render import format_size, plain, show_waiting, table
 
 if TYPE_CHECKING:
-    from pipeline.services.maintenance import SnapshotSummary
+    from pipeline.jobs.local_snapshots import SnapshotSummary
     from pipeline.services.snapshots import PeopleSnapshot
 
 
@@ -29,7 +29,7 @@ def list_workspaces(state: State) -> None:
         with state.client() as client:
             items = client.workspaces()["items"]
     except ServerUnreachable:
-        from pipeline.services.workspaces import list_workspaces as list_existing
+        from pipeline.services.existing import list_workspaces as list_existing
 
         items = [{"id": name, "memories": None} for name in list_existing(state.settings)]
     rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in items]

@@ -36,8 +36,9 @@ from werkzeug.wrappers import Response as AnyResponse
 from config.paths import FileState, file_state
 from config.settings import Settings
 from pipeline.records.people import HOME_OWNER, Caller
-from pipeline.services.people import People
-from pipeline.services.shared import HomeValues, read_secret
+from pipeline.services.shared import read_secret
+from pipeline.store.home_values import HomeValues
+from pipeline.store.people import People
 from pipeline.times import utc_now
 from web.access import Access, may_enter
 from web.api.answers import Answer

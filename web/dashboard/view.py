@@ -23,7 +23,8 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.records.people import Role, own_name
-from pipeline.services.memories import check_open, written_by
+from pipeline.services.memories import check_open
+from pipeline.store.history import written_by
 from pipeline.times import normalize_typed_time
 from pipeline.workspace import Workspace
 from web.access import Need, may_write, require

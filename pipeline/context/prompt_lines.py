@@ -6,13 +6,13 @@ from sqlite3 import Connection
 
 from pipeline.context.code_names import defines, read_code_names
 from pipeline.context.excerpt import CUT, find_excerpt
+from pipeline.context.lesson_records import is_rule
 from pipeline.context.render import Entry
 from pipeline.kinds import render_text
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.rank import RELEVANT
 from pipeline.records import Filter, Kind, Memory, Source, Viewer
 from pipeline.records.recall import Hit, Step
-from pipeline.services.lessons import is_rule
 from pipeline.store import ingested, memories
 from pipeline.text.tokens import search_tokens
 

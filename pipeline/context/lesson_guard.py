@@ -7,16 +7,17 @@ from sqlite3 import Connection
 from typing import Any, Literal
 
 from pipeline.context.advice import LOOKED_AT, lessons_about, read_touched
+from pipeline.context.briefing import drop_dead
+from pipeline.context.lesson_records import is_critical, is_rule
 from pipeline.context.render import Entry, render_line
 from pipeline.context.turn import forbids
 from pipeline.lru import LruCache
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import HEADER, Memory
-from pipeline.services.briefing import AgentSession, drop_dead
-from pipeline.services.feedback import Impression, make_impressions
-from pipeline.services.lessons import is_critical, is_rule
+from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, impressions
 from pipeline.store.agent_sessions import Action
+from pipeline.store.impressions import Impression, make_impressions
 from pipeline.write.tool_actions import READ_CHARS, UNREADABLE, ToolTarget, recognize_action
 
 MOST_LESSONS = 3

@@ -6,17 +6,29 @@ from datetime import datetime
 from sqlite3 import Connection
 from types import MappingProxyType
 
+from pipeline.context.briefing import (
+    SHOWN_EACH,
+    drop_dead,
+    list_told_unasked,
+    once,
+)
+from pipeline.context.lesson_records import (
+    Lesson,
+    describe_record,
+    is_held_out,
+    is_rule,
+    with_records,
+)
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.services.briefing import SHOWN_EACH, AgentSession, drop_dead, list_told_unasked, once
-from pipeline.services.feedback import Impression, make_impressions
-from pipeline.services.lessons import Lesson, describe_record, is_held_out, is_rule, with_records
+from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, arcs, goals, memories
 from pipeline.store.agent_sessions import Action
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
+from pipeline.store.impressions import Impression, make_impressions
 
 ACTIONS_SHOWN = 12
 BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
