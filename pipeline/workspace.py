@@ -160,6 +160,12 @@ class Workspace:
         return not is_personal(self.id) and self.settings.personal
 
     @property
+    def personal_store(self) -> "Workspace | None":
+        """Return the store of memories about the person; None where there is none yet, or it is not used here."""
+        person = self.person
+        return person if self.tells_of_person and person.exists else None
+
+    @property
     def captures(self) -> bool:
         """Tell whether what is said here is kept and read for what lasts."""
         return self._settings.captures(self.id) and not self.is_incognito
@@ -238,7 +244,8 @@ def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
 
 def find_home(workspace: Workspace, memory_id: str) -> Workspace:
     """Return where a memory is kept: here, or with what is about the person."""
-    if not workspace.tells_of_person or not workspace.person.exists:
+    person = workspace.personal_store
+    if person is None:
         return workspace
     if workspace.exists:
         with workspace.database.read() as db:
@@ -246,18 +253,17 @@ def find_home(workspace: Workspace, memory_id: str) -> Workspace:
         # What was shared here and withdrawn is kept with its person.
         if known is not None and not (known.archived_at is not None and known.is_of_person):
             return workspace
-    with workspace.person.database.read() as db:
+    with person.database.read() as db:
         memory = memories.get(db, memory_id)
-    return workspace.person if memory is not None and memory.is_of_person else workspace
+    return person if memory is not None and memory.is_of_person else workspace
 
 
 def resolve_id(workspace: Workspace, given: str) -> str:
     """Return the id that is meant: what agents and people are shown is its end."""
     if len(given) != SHORT_ID:
         return given
-    homes = [workspace, *([workspace.person] if workspace.tells_of_person and workspace.person.exists else [])]
-    found = []
-    for home in homes:
-        with home.database.read() as db:
-            found += memories.list_ids_ending_in(db, given.upper(), workspace.person_id)
-    return found[0] if len(found) == 1 else given
+    ids = []
+    for store in filter(None, (workspace, workspace.personal_store)):
+        with store.database.read() as db:
+            ids += memories.list_ids_ending_in(db, given.upper(), workspace.person_id)
+    return ids[0] if len(ids) == 1 else given

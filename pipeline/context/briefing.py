@@ -130,10 +130,10 @@ class Readable:
 
 def find_readable(workspace: Workspace, contexts: SearchContexts, *, holdout: bool = False) -> Readable:
     """Return what a briefing of a workspace reads."""
-    has_person = workspace.tells_of_person and workspace.person.exists
+    person = workspace.personal_store
     return Readable(
         contexts.get(workspace) if workspace.exists else None,
-        contexts.get(workspace.person) if has_person else None,
+        contexts.get(person) if person is not None else None,
         workspace.settings.lesson_holdout if holdout else 0.0,
     )
 

@@ -143,7 +143,7 @@ class AgentSessionService:
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
-        if not (workspace.exists or (workspace.tells_of_person and workspace.person.exists) or asked.waiting):
+        if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
             return HookAnswer("\n".join(said) or None, reason=NOTHING_WRITTEN)
         if session.id is not None:
             # What was told a moment ago is noted by then; nobody waits for the note of this turn.
@@ -199,22 +199,19 @@ class AgentSessionService:
             return HookAnswer(reason=RECALL_OFF if settings.hooks else HOOKS_OFF)
         if self._is_incognito(workspace, session):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
-        readable = [workspace.exists, workspace.tells_of_person and workspace.person.exists]
-        if not any(readable):
+        person = workspace.personal_store
+        if not workspace.exists and person is None:
             return HookAnswer(reason=NOTHING_WRITTEN)
         if source in FORGETFUL and session.id is not None and workspace.exists and workspace.notes_sessions:
             self._note(workspace, partial(agent_sessions.forget_seen, session_id=session.id))
         # What was done a moment ago is written by then.
         self._feedback.flush()
         room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout)
-        database, person = (
-            home.database if is_there else None
-            for home, is_there in zip((workspace, workspace.person), readable, strict=True)
-        )
+        database = workspace.database if workspace.exists else None
         brief = None
         if source in RESUMED and database is not None:
             brief = brief_resumed_session(database, session, room)
-        brief = brief or brief_project(database, person, session, room)
+        brief = brief or brief_project(database, None if person is None else person.database, session, room)
         if brief is None:
             return HookAnswer(reason=NOTHING_TO_BRIEF)
         self._note_briefing(workspace, session, brief)

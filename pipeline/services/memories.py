@@ -116,8 +116,8 @@ def check_expected(workspace: Workspace, memory_id: str, expected: Collection[st
 
 def list_memories(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
     """List memories, newest first; where its scope is asked for, what is about the person before goals and facts."""
-    person = workspace.person
-    if wanted.scope != workspace.personal_scope or not workspace.tells_of_person or not person.exists:
+    person = workspace.personal_store
+    if wanted.scope != workspace.personal_scope or person is None:
         return _list_own(workspace, wanted, limit, before)
     page = _list_own(person, wanted, limit, before)
     if page.next_cursor is not None or not workspace.exists:

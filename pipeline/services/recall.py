@@ -37,9 +37,10 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
 def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer | None:
     """Answer a query from what is about the person; None where nothing is kept, or another scope is asked for."""
     scope = workspace.personal_scope
-    if query.filter.scope not in (None, scope) or not workspace.tells_of_person or not workspace.person.exists:
+    person = workspace.personal_store
+    if query.filter.scope not in (None, scope) or person is None:
         return None
-    return search(contexts.get(workspace.person), replace(query, filter=replace(query.filter, scope=scope)))
+    return search(contexts.get(person), replace(query, filter=replace(query.filter, scope=scope)))
 
 
 def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:

@@ -125,7 +125,7 @@ def _forget(workspace: Workspace, contexts: SearchContexts, session: AgentSessio
 def _find_meant(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
 ) -> tuple[Workspace, Memory] | None:
-    homes = [workspace, *([workspace.person] if workspace.tells_of_person and workspace.person.exists else [])]
+    homes = list(filter(None, (workspace, workspace.personal_store)))
     if command.text:
         query = Query(command.text, LOOKED_AT, Filter(viewer=session.viewer), min_relevance=SURELY_MEANT)
         hits = [(home, hit) for home in homes for hit in search(contexts.get(home), query).hits]
