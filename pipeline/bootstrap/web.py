@@ -18,7 +18,6 @@ from pipeline.index.storage import open_storage, shared_models
 from pipeline.lru import LruCache
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import warm
-from pipeline.records import Stage
 from pipeline.services.access_log import AccessLog
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.facts import FactKeyResolver
@@ -46,7 +45,7 @@ REMEMBERED_FILES = 256
 class WebContainer:
     """Everything that a door needs, wired once a process."""
 
-    def __init__(self, settings: Settings, notify: Callable[[str, Stage | None], None]) -> None:
+    def __init__(self, settings: Settings, notify: Callable[[str, WakeUps], None]) -> None:
         settings.paths.ensure()
         self._paths = settings.paths
         self.started = self.requested = time.monotonic()
@@ -58,7 +57,7 @@ class WebContainer:
         self._token = CurrentToken(settings.paths.token_file)
         self.notify = notify
         profile = WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
-        self.stores = open_stores(settings, profile, mask, self._notify_workers)
+        self.stores = open_stores(settings, profile, mask, notify)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
         self.access_log = AccessLog(self.stores.accesses, self.operations)
@@ -156,7 +155,3 @@ class WebContainer:
         self.prefetcher.start()
         self.prefetcher.notify_activity(usual.id)
         afterwards()
-
-    def _notify_workers(self, workspace_id: str, wake_ups: WakeUps) -> None:
-        for stage in wake_ups:
-            self.notify(workspace_id, stage)

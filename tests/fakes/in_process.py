@@ -55,9 +55,10 @@ class RecordingNotifier:
         self.sent: list[tuple[str, Stage | None]] = []
         self.ever: set[tuple[str, Stage | None]] = set()
 
-    def __call__(self, workspace_id: str, stage: Stage | None) -> None:
-        self.sent.append((workspace_id, stage))
-        self.ever.add((workspace_id, stage))
+    def __call__(self, workspace_id: str, wake_ups: WakeUps) -> None:
+        for stage in wake_ups:
+            self.sent.append((workspace_id, stage))
+            self.ever.add((workspace_id, stage))
 
 
 class HeldEncoder:
