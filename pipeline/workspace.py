@@ -55,7 +55,7 @@ class WorkspaceSettings:
         return self._own(workspace_id).problem
 
     def captures(self, workspace_id: str) -> bool:
-        """Tell whether what is said in a workspace is kept and read; never where its settings cannot be taken."""
+        """Return whether what is said in a workspace is kept and read; never where its settings cannot be taken."""
         own = self._own(workspace_id)
         silent = own.settings.incognito or own.settings.read_only or own.problem is not None
         return own.settings.capture != "off" and not silent
@@ -111,7 +111,7 @@ class Workspace:
 
     @property
     def notes_sessions(self) -> bool:
-        """Tell whether it is noted what a session was told; a reader's session is their own, not the workspace's."""
+        """Return whether to record what a session was shown; a reader's session is their own, not the workspace's."""
         return not self._settings.get(self.id).read_only
 
     @property
@@ -156,7 +156,7 @@ class Workspace:
 
     @property
     def tells_of_person(self) -> bool:
-        """Tell whether what is about the person is kept apart from this workspace and told in it."""
+        """Return whether memories about the person are in a personal store and shown in this workspace."""
         return not is_personal(self.id) and self.settings.personal
 
     @property
@@ -167,12 +167,12 @@ class Workspace:
 
     @property
     def captures(self) -> bool:
-        """Tell whether what is said here is kept and read for what lasts."""
+        """Return whether what is said here is kept and read for what lasts."""
         return self._settings.captures(self.id) and not self.is_incognito
 
     @property
     def keeps_journal(self) -> bool:
-        """Tell whether it is noted what agents do here."""
+        """Return whether it is noted what agents do here."""
         return self.settings.journal and not self.settings.read_only
 
     @property
@@ -187,22 +187,28 @@ class Workspace:
 
     @property
     def exists(self) -> bool:
-        """Tell whether anything was ever written here."""
+        """Return whether anything was ever written here."""
         return self._databases.exists(self.id)
 
     def require_writable(self, *, by_tool: bool = False) -> None:
         """Raise ReadOnly for a workspace that is read only, or is so for the tools of agents."""
         if by_tool and not self.settings.write_tools:
-            raise ReadOnly(f"agents may not change what {self.id} holds (setting write_tools); tell your user")
+            raise ReadOnly(
+                f"Agents may not change workspace {self.id}: write_tools is off. Ask your user to change it."
+            )
         if self.settings.read_only:
-            raise ReadOnly(f"the workspace {self.id} is read only (setting read_only): nothing is stored or changed")
+            raise ReadOnly(
+                f"Workspace {self.id} is read-only. Turn off the setting read_only to store or change memories."
+            )
 
     def write_policy(self) -> WritePolicy:
         """Return how memories are taken in; raise StoreClosed when the workspace's settings cannot be taken."""
         self.require_writable()
         problem = self._settings.problem(self.id)
         if problem is not None:
-            raise StoreClosed(f"nothing is stored in this workspace until its settings are corrected: {problem}")
+            raise StoreClosed(
+                f"Nothing can be stored in this workspace because its settings are invalid. Correct them: {problem}"
+            )
         settings = self.settings
         return WritePolicy(
             review=settings.review,
@@ -230,12 +236,12 @@ class Workspace:
 
 
 def is_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
-    """Tell whether a workspace, or one of some sessions in it, is incognito; a use case asks once."""
+    """Return whether a workspace, or one of some sessions in it, is incognito; a use case asks once."""
     return workspace.settings.incognito or is_any_incognito(workspace, sessions)
 
 
 def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
-    """Tell whether one of some sessions of a workspace is incognito by itself."""
+    """Return whether one of some sessions of a workspace is incognito by itself."""
     if not sessions:
         return False
     with workspace.database.read() as db:

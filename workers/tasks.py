@@ -91,7 +91,7 @@ def purge(workspace_id: str) -> None:
 
 @huey.task(name="sweep", priority=1)  # type: ignore[untyped-decorator]
 def sweep(workspace_id: str) -> None:
-    """Look after a workspace: wake whoever has something to do, and repair its indexes."""
+    """Check a workspace: wake workers for pending work, and repair its indexes."""
     from pipeline.services import maintenance
     from pipeline.services.personal_store import settle_stores
 

@@ -49,7 +49,7 @@ class WebContainer:
         settings.paths.ensure()
         self._paths = settings.paths
         self.started = self.requested = time.monotonic()
-        # Set as soon as the process is asked to end: an answer that takes its time must not hold it up.
+        # Set as soon as the process is asked to stop, so that a slow answer does not delay it.
         self.stopping = threading.Event()
         self.settings = settings
         # Made here, on the first start; what the file says later counts later.
@@ -139,7 +139,7 @@ class WebContainer:
         return self.encoders.get(model)
 
     def _load(self, afterwards: Callable[[], object]) -> None:
-        # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
+        # Before the encoder: its imports would make the first lexical answer three times slower.
         usual, model = self.workspace(self.settings.workspace), usual_model(self.settings)
         try:
             warm(self.contexts.get(usual))

@@ -46,7 +46,7 @@ from pipeline.workspace import Workspace, WorkspaceSettings
 CHECKPOINT_PAGES = 1_000
 # Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
 WORK_BATCH = 64
-# Workers turn from one workspace to the next; vectors are held for those they come back to.
+# Workers alternate between workspaces; vectors stay loaded for the workspaces that they return to.
 MOST_DENSE = 4
 
 
@@ -78,7 +78,7 @@ class WorkerContainer:
     @cached_property
     def tagger(self) -> Tagger:
         """Return the named-entity tagger."""
-        # A cached property alone would let every thread that asks meanwhile load a model of its own.
+        # A cached property alone would let each thread that asks at the same time load its own model.
         with self._loading:
             if "tagger" not in vars(self):
                 vars(self)["tagger"] = SpacyTagger.load()
@@ -160,7 +160,7 @@ class WorkerContainer:
         )
 
     def _classifier(self) -> StatementClassifier:
-        # One that knows many languages tells statements best, of English too (decision 0024).
+        # The multilingual encoder recognizes statements best, also in English (decision 0024).
         model = MULTILINGUAL if has_multilingual() else usual_model(self.settings)
         encoder = self.encoders.get(model)
         with self._loading:

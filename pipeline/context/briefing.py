@@ -1,4 +1,4 @@
-"""Briefing: what an agent is told before it answers a message.
+"""Briefing: the memories that an agent is shown before it answers a message.
 
 One recall finds what is about a message. What is under way, which the store knows, is told to who asks for it and when
 a session begins. Where nothing is about a message, nothing is told.
@@ -47,7 +47,7 @@ MESSAGE_CHARS = 1600
 SHOWN_EACH = 5
 UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
 LATELY = timedelta(days=14)
-# So many of the last written are looked through for what happened lately: an import tells of long ago.
+# Number of latest memories that are searched for recent activity: an import may add memories of long ago.
 LAST_WRITTEN = 50
 # What recall may take of a hook's time: the rest is for what comes before and after it.
 RECALL_SHARE = 0.75
@@ -67,7 +67,7 @@ class BriefingLimits:
 
 @dataclass(frozen=True, slots=True)
 class LessonHit(Hit):
-    """A lesson that is put before an agent, under the id of its impression, by which the answer to it is told."""
+    """A lesson that an agent is shown, with the id of its impression, which its answer refers to."""
 
     impression_id: str = ""
 
@@ -217,7 +217,7 @@ def _find_of_person(
 
 
 def list_told_unasked(found: Iterable[Memory]) -> list[Memory]:
-    """Return what may be told although nobody asked for it."""
+    """Return the memories that may be shown without a request."""
     return [memory for memory in found if memory.is_told_unasked]
 
 
@@ -281,7 +281,7 @@ def _render(
 
 
 def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit], deadline: Deadline) -> list[Hit]:
-    """Return what is told of what was found, and what a message names whether it was found or not."""
+    """Return the results to show, and the memories that a message names, whether or not they were found."""
     found = [hit for hit in found if hit.relevance >= _least_relevance(hit.memory)]
     if deadline.leaves_out(Step.NAMED):
         return choose_told(_drop_dead_lessons(db, found), [])
@@ -353,13 +353,13 @@ def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list
 
 
 def once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
-    """Return memories in their order, each once, without those that entries hold."""
+    """Return memories in their order, each once, without those in some entries."""
     known = {entry.memory.seq for entry in but}
     return list({memory.seq: memory for memory in found if memory.seq not in known}.values())
 
 
 def trace_of(briefing: Briefing) -> dict[str, Any]:
-    """Return why each memory was told or left out."""
+    """Return why each memory was shown or left out."""
     found = (*briefing.lessons, *briefing.decisions, *briefing.facts, *briefing.memories, *briefing.person)
     told = {memory.id for memory in (*briefing.shown, *briefing.person_shown)}
     return {

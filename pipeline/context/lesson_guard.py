@@ -1,4 +1,4 @@
-"""The guard: critical lessons that name what an agent is about to do, told while it can still be left undone."""
+"""The guard: critical lessons that name a tool call, shown before the call runs."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolGuard:
-    """What becomes of a tool call and why: the lessons that stand against it, and their impressions."""
+    """The decision about a tool call and its reason: the lessons against it, and their impressions."""
 
     decision: Decision
     reason: str
@@ -55,7 +55,7 @@ class AllowedCalls:
     """Know in this process which calls were asked about and then made, in sessions of which no journal is kept."""
 
     def __init__(self) -> None:
-        # By lesson, whether the call was made after it was told.
+        # By lesson, whether the call was made after the lesson was shown.
         self._asked: LruCache[Hashable, dict[int, bool]] = LruCache(MOST_ASKED)
 
     def find(self, workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> frozenset[int]:
@@ -64,7 +64,7 @@ class AllowedCalls:
         return frozenset(seq for seq, was_made in asked.items() if was_made)
 
     def note_asked(self, workspace_id: str, session: AgentSession, call: ToolCall, guard: ToolGuard) -> None:
-        """Note which lessons were told before a call."""
+        """Note which lessons were shown before a call."""
         key = _name_call(workspace_id, session, call.tool, call.given)
         if key is not None:
             self._asked.get(key, lambda _known: True, dict).update(

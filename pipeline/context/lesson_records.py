@@ -16,11 +16,11 @@ from pipeline.write.fields import Severity
 ENOUGH = 5
 
 
-# So often a lesson is told before it is withheld for the first time.
+# Number of times that a lesson is shown before it may be withheld.
 TOLD_FIRST = 3
 
 
-# Who answers for the journal: an agent that was told nothing can answer nothing.
+# The author of answers from the journal: an agent that was shown nothing cannot answer.
 BY_JOURNAL = "by the journal"
 
 
@@ -83,18 +83,18 @@ def describe_record(lesson: Lesson) -> str:
 
 
 def is_rule(memory: Memory) -> bool:
-    """Tell whether a memory is a lesson that somebody vouches for."""
-    # A lesson that nobody vouches for is evidence, not a rule.
+    """Return whether a memory is a confirmed lesson."""
+    # An unconfirmed lesson is evidence, not a rule.
     return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
 
 
 def is_critical(lesson: Memory) -> bool:
-    """Tell whether not following a lesson costs most."""
+    """Return whether not following a lesson costs most."""
     return lesson.details.get("severity") == Severity.CRITICAL
 
 
 def is_held_out(lesson: Lesson, session_id: str | None, share: float) -> bool:
-    """Tell whether a session is not told a lesson, to learn whether it helps: as good as random, and always the same.
+    """Return whether a session is not told a lesson, to learn whether it helps: as good as random, and always the same.
 
     Critical lessons are never withheld, nor those that were hardly told yet.
     """

@@ -1,4 +1,4 @@
-"""What an agent is told when its session begins: what is about its user, the project's brief, or where it left off."""
+"""The brief at the start of a session: memories about the user, the project's brief, or where the session left off."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ UNDER_WAY = "Under way, as it was gathered from what was noted:"
 
 @dataclass(frozen=True, slots=True)
 class SessionBrief:
-    """What an agent is told when a session begins, the memories that it holds, and the impressions of its lessons."""
+    """The text that an agent is shown at the start of a session, its memories, and the impressions of its lessons."""
 
     text: str
     shown: tuple[Memory, ...]
@@ -152,7 +152,7 @@ def _render_arcs(found: Sequence[VisibleArc]) -> list[str]:
 
 
 def _render_actions(did: Sequence[Action], room: int) -> list[str]:
-    """Return the newest actions that there is room for, in their order; nothing is told twice in a row."""
+    """Return the newest actions that fit, oldest first, without direct repetitions."""
     lines: list[str] = []
     room -= len(LEFT_OFF) + 1
     for one in reversed(did):

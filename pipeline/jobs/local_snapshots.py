@@ -29,7 +29,7 @@ def list_snapshots(paths: WorkspacePaths) -> list[SnapshotSummary]:
 
 
 def take_snapshot(paths: WorkspacePaths) -> SnapshotSummary:
-    """Take a snapshot now, beside whatever writes; raise NotFound where there is no such workspace."""
+    """Take a snapshot now, while others write; raise NotFound where there is no such workspace."""
     return _summarize(snapshot.take_snapshot(paths, datetime.now(UTC)))
 
 

@@ -40,7 +40,7 @@ class SearchContexts:
         self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
         self._counting = threading.Lock()
         self.answered = {"whole": 0, "degraded": 0}
-        # Whether what every first answer needs is still being loaded, which holds all of them up.
+        # Whether models that every first answer waits for are still loading.
         self.is_warming = False
 
     def get(self, workspace: Workspace) -> SearchContext:
@@ -51,7 +51,7 @@ class SearchContexts:
         )
 
     def count(self, *, degraded: bool) -> None:
-        """Note that somebody was answered, whole or without a channel that should have answered."""
+        """Count an answer, complete or without a channel that should have answered."""
         with self._counting:
             self.answered["degraded" if degraded else "whole"] += 1
 

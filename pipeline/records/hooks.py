@@ -19,7 +19,7 @@ class AgentSession:
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What a hook tells an agent and the memories that it holds, or why it tells nothing.
+    """The text that a hook gives an agent and its memories, or why it gives none.
 
     Of one that is not `is_kept` not even the run is kept. The `trace` says why each memory was told or left out.
     """

@@ -19,7 +19,7 @@ OWNER = "(owner)"
 
 KEPT = timedelta(days=90)
 WRITTEN_WITHIN_S = 1.0
-# More than this are not held back.
+# Maximum number of entries that wait to be written.
 MOST_HELD = 500
 # While the log cannot be written, so many are kept for when it can be; the error log tells of older ones that are lost.
 MOST_KEPT = 10_000

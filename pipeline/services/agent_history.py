@@ -1,4 +1,4 @@
-"""Sessions of agents as a person looks at them: their names, what was said, told, done and learnt in each."""
+"""List and read the sessions of agents: their names, turns, hook runs, actions and memories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pipeline.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session with the latest of what was said, told, done and learnt in it, each the newest first."""
+    """A session with its latest turns, hook runs, actions and memories, each list newest first."""
 
     session: SessionSummary
     said: Sequence[Turn]
@@ -41,7 +41,7 @@ def read_session(workspace: Workspace, runs: HookRunLog, session_id: str, limit:
         learnt = memories.page(db, Filter(session_id=session_id, viewer=workspace.onlooker), limit, None)
     told = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items
     if summary is None:
-        raise NotFound("no such session")
+        raise NotFound("There is no session with this id. `reverie sessions` lists them.")
     return SessionRecord(summary, said, told, did, learnt)
 
 
@@ -52,7 +52,7 @@ def rename_session(workspace: Workspace, session_id: str, name: str) -> SessionS
             agent_sessions.rename_session(db, session_id, name, utc_now())
         found = agent_sessions.find_session(db, session_id)
     if found is None:
-        raise NotFound("no such session")
+        raise NotFound("There is no session with this id. `reverie sessions` lists them.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Agent sessions: what an agent is told before it answers and acts, and what is noted of what it does.
+"""Agent sessions: what an agent is shown before it answers and acts, and what is recorded of its actions.
 
 An agent is answered from what is known; what is noted for later is written beside the traffic, in order. Whether a
 session is incognito is decided once an event: before it is answered, or where the agent waits for nothing, before
@@ -70,9 +70,9 @@ from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import find_guarded_target, mentions_action, recognize_action
 
-# Why a hook told nothing.
+# Why a hook shows nothing.
 HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
-INCOGNITO, NOTHING_WRITTEN = "off the record", "nothing was written here yet"
+INCOGNITO, NOTHING_WRITTEN = "the session or the workspace is incognito", "nothing was written here yet"
 HOST_NOTICE = "the host wrote all of the prompt"
 NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing to tell at the beginning"
 
@@ -85,7 +85,7 @@ TURN_MEMORIES = 50
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
 FORGETFUL = RESUMED | {"clear"}
-# A session that rests for longer than this may be told everything again.
+# A session that was idle for longer may be shown everything again.
 SESSION_REST = timedelta(days=90)
 AMBIENT_TAG = "ambient"
 AMBIENT_IMPORTANCE = 0.5
@@ -146,7 +146,7 @@ class AgentSessionService:
         if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
             return HookAnswer("\n".join(said) or None, reason=NOTHING_WRITTEN)
         if session.id is not None:
-            # What was told a moment ago is noted by then; nobody waits for the note of this turn.
+            # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
             self._feedback.flush()
         if workspace.exists:
             self._begin_turn(workspace, session, message)
@@ -158,7 +158,7 @@ class AgentSessionService:
             self._contexts.count(degraded=briefing.degraded)
         text = "\n".join(filter(None, [*said, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
-            # Nobody waits any more: nothing was told, and nothing is noted as told.
+            # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing)
         self._teams.note_told(session, theirs)
@@ -169,12 +169,12 @@ class AgentSessionService:
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         self._feedback.record_question(workspace, message)
         if session.id is not None and workspace.notes_sessions:
-            # A person's folder is on their machine: under its path here stands none of theirs.
+            # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
 
     def _note_briefing(self, workspace: Workspace, session: AgentSession, found: "Briefing | SessionBrief") -> None:
-        """Note what an agent was told, and which lessons it was not, to learn whether they help."""
+        """Record what an agent was shown, and which lessons were withheld, to measure whether lessons help."""
         made = make_impressions(found.withheld, session.id, session.agent_id)
         withheld = [replace(one, withheld=True) for one in made]
         self._feedback.record_impressions(workspace, [*found.impressions, *withheld])
@@ -285,11 +285,11 @@ class AgentSessionService:
             self._feedback.flush_usage(workspace)
 
     def is_off_the_record(self, workspace: Workspace, session_id: str | None) -> bool:
-        """Tell whether nothing of a session may be noted."""
+        """Return whether nothing of a session may be noted."""
         return self._is_incognito(workspace, AgentSession(session_id))
 
     def _is_incognito(self, workspace: Workspace, session: AgentSession) -> bool:
-        """Tell whether a session or its workspace is incognito.
+        """Return whether a session or its workspace is incognito.
 
         As long as a project has no workspace of its own, its sessions are incognito in the usual one.
         """
@@ -361,7 +361,7 @@ def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
 
 
 def _is_told(kept: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[Action]) -> bool:
-    """Tell whether an agent kept something of a turn itself: in its session, in none, or in words that name a deed."""
+    """Return whether an agent stored something of a turn itself: in its session, in none, or naming an action."""
     return any(
         session in (None, session_id) or any(mentions_action(action, text) for action in did if action.ok)
         for session, text in kept
@@ -369,7 +369,7 @@ def _is_told(kept: Sequence[tuple[str | None, str]], session_id: str, did: Seque
 
 
 def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:
-    """List the lessons that a session's agents were shown and nobody said anything about."""
+    """List the lessons that a session's agents were shown and that have no answer yet."""
     unanswered = impressions.list_unanswered(db, session_id)
     found = memories.by_seqs(db, {one.memory_seq for one in unanswered})
     lessons = ((one, found.get(one.memory_seq)) for one in unanswered)

@@ -23,7 +23,7 @@ def prepare_message(
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
     readable = find_readable(workspace, contexts)
     if readable.workspace is None and readable.person is None:
-        raise NotFound(f"nothing was ever written to {workspace.id}")
+        raise NotFound(f"There are no memories in workspace {workspace.id} yet.")
     briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC))
     contexts.count(degraded=briefing.degraded)
     if workspace.exists and not is_incognito(workspace, sessions_named(None, session.id, session.viewer.session)):

@@ -114,7 +114,7 @@ def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
         return
     wrong = list(find_open_places(context.paths.root))
     if not wrong:
-        yield CheckResult("permissions", "ok", "nobody else can enter")
+        yield CheckResult("permissions", "ok", "no other user has access")
         return
     grave = any(place in (context.paths.root, context.paths.token_file) for place in wrong)
     says = f"others can enter or read {_name_some(wrong)}"
@@ -199,7 +199,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
             if takes_snapshots(context.settings):
                 yield from _check_snapshots(context, name)
     except ReverieError as error:
-        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
+        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may show more")
 
 
 def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
@@ -217,7 +217,7 @@ def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
             says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
             return CheckResult(f"{name}: store", "warn", says, hint)
     except ReverieError as error:
-        return CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
+        return CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may show more")
     return None
 
 
@@ -245,7 +245,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
         hint = f"`reverie -w {name} queue retry` gives them a fresh start"
         yield CheckResult(f"{name}: queue", "fail", f"failed for good: {says}", hint, lambda: _retry(context, name))
     elif waits_s > OLDEST_PENDING_S and context.is_up:
-        hint = "`reverie status` tells whether workers run, `reverie errors` what stops them"
+        hint = "`reverie status` shows whether workers run, `reverie errors` what stops them"
         yield CheckResult(f"{name}: queue", "warn", f"{pending} wait, the oldest for {format_duration(waits_s)}", hint)
     else:
         yield CheckResult(f"{name}: queue", "ok", f"{pending} pending")

@@ -19,7 +19,7 @@ class EncoderStatus:
 
 
 def get_encoder_status(settings: Settings) -> EncoderStatus:
-    """Tell whether the usual model is compiled, and how."""
+    """Return whether the usual model is compiled, and how."""
     name = usual_model(settings)
     directory = encoder.encoder_directory(name, settings.paths.models)
     try:

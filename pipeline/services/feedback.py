@@ -34,7 +34,7 @@ def _answer(workspace: Workspace, impression_id: str, note: str | None, *, follo
         if impression is None or not all(is_open_to(one.scope, workspace.person_id) for one in found.values()):
             found = {}
         if impression is None or not found:
-            raise NotFound("no such impression")
+            raise NotFound("There is no impression with this id.")
         if is_incognito(workspace, sessions_named(None, impression.session_id)):
             kept = None
         impressions.answer(db, impression_id, kept, utc_now(), followed=followed)
@@ -44,5 +44,5 @@ def _answer(workspace: Workspace, impression_id: str, note: str | None, *, follo
 def _withdraw(database: Database, impression_id: str) -> None:
     with database.write() as db:
         if impressions.get(db, impression_id) is None:
-            raise NotFound("no such impression")
+            raise NotFound("There is no impression with this id.")
         impressions.withdraw(db, impression_id)

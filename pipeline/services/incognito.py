@@ -18,7 +18,7 @@ def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
 def end_incognito(workspace: Workspace, session_id: str) -> None:
     """Store again what a session says."""
     if not workspace.exists:
-        # Where nothing was ever written, nobody is incognito.
+        # A workspace without a store has no incognito sessions.
         return
     with workspace.database.write() as db:
         agent_sessions.end_incognito(db, session_id)

@@ -22,14 +22,14 @@ from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression, Tally, Trial, make_impressions
 from pipeline.workspace import Workspace, is_incognito
 
-# So many answers to what was told and to what was withheld make a difference worth naming.
+# Minimum answers with and without a lesson before their difference is reported.
 ENOUGH_EACH = 10
 # A place in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
 MILLIONTHS, SEQ_DIGITS = 10**6, 10
 
 
 class LessonOrder(StrEnum):
-    """What stands first in a list of lessons."""
+    """The order of a list of lessons."""
 
     NEWEST = "newest"
     USEFUL = "useful"
@@ -49,7 +49,7 @@ class FoundLesson:
 def list_lessons(
     workspace: Workspace, viewer: Viewer, limit: int, before: int | None, words: Sequence[str] = ()
 ) -> Page[Lesson]:
-    """List lessons that hold each of some words, newest first."""
+    """List lessons that contain each of some words, newest first."""
     with workspace.database.read() as db:
         found = with_records(db, impressions.page_lessons(db, viewer, words, limit + 1, before))
     return page_of(found, limit, lambda lesson: lesson.memory.seq)
@@ -58,7 +58,7 @@ def list_lessons(
 def rank_lessons(
     workspace: Workspace, viewer: Viewer, order: LessonOrder, limit: int, below: int | None, words: Sequence[str] = ()
 ) -> Page[Lesson]:
-    """List lessons that hold each of some words by an order, the best first, from below a place in it."""
+    """List lessons that contain each of some words in an order, best first, starting below a position in it."""
     if order is LessonOrder.NEWEST:
         return list_lessons(workspace, viewer, limit, below, words)
     with workspace.database.read() as db:
@@ -105,7 +105,7 @@ def get_impression(workspace: Workspace, impression_id: str) -> Impression:
     with workspace.database.read() as db:
         impression = impressions.get(db, impression_id)
     if impression is None:
-        raise NotFound("no such impression")
+        raise NotFound("There is no impression with this id.")
     return impression
 
 

@@ -37,7 +37,7 @@ DIGEST_TURN_S = 2.0
 # A job that failed is tried again, later each time, before its next time comes.
 MOST_TRIES = 3
 BACKOFF_S = 30.0
-# These keep recall whole and fast: they wait for nobody.
+# These jobs keep recall complete and fast, so they do not wait for other work.
 URGENT = frozenset({"sweep", "segment", "vectors"})
 # What a person or an agent waits for.
 FOREGROUND = frozenset({Stage.EMBED, Stage.ENTITIES, Stage.PURGE})
@@ -52,7 +52,7 @@ class NextTurn:
 
 
 def list_jobs(workspace: Workspace, settings: Settings, now: datetime) -> list[JobStatus]:
-    """List the jobs of a workspace, in the order of a whole run, with how each stands."""
+    """List the jobs of a workspace with their states, in the order of a full run."""
     with workspace.database.read() as db:
         return job_statuses(db, list_scheduled_jobs(settings), now)
 
@@ -76,7 +76,7 @@ def run_job(
     pausing: Callable[[], bool],
     on_progress: Progress = runner.show_no_progress,
 ) -> RunResult | None:
-    """Run a job once, here and now; return None when somebody else runs it."""
+    """Run a job once, here and now; return None when another process runs it."""
     release_dead(context.database, is_alive)
     return runner.run_job(
         name,
@@ -96,7 +96,7 @@ def take_job_turn(
 
     Return when to take it up again, None when it is done with.
     """
-    # Ticks and turns ask for a job until somebody begins it: later messages must find it done, not do it again.
+    # Ticks and turns request a job until a worker starts it: later messages must find it done, not repeat it.
     if not again and not is_job_due(context, name):
         return None
     end = time.monotonic() + TURN_S
@@ -116,7 +116,7 @@ def take_job_turn(
 
 
 def is_job_due(context: JobContext, name: str) -> bool:
-    """Tell whether a job was asked for, was interrupted, has its time, or is needed by the state of the indexes."""
+    """Return whether a job was asked for, was interrupted, has its time, or is needed by the state of the indexes."""
     own = [job for job in list_scheduled_jobs(context.settings) if job.name == name]
     with context.database.read() as db:
         if list_due_jobs(db, own, datetime.now(UTC)):
@@ -125,7 +125,7 @@ def is_job_due(context: JobContext, name: str) -> bool:
 
 
 def reap_processes(context: JobContext, operations: Operations) -> list[str]:
-    """Release what dead processes hold and wake workers for what can be claimed; return the jobs that are asked for."""
+    """Release what dead processes claimed, wake workers for claimable work, and return the requested jobs."""
     for worker in operations.workers():
         if not is_alive(worker.owner):
             operations.forget_worker(worker.owner)
@@ -169,7 +169,7 @@ def digest_stage(
 ) -> DigestTurn:
     """Work off one stage of a workspace for a turn; what goes wrong with a memory is logged and tried again.
 
-    With a backlog, `share` is called to have somebody else take a turn of it at once.
+    With a backlog, `share` is called so that another worker takes a turn at the same time.
     """
     log = partial(context.log_problem, f"digest.{stage}")
     end = time.monotonic() + DIGEST_TURN_S

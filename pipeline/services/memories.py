@@ -61,7 +61,7 @@ class MemoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A memory and its given importance before and after an edit; `entry` of the history holds the earlier text."""
+    """A memory and its given importance before and after an edit; `entry` is the history entry of the earlier text."""
 
     before: Memory
     after: Memory
@@ -214,12 +214,12 @@ def restore(workspace: Workspace, memory_id: str, expected: Collection[str] | No
 def move(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
     """Move a memory to another workspace; raise Conflict where it is there already or cannot be stored."""
     if target.id == workspace.id:
-        raise Conflict(f"it is in {target.id} already")
+        raise Conflict(f"This memory is already in workspace {target.id}.")
     return move_memory(workspace, target, memory_id)
 
 
 def is_merged(workspace: Workspace, memory_id: str) -> bool:
-    """Tell whether another memory speaks for one."""
+    """Return whether another memory speaks for one."""
     with workspace.database.read() as db:
         return audit.merge_of(db, memory_id) is not None
 

@@ -60,7 +60,7 @@ class Duplicate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """An entry of the history, the memory that it tells of if it names one, and the text that stood after it."""
+    """A history entry, the memory that it names if any, and the text after it."""
 
     number: int
     entry: HistoryEntry

@@ -16,7 +16,7 @@ ACCESSED = 10
 def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query) -> Answer:
     """Answer a query; it and what it found count as usage, unless one of its sessions is incognito.
 
-    What is about the person is told beside what is about the workspace.
+    Results about the person are merged with the workspace's results.
     """
     person = search_person(workspace, contexts, query)
     # Of a workspace that nothing was written to, who asks for the person alone needs nothing.
@@ -46,7 +46,7 @@ def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query
 def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:
     """Return an answer with another one's hits, each before the first that is less probably about the question."""
     hits = list(own.hits)
-    # What its person shared here stands in both.
+    # A memory that its person shared here is in both stores.
     known = {hit.memory.id for hit in hits}
     place = 0
     for hit in person.hits:
@@ -74,7 +74,7 @@ def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Quer
 
 
 def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
-    """List the questions that are likely to come, the likeliest first; those of the home's owner are nobody else's."""
+    """List the questions that are likely to come, likeliest first; only the owner of the data directory sees them."""
     if workspace.person_id is not None:
         return []
     with workspace.database.read() as db:

@@ -40,7 +40,7 @@ class CandidateVerdict(StrEnum):
 
 
 class ContradictionVerdict(StrEnum):
-    """Which of two memories that contradict each other holds: the one that denies, the one that is denied, or both."""
+    """Which of two contradicting memories is valid: the denying one, the denied one, or both."""
 
     DENYING = "denying"
     DENIED = "denied"
@@ -96,7 +96,7 @@ class Settlement:
 
 
 def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
-    """Tell whether a memory is no other person's own."""
+    """Return whether a memory is no other person's own."""
     return memory is None or is_open_to(memory.scope, workspace.person_id)
 
 
@@ -128,7 +128,7 @@ def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | N
 
 
 def list_contradictions(workspace: Workspace, limit: int, before: int | None) -> Page[Contradiction]:
-    """List the contradictions between what is active, reviewed and holds, the latest memory's first."""
+    """List the contradictions between active, reviewed and valid memories, the latest memory's first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
         found = review.list_contradictions(db, limit + 1, below)
@@ -185,13 +185,13 @@ def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> 
 def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
     """Take a refusal back: what is still there is active again, what was purged may be offered again.
 
-    Raises NotFound for what nobody refused.
+    Raises NotFound for a memory that was never refused.
     """
     now = utc_now()
     with workspace.database.write() as db:
         memory = memories.get(db, memory_id)
         if not _is_open(workspace, memory) or not refusals.take_back(db, memory_id):
-            raise NotFound("nobody refused this")
+            raise NotFound("This memory was never refused. `reverie review refused` lists the refused ones.")
     if memory is None and workspace.person.exists:
         # A purge is marked for every workspace there.
         with workspace.person.database.write() as db:
@@ -316,7 +316,7 @@ def settle_contradiction(
 
 
 def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, settlement: Settlement) -> None:
-    """Let a contradiction stand again as it did; raise Conflict where it was not settled so."""
+    """Reopen a contradiction; raise Conflict where it was not settled in this way."""
     now = utc_now()
     with workspace.database.write() as db:
         denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)

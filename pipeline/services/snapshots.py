@@ -23,12 +23,12 @@ from pipeline.store.stores import open_stores
 
 # A monitor asks every few seconds, of every workspace; a snapshot is taken every night.
 KEPT_S = 60.0
-# Storage that does not answer holds up a scrape, or a page, for no longer than this.
+# Maximum seconds that a metrics request or a page waits for storage.
 WAITED_S = 2.0
 
 
 def takes_snapshots(settings: Settings) -> bool:
-    """Tell whether snapshots are taken at all: of a store on a server, only where object storage takes them."""
+    """Return whether snapshots are taken at all: of a store on a server, only where object storage takes them."""
     return bool(settings.vectors) or not settings.store.reveal()
 
 
@@ -96,7 +96,7 @@ def list_snapshots(settings: Settings, workspace_id: str) -> list[SnapshotSummar
 
 
 def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
-    """Take a snapshot now, beside whatever writes; raise NotFound where there is no such workspace."""
+    """Take a snapshot now, while others write; raise NotFound where there is no such workspace."""
     paths, objects = settings.paths.workspace(workspace_id), open_storage(settings)
     with closing(open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), str)) as stores:
         shared = None
@@ -135,7 +135,7 @@ def list_people_snapshots(paths: HomePaths) -> list[PeopleSnapshot]:
 
 
 def take_people_snapshot(paths: HomePaths) -> PeopleSnapshot:
-    """Copy who shares a home now, beside whatever writes; raise NotFound where there is nobody."""
+    """Take a snapshot of the people now, while others write; raise NotFound where there are none."""
     return _summarize_people(people_snapshot.take_people_snapshot(paths, datetime.now(UTC)))
 
 

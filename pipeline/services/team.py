@@ -72,7 +72,7 @@ class Team:
         return self._pool.submit(self._answer, workspace_id, path, body, read)
 
     def answers_within(self, seconds: float) -> bool:
-        """Tell whether it is worth waiting for, by its last answer."""
+        """Return whether it is worth waiting for, by its last answer."""
         return self._took_s is not None and self._took_s <= seconds
 
     def send(self, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
@@ -273,7 +273,7 @@ def _project_of(workspace: Workspace, folder: str) -> str:
 
 
 def _without_known(answer: TeamAnswer, known: Answer) -> Answer:
-    """Return a team's answer without what is found already: told once, this machine's own first."""
+    """Return a team's answer without what is already in this machine's answer."""
     hashes = {hit.memory.content_hash for hit in known.hits}
     hits = tuple(hit for hit in answer.hits if hit.memory.content_hash not in hashes)
     return Answer(hits, {f"{CHANNEL}{answer.name}": answer.report}, 0.0)

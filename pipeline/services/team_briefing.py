@@ -1,4 +1,4 @@
-"""What a team's memory has about a message: told to an agent after what this machine knows, as what others noted."""
+"""What a team's memory has about a message: shown after this machine's memories, as notes of others."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from pipeline.workspace import Workspace
 
 # No more than is read at a glance, whatever the number of teams.
 TOLD = 5
-# Sessions of which it is known what they were told; of any other it may be told again.
+# Sessions whose shown memories are remembered; in any other session a memory may be shown again.
 MOST_SESSIONS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class TeamBriefing:
-    """What teams know about a message: the hits that are told, the text that holds them, and whether all answered."""
+    """The team memories about a message: the shown hits, their text, and whether all teams answered."""
 
     hits: tuple[Hit, ...] = ()
     text: str = ""
@@ -28,7 +28,7 @@ class TeamBriefing:
 
 
 class TeamBriefings:
-    """Tell what teams know; what a session was told is told to it once."""
+    """Show what teams know, each memory once per session."""
 
     def __init__(self, teams: TeamService) -> None:
         self._teams = teams
@@ -41,7 +41,7 @@ class TeamBriefings:
     def tell(
         self, asked: Asked, own: Briefing, limits: BriefingLimits, session: AgentSession | None = None
     ) -> TeamBriefing:
-        """Return what teams answered in time and this machine does not tell; to a session also not what it knows."""
+        """Return the answers that arrived in time, without what this machine shows or the session has seen."""
         answers = asked.answers()
         degraded = any(one.report.state in (ChannelState.LATE, ChannelState.COLD) for one in answers)
         known = _hashes(own) | (set() if session is None else self._find_seen(session))
@@ -55,7 +55,7 @@ class TeamBriefings:
         return TeamBriefing(tuple(hit for hit in hits if id(hit.memory) in shown), text or "", degraded)
 
     def note_told(self, session: AgentSession, told: TeamBriefing) -> None:
-        """Keep what a session was told."""
+        """Remember what a session was shown."""
         if session.id is not None:
             self._find_seen(session).update(hit.memory.content_hash for hit in told.hits)
 

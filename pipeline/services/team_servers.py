@@ -39,7 +39,7 @@ def list_opened(server: TeamServer) -> frozenset[str]:
 
 
 def list_teams(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:
-    """Return the teams that a home knows, by name; a file that is no team's is told of and left out."""
+    """Return the known teams by name; report a file that describes no team, and skip it."""
     return list_servers(folder, on_problem)
 
 

@@ -1,4 +1,4 @@
-"""Memories in time: the timeline, what is new since somebody looked, and arcs, which tell one story."""
+"""Memories in time: the timeline, what is new since the last visit, and arcs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ def read_news(workspace: Workspace, after: int) -> News:
         digestion = work.find_undigested(db, MOST_WAITING)
     # A store that was put back from a copy counts from less.
     more = number < after or len(found) > MOST_CHANGES
-    # Of what is gone the number alone is told.
+    # Of deleted memories only the number is shown.
     told = [
         change
         for change in found[:MOST_CHANGES]

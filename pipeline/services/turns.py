@@ -56,7 +56,7 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
     with workspace.create().write() as db:
-        # Said meanwhile: off the record means off.
+        # The session may have become incognito since the check above.
         if agent_sessions.is_any_incognito(db, [session_id]):
             return 0
         return add_turns(db, messages)
