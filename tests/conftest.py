@@ -11,8 +11,8 @@ import tzlocal.unix
 
 from config.modes import close_umask
 from config.settings import load_settings
+from pipeline.feedback import writer
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, encoder_directory
-from pipeline.services import feedback
 from pipeline.store import backup, driver
 from pipeline.store.key import StoreKey
 from pipeline.store.postgres.database import PostgresDatabases
@@ -78,7 +78,7 @@ def _no_settings_from_outside(monkeypatch):
 @pytest.fixture(autouse=True)
 def _notes_are_waited_for(monkeypatch):
     """Let who asks wait for what was noted a moment ago, however busy the machine of the tests is."""
-    monkeypatch.setattr(feedback, "PATIENCE_S", 20)
+    monkeypatch.setattr(writer, "PATIENCE_S", 20)
 
 
 @pytest.fixture(scope="session")

@@ -34,11 +34,21 @@ LEAVES = frozenset(
 TEXT = frozenset({"pipeline.text"})
 STORE = LEAVES | {"pipeline.store"}
 INDEX = STORE | TEXT | {"pipeline.index"}
-VERBS = INDEX | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
-USES = VERBS | {"pipeline.capture", "pipeline.context", "pipeline.jobs", "pipeline.ingest", "pipeline.sync"}
+# One workspace: its settings, its files and its store.
+WORKSPACE = STORE | {"pipeline.workspace"}
+VERBS = INDEX | WORKSPACE | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
+USES = VERBS | {
+    "pipeline.capture",
+    "pipeline.context",
+    "pipeline.feedback",
+    "pipeline.ingest",
+    "pipeline.jobs",
+    "pipeline.sync",
+}
 SERVICES = USES | {"pipeline.identity", "pipeline.team"}
 WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
-# A door parses, calls one use case and renders: nothing below the services is in its reach.
+# An entry point parses, calls one use case and renders. Below the use cases it may import only what does nothing:
+# records and pure text functions here, and from any other module the data that is defined there (`is_data`).
 DOORS = frozenset(
     {
         "config",
@@ -46,6 +56,10 @@ DOORS = frozenset(
         "pipeline.records",
         "pipeline.errors",
         "pipeline.times",
+        "pipeline.kinds",
+        "pipeline.anchors",
+        "pipeline.text",
+        "pipeline.workspace",
         "pipeline.services",
         "pipeline.bootstrap",
     }
@@ -64,10 +78,12 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.identity": LEAVES,
     "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,
+    "pipeline.workspace": STORE,
     "pipeline.index": STORE | TEXT,
-    "pipeline.write": STORE | TEXT,
+    "pipeline.write": WORKSPACE | TEXT,
     "pipeline.digest": INDEX,
-    "pipeline.recall": INDEX,
+    "pipeline.recall": INDEX | WORKSPACE,
+    "pipeline.feedback": INDEX | WORKSPACE,
     "pipeline.context": VERBS | {"pipeline.identity"},
     # Decides about quoting for every door to an agent, also for the one that must be there in an instant.
     "pipeline.context.quoting": LEAVES,
@@ -81,6 +97,52 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "workers": DOORS,
     "web": DOORS | {"workers.notifier", "workers.tasks"},
     "web.mcp": DOORS | {"web", "pipeline.context.quoting"},
+}
+
+# What an entry point may import although it is no data, each with its reason.
+SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
+    "pipeline.identity.repository.branch_of_folder": "reads a folder's branch, and no store",
+    "pipeline.index.encoders.usual_model": "settings to text",
+    "pipeline.recall.query.parse_query": "text to record",
+    "pipeline.store.history.written_by": "names the author of what the block writes",
+    "pipeline.store.home_values.HomeValues": "the type of an argument",
+    "pipeline.store.people.People": "the type of an argument",
+    "pipeline.store.stores.opened_people": "opens the table of people where no server runs",
+    "pipeline.sync.notes.holds_notes": "reads a folder, and no store",
+    "pipeline.team.servers.is_resting": "the hook client starts while an agent waits",
+    "pipeline.team.servers.let_rest": "the hook client starts while an agent waits",
+    "pipeline.team.servers.name_of": "text to text",
+    "pipeline.write.fields.resolve_scope": "record to record",
+    "pipeline.write.keyed.fact_key": "text to text",
+    "pipeline.write.revise.text_mark": "record to text",
+    "pipeline.write.share.is_sharer": "record to bool",
+    "pipeline.write.state.state_tag": "record to text",
+}
+
+# Use cases that call or name another use case, each with its reason.
+SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
+    ("agent_history", "hook_runs"): "a session's page lists the runs of its hooks",
+    ("agent_sessions", "said_records"): "the end of a turn reads its transcript",
+    ("agent_sessions", "team"): "a prompt is also sent to teams",
+    ("agent_sessions", "team_briefing"): "a prompt is also sent to teams",
+    ("agent_sessions", "turns"): "a prompt may hold commands to the memory",
+    ("briefing", "team_briefing"): "a briefing also shows what teams have",
+    ("diagnostics", "encoder"): "doctor compiles the encoder",
+    ("diagnostics", "encryption"): "doctor reports the encryption",
+    ("diagnostics", "existing"): "doctor checks every workspace",
+    ("diagnostics", "snapshots"): "doctor takes a missing snapshot",
+    ("diagnostics", "workspace_config"): "doctor reads the settings of every workspace",
+    ("hook_runs", "memories"): "a run quotes no memory that was purged",
+    ("ingestion", "workspaces"): "a source is named by its repository",
+    ("memories", "purges"): "a purge is finished at once where it can be",
+    ("overview", "snapshots"): "the overview shows the last snapshot",
+    ("review", "sharing"): "undoing a share withdraws the memory",
+    ("said_records", "distill"): "the end of a turn proposes lessons",
+    ("said_records", "turns"): "the end of a turn stores what was said",
+    ("team", "recall"): "a recall with teams starts with this machine's",
+    ("team", "workspaces"): "a team is asked about the project of a folder",
+    ("team_briefing", "team"): "one module sends, the other renders",
+    ("workspaces", "existing"): "a folder's workspace is used if it exists",
 }
 
 # Where a library may be imported; every other place goes through what stands there.
@@ -202,8 +264,75 @@ def test_imports_follow_the_table():
         for line, name in list_imports(module)
         if name.split(".")[0] in (*PACKAGES, "tests", "demo")
         and not any(within(name, part) for part in (part_of(module.name), *MAY_IMPORT[part_of(module.name)]))
+        and not (module.name.split(".")[0] in ENTRY_POINTS and imports_only_data(module, line))
     ]
     assert wrong == []
+
+
+ENTRY_POINTS = frozenset({"web", "workers"})
+_DATA_BASES = frozenset({"StrEnum", "Enum", "NamedTuple", "TypedDict", "BaseModel"})
+
+
+def imports_only_data(module: Module, line: int) -> bool:
+    """Return whether an import statement names records, enumerations, types or constants only, or what is listed."""
+    imported = [node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom) and node.lineno == line]
+    return bool(imported) and all(
+        f"{node.module}.{alias.name}" in SHARED_WITH_ENTRY_POINTS or is_data(str(node.module), alias.name)
+        for node in imported
+        for alias in node.names
+    )
+
+
+def is_data(module_name: str, name: str) -> bool:
+    """Return whether a module defines a name as a record, an enumeration, a type or a constant."""
+    module = next((one for one in modules() if one.name == module_name), None)
+    if module is None:
+        return False
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            is_record = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+            return is_record or any(ast.unparse(base) in _DATA_BASES for base in node.bases)
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return True
+    return False
+
+
+def test_use_cases_do_not_import_each_other():
+    used = {
+        (module.name.removeprefix("pipeline.services."), name.removeprefix("pipeline.services."))
+        for module in modules()
+        if within(module.name, "pipeline.services")
+        for _, name in list_imports(module)
+        if within(name, "pipeline.services")
+    }
+    assert used == set(SERVICES_THAT_USE_SERVICES)
+
+
+def test_use_cases_pass_nothing_on():
+    """Everyone imports a name from the module that defines it."""
+    defined = {module.name: set(_list_defined(module)) for module in modules()}
+    wrong = [
+        f"{module}:{node.lineno} imports {alias.name} from {node.module}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and within(str(node.module), "pipeline.services")
+        for alias in node.names
+        if f"{node.module}.{alias.name}" not in defined and alias.name not in defined[str(node.module)]
+    ]
+    assert wrong == []
+    listed = [m.name for m in modules() if within(m.name, "pipeline.services") and "__all__" in defined[m.name]]
+    assert listed == []
+
+
+def _list_defined(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
 
 
 @pytest.mark.parametrize("library", HOME_OF_LIBRARY)

@@ -2,9 +2,10 @@
 
 from enum import StrEnum
 
+from config.paths import is_personal
 from pipeline.errors import Forbidden, NotFound
 from pipeline.records.people import Caller, Role
-from pipeline.services.people import People, is_personal
+from pipeline.store.people import People
 
 
 class Access(StrEnum):

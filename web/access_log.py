@@ -10,7 +10,8 @@ from flask import Flask, Response, g, request
 from pydantic import BaseModel
 
 from config.paths import WORKSPACE_HEADER, is_workspace_id
-from pipeline.services.access_log import KEPT_IDS, OWNER, AccessEntry, AccessLog
+from pipeline.services.access_log import OWNER, AccessLog
+from pipeline.store.access_log import KEPT_IDS, AccessEntry
 from pipeline.times import utc_now
 
 # Whose changes are noted of everybody.

@@ -18,10 +18,11 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from pipeline.records import OWNED
 from pipeline.records.people import Caller, Role, own_name
-from pipeline.services.memories import check_expected, check_open, find_home, resolve_id, written_by
-from pipeline.services.team import LOCAL
-from pipeline.services.workspace import Workspace
+from pipeline.services.memories import check_expected, check_open
 from pipeline.services.workspaces import choose_workspace, note_claim
+from pipeline.store.history import written_by
+from pipeline.team.servers import LOCAL
+from pipeline.workspace import Workspace, find_home, resolve_id
 from web.access import Need, may_enter, may_write, require
 from web.access_log import note_answer, note_workspace
 from web.contract import CALLER_HEADER, INCOGNITO_HEADER, MCP, PROJECT_HEADER

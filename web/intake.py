@@ -14,8 +14,14 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pipeline.errors import InvalidField, NotFound, StoreUnavailable
+from pipeline.ingest.fields import (
+    Item,
+    Known,
+    Readings,
+    Skipped,
+)
 from pipeline.records import Draft
-from pipeline.services.ingestion import Item, Known, Readings, Skipped, has_secret
+from pipeline.services.ingestion import has_secret
 
 # As web/api/sources.py has them, whose import is not for a command line.
 MAX_ITEMS = 200

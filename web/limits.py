@@ -17,7 +17,7 @@ from config.settings import Settings
 from pipeline.errors import LimitReached
 from pipeline.records.people import Caller
 from pipeline.services.operations import count_waiting
-from pipeline.services.workspace import Workspace
+from pipeline.workspace import Workspace
 from web.contract import WITHIN
 from web.metrics import count_limit_hit
 

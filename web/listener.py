@@ -10,7 +10,8 @@ from flask import current_app, request
 
 from config.settings import LOOPBACK_HOSTS, Settings
 from pipeline.errors import ReverieError
-from pipeline.services.people import People, has_tokens
+from pipeline.services.people import has_tokens
+from pipeline.store.people import People
 from web.connections import BY_PROXY
 
 LISTENER = "listener"

@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from config.paths import WORKSPACE_HEADER, WORKSPACE_ID
 from pipeline.records.people import Role
-from pipeline.services.facts import MAX_NAME_CHARS
+from pipeline.text.names import MAX_NAME_CHARS
 from web.api.answers import Problem
 from web.api.sources import SOURCE_ID
 from web.contract import INCOGNITO_HEADER

@@ -40,7 +40,7 @@ def serve(settings: Settings) -> int:
         _wake_workers,
         lambda problem: container.operations.record_error("notifier", problem),
     )
-    container = WebContainer(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
+    container = WebContainer(settings, notifier.notify)
     app = GrowingApp(container, partial(_create_whole, container))
     try:
         check_listener(settings, container.people)

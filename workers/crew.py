@@ -64,7 +64,7 @@ class Crew(Worker):  # type: ignore[misc]  # huey ships no types
             raise WorkerRecycle
 
     def shutdown(self) -> None:
-        """Let the other threads end their tasks, or release what they hold where they are interrupted."""
+        """Let the other threads finish their tasks, or release their claims where they are interrupted."""
         self._leaves = True
         for thread in self._threads:
             # Without end, unless this thread is interrupted too.

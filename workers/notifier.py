@@ -1,23 +1,25 @@
-"""Who wakes the workers: apart from the queue, which a web server loads only when there is something to send."""
+"""Wake the workers after commits. The queue is a module of its own, which a web server loads with the first message."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 
-# Writes come in bursts; one message serves every write of this stretch.
+from pipeline.enums import Stage
+
+# Writes come in bursts: one message serves all writes within this time.
 COALESCE_S = 0.25
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class WakeUp:
-    """A wake-up message: a workspace has work, for a stage or, without one, of some other sort."""
+    """A wake-up message: a workspace has work for a stage or, without a stage, other work."""
 
     workspace_id: str
     stage: str = ""
 
 
 class Notifier:
-    """Notify the workers off the request path: once for all the commits of a short stretch, never failing one."""
+    """Wake the workers from a thread, once for all commits within `COALESCE_S`; a failure never fails a commit."""
 
     def __init__(self, send: Callable[[WakeUp], None], on_error: Callable[[str], None]) -> None:
         self._send = send
@@ -28,14 +30,14 @@ class Notifier:
         self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
         self._thread.start()
 
-    def notify(self, message: WakeUp) -> None:
-        """Note that a workspace has work; returns at once."""
+    def notify(self, workspace_id: str, wake_ups: AbstractSet[Stage | None]) -> None:
+        """Note the stages that a commit queued work for, None for other work, and return at once."""
         with self._changed:
-            self._waiting.add(message)
+            self._waiting.update(WakeUp(workspace_id, stage or "") for stage in wake_ups)
             self._changed.notify()
 
     def close(self) -> None:
-        """Send what still waits and stop."""
+        """Send the pending messages and stop."""
         with self._changed:
             self._stopped = True
             self._changed.notify()

@@ -31,7 +31,7 @@ from config.settings import Settings
 log = logging.getLogger(__name__)
 
 QUEUE_NAME = "reverie"
-# Digestion takes what the web server leaves: a person waits for an answer, nobody for an embedding.
+# Digestion leaves the processor to the web server: people wait for answers, not for embeddings.
 NICENESS = 10
 # What a worker process gets to release its claims when its consumer was killed.
 ORPHAN_GRACE_S = 2
@@ -195,5 +195,5 @@ def prepare_consumer() -> None:
     lower_priority(NICENESS)
     # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
     stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
-    # What the forks share stays shared as long as nobody writes to it, and the collector writes to all it looks at.
+    # Memory that forks share stays shared only while it is not written, and the collector writes to all it visits.
     gc.freeze()

@@ -70,7 +70,7 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
         nonlocal seen
         before, seen = seen, set()
         for found in finder.find(list(jobs)):
-            # What came due while nobody ran, and indexes that were lost meanwhile, are found the first time.
+            # The first sweep finds what came due while no scheduler ran, and indexes that were lost since.
             first = found.workspace_id not in before
             seen.add(found.workspace_id)
             _send(found.workspace_id, found.jobs if first else found.unfinished)

@@ -91,18 +91,16 @@ def purge(workspace_id: str) -> None:
 
 @huey.task(name="sweep", priority=1)  # type: ignore[untyped-decorator]
 def sweep(workspace_id: str) -> None:
-    """Look after a workspace: wake whoever has something to do, and repair its indexes."""
+    """Check a workspace: wake workers for pending work, and repair its indexes."""
     from pipeline.services import maintenance
-    from pipeline.services.person import gather_personal
-    from pipeline.services.two_stores import finish_unfinished
+    from pipeline.services.personal_store import settle_stores
 
     services = worker()
     with _report_failures("sweep", workspace_id):
         context = services.context(workspace_id)
         # What needs no model goes first: a lost message must not wait for one.
         _send_jobs(workspace_id, maintenance.reap_processes(context, services.operations))
-        finish_unfinished(services.workspace(workspace_id))
-        gather_personal(services.workspace(workspace_id))
+        settle_stores(services.workspace(workspace_id))
         _send_wake_ups()
         _send_jobs(workspace_id, maintenance.repair_indexes(context))
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.services.sync import SyncService
-from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
 from pipeline.store.stores import open_stores
+from pipeline.workspace import Workspace, WorkspaceSettings
 
 
 class CommandContainer:

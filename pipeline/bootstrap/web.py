@@ -11,27 +11,26 @@ from config.paths import CurrentToken
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.errors import FieldError, NotFound, ReverieError
+from pipeline.feedback.writer import FeedbackWriter
 from pipeline.index.encoder import Encoder
+from pipeline.index.encoders import QueryEncoders, find_model, usual_model
+from pipeline.index.storage import open_storage, shared_models
 from pipeline.lru import LruCache
+from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import warm
-from pipeline.records import Stage
 from pipeline.services.access_log import AccessLog
 from pipeline.services.agent_sessions import AgentSessionService
-from pipeline.services.encoder import QueryEncoders, find_model, usual_model
 from pipeline.services.facts import FactKeyResolver
-from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
-from pipeline.services.recall import SearchContexts
 from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.snapshots import KeptSnapshots
-from pipeline.services.storage import open_storage, shared_models
 from pipeline.services.team import TeamService
 from pipeline.services.team_briefing import TeamBriefings
-from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile
 from pipeline.store.stores import open_stores
+from pipeline.workspace import Workspace, WorkspaceSettings
 
 if TYPE_CHECKING:
     from pipeline.services.sync import SyncService
@@ -46,11 +45,11 @@ REMEMBERED_FILES = 256
 class WebContainer:
     """Everything that a door needs, wired once a process."""
 
-    def __init__(self, settings: Settings, notify: Callable[[str, Stage | None], None]) -> None:
+    def __init__(self, settings: Settings, notify: Callable[[str, WakeUps], None]) -> None:
         settings.paths.ensure()
         self._paths = settings.paths
         self.started = self.requested = time.monotonic()
-        # Set as soon as the process is asked to end: an answer that takes its time must not hold it up.
+        # Set as soon as the process is asked to stop, so that a slow answer does not delay it.
         self.stopping = threading.Event()
         self.settings = settings
         # Made here, on the first start; what the file says later counts later.
@@ -58,7 +57,7 @@ class WebContainer:
         self._token = CurrentToken(settings.paths.token_file)
         self.notify = notify
         profile = WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
-        self.stores = open_stores(settings, profile, mask, self._notify_workers)
+        self.stores = open_stores(settings, profile, mask, notify)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
         self.access_log = AccessLog(self.stores.accesses, self.operations)
@@ -72,7 +71,9 @@ class WebContainer:
         )
         self.snapshots = KeptSnapshots(settings, objects)
         self.feedback = FeedbackWriter(self.operations)
-        self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback, objects)
+        self.contexts = SearchContexts(
+            self._get_encoder, settings.dense_exact_rows, self.feedback.report_channel_error, objects
+        )
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.team_briefings = TeamBriefings(self.teams)
@@ -138,7 +139,7 @@ class WebContainer:
         return self.encoders.get(model)
 
     def _load(self, afterwards: Callable[[], object]) -> None:
-        # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
+        # Before the encoder: its imports would make the first lexical answer three times slower.
         usual, model = self.workspace(self.settings.workspace), usual_model(self.settings)
         try:
             warm(self.contexts.get(usual))
@@ -154,7 +155,3 @@ class WebContainer:
         self.prefetcher.start()
         self.prefetcher.notify_activity(usual.id)
         afterwards()
-
-    def _notify_workers(self, workspace_id: str, wake_ups: WakeUps) -> None:
-        for stage in wake_ups:
-            self.notify(workspace_id, stage)

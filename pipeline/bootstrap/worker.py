@@ -18,35 +18,35 @@ from pipeline.digest.purge import PurgeStage
 from pipeline.digest.screen import InjectionClassifier, ScreenStage
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
-from pipeline.index.vectors import VectorTable
-from pipeline.jobs.context import JobContext
-from pipeline.lru import LruCache
-from pipeline.records import Stage
-from pipeline.services.encoder import (
+from pipeline.index.encoders import (
     DocumentEncoders,
     choose_model,
     follows_languages,
     has_multilingual,
     usual_model,
 )
-from pipeline.services.purges import finish_purges
-from pipeline.services.storage import (
+from pipeline.index.storage import (
     all_vector_tables,
     open_storage,
     shared_models,
     shared_segments,
-    shared_snapshots,
     vector_table,
 )
+from pipeline.index.vectors import VectorTable
+from pipeline.jobs.context import JobContext
+from pipeline.jobs.shared_snapshots import shared_snapshots
+from pipeline.lru import LruCache
+from pipeline.records import Stage
+from pipeline.services.purges import finish_purges
 from pipeline.services.turns import capture_settings
-from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
 from pipeline.store.stores import open_stores
+from pipeline.workspace import Workspace, WorkspaceSettings
 
 CHECKPOINT_PAGES = 1_000
 # Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
 WORK_BATCH = 64
-# Workers turn from one workspace to the next; vectors are held for those they come back to.
+# Workers alternate between workspaces; vectors stay loaded for the workspaces that they return to.
 MOST_DENSE = 4
 
 
@@ -78,7 +78,7 @@ class WorkerContainer:
     @cached_property
     def tagger(self) -> Tagger:
         """Return the named-entity tagger."""
-        # A cached property alone would let every thread that asks meanwhile load a model of its own.
+        # A cached property alone would let each thread that asks at the same time load its own model.
         with self._loading:
             if "tagger" not in vars(self):
                 vars(self)["tagger"] = SpacyTagger.load()
@@ -160,7 +160,7 @@ class WorkerContainer:
         )
 
     def _classifier(self) -> StatementClassifier:
-        # One that knows many languages tells statements best, of English too (decision 0024).
+        # The multilingual encoder recognizes statements best, also in English (decision 0024).
         model = MULTILINGUAL if has_multilingual() else usual_model(self.settings)
         encoder = self.encoders.get(model)
         with self._loading:

@@ -15,11 +15,12 @@ from pipeline.jobs.model import JobModel
 from pipeline.records import Memory, Scope
 from pipeline.records.digestion import WorkItem
 from pipeline.records.people import owner_of
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, facts, turns, work
 from pipeline.store.database import Database
 from pipeline.store.turns import Role, Turn
 from pipeline.times import utc_now
-from pipeline.write.accept import WritePolicy, commit
+from pipeline.write.accept import commit
 from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import Prepared, prepare, prepare_fact
 

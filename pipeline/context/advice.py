@@ -1,4 +1,4 @@
-"""Lessons about what an agent touches, or is told to touch: those that name the very command or file."""
+"""Lessons that name the command or file that an agent uses, or is asked to use."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -83,7 +83,7 @@ def read_actions(did: Iterable[Action]) -> Touched:
 
 
 def lessons_about(db: Connection, touched: Touched, viewer: Viewer, limit: int) -> list[Memory]:
-    """List the lessons that somebody vouches for and that name what is touched, the most important first."""
+    """List the confirmed lessons that name what is touched, most important first."""
     if not touched.words:
         return []
     found = [
@@ -95,14 +95,14 @@ def lessons_about(db: Connection, touched: Touched, viewer: Viewer, limit: int) 
 
 
 def names(lesson: Memory, touched: Touched) -> bool:
-    """Tell whether a lesson names what is touched, by its own words or by its anchor."""
+    """Return whether a lesson names what is touched, by its own words or by its anchor."""
     if lesson.anchor is not None and PurePath(lesson.anchor.path.casefold()).name in touched.files:
         return True
     return text_names(render_text(lesson), touched)
 
 
 def text_names(text: str, touched: Touched) -> bool:
-    """Tell whether a text names what is touched."""
+    """Return whether a text names what is touched."""
     lowered = text.casefold()
     if any(_has_file(lowered, file) for file in touched.files):
         return True

@@ -49,5 +49,5 @@ def _find_files(message: str) -> Iterator[str]:
 
 
 def defines(outline: str, symbol: str) -> bool:
-    """Tell whether the outline of a file says in which line it defines a symbol."""
+    """Return whether the outline of a file says in which line it defines a symbol."""
     return re.search(rf"(?<![\w.]){re.escape(symbol)}\b[^\n]{{0,400}}?\(l\. \d", outline) is not None

@@ -19,7 +19,7 @@ def quote(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Where a text comes from, and whether it may stand for itself."""
+    """The source of a text, and whether it may appear without quotation marks."""
 
     source: str
     trusted: bool = False
@@ -30,19 +30,19 @@ class Speaker:
         return " ".join(text.split()) if self.trusted else f"{self.source} noted: {quote(text)}"
 
     def say_lines(self, text: str) -> str:
-        """Return a text with its lines, each of them in a quotation of its own where it may not stand for itself."""
+        """Return a text with its lines, each in quotation marks unless its source is trusted."""
         if self.trusted:
             return text
         lines = (f"> “{line.translate(INNER_QUOTES)}”" for line in text.splitlines())
         return "\n".join([f"{self.source} noted:", *lines])
 
 
-# Whose words a name or a title is that was found in many memories, or that anybody may have given.
+# The source of a name or title that comes from many memories, or that any client may have set.
 ANYBODY = Speaker("memories")
 
 
 def find_speaker(source: str, trust: str | None, *, instructs: bool) -> Speaker:
-    """Return who says a memory's texts: an injection is quoted whoever wrote it."""
+    """Return the source of a memory's texts: an injection is quoted whoever wrote it."""
     return Speaker(source, trusted=trust == Trust.TRUSTED and not instructs)
 
 

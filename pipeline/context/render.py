@@ -1,4 +1,4 @@
-"""Memories as the text that an agent reads: facts with their source, rules where somebody vouches for them."""
+"""Memories as the text that an agent reads: facts with their source, and confirmed lessons as rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

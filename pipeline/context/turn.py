@@ -82,7 +82,7 @@ def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[L
 
 
 def forbids(lesson: Memory, target: ToolTarget) -> bool:
-    """Tell whether a lesson plainly forbids what is about to be done."""
+    """Return whether a lesson plainly forbids what is about to be done."""
     return False in _proofs(lesson, target)
 
 
@@ -129,7 +129,7 @@ def _describe_fix(did: Sequence[Action]) -> str | None:
 
 
 def _proves(now: Action, before: Action) -> bool:
-    """Tell whether what works now is what failed: the same command, or the same tests or all of them."""
+    """Return whether what works now is what failed: the same command, or the same tests or all of them."""
     if now.target == before.target:
         return True
     if now.type is not ActionType.TEST or before.type is not ActionType.TEST:

@@ -5,13 +5,17 @@ list of what is in each, so that nobody has to fetch them to tell.
 """
 
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from config.paths import WorkspacePaths
+from config.settings import Settings
 from pipeline.errors import NotFound
 from pipeline.jobs.snapshot import (
     ProblemSink,
@@ -21,7 +25,7 @@ from pipeline.jobs.snapshot import (
     prepare_copy,
     scrub_copy,
 )
-from pipeline.store import backup, changes
+from pipeline.store import backup, changes, leases
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database
 from pipeline.store.moves import Part, StorePlace
@@ -182,3 +186,37 @@ def find_all(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
 def _scratch() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="reverie-snapshot-") as folder:
         yield Path(folder)
+
+
+_SNAPSHOTS = "snapshots"
+
+
+def shared_snapshots(
+    settings: Settings, paths: WorkspacePaths, database: Database | None, objects: ObjectStorage | None
+) -> SharedSnapshots | None:
+    """Return the snapshots of a workspace on object storage, None where its store or its indexes lie under the home."""
+    name, url = paths.root.name, settings.store.reveal()
+    if objects is None or not url:
+        return None
+
+    def drop_indexes() -> None:
+        for kind in ("vectors", "segments"):
+            objects.below(f"{kind}/{name}").clear()
+        for copies in (paths.vectors, paths.lexical):
+            shutil.rmtree(copies, ignore_errors=True)
+
+    lease = nullcontext if database is None else partial(leases.hold, leases.WorkspaceValues(database), "snapshots")
+    return SharedSnapshots(objects.below(f"{_SNAPSHOTS}/{name}"), name, partial(_open_place, url), lease, drop_indexes)
+
+
+def find_shared_snapshots(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
+    """Return the snapshots of every workspace on object storage that has any, newest first."""
+    return find_all(objects.below(_SNAPSHOTS))
+
+
+@contextmanager
+def _open_place(url: str) -> Iterator[StorePlace]:
+    from pipeline.store.postgres.moves import PostgresPlace
+
+    with closing(PostgresPlace(url)) as place:
+        yield place

@@ -1,5 +1,5 @@
-"""The use cases: one module a family. A door parses, calls one of them, and renders what it returns.
+"""The use cases: one module per family. An entry point parses, calls one of them, and renders what it returns.
 
-A use case takes what it needs as arguments, reads and decides, and commits once; the commit wakes the workers. A
-module's `__all__` names what it passes on from below, for the doors that may not import it there.
+A use case takes what it needs as arguments, reads and decides, and commits once; the commit wakes the workers. Records
+are imported from where they are defined, and shared parts belong to a package below.
 """

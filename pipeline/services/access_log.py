@@ -9,19 +9,17 @@ from ulid import ULID
 
 from pipeline.errors import ReverieError
 from pipeline.records import Page, page_of
-from pipeline.store.access_log import KEPT_IDS, AccessEntry, AccessQuery
+from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.operations import Operations
 from pipeline.store.people import People
 from pipeline.times import utc_now, utc_text
-
-__all__ = ["KEPT_IDS", "AccessEntry", "AccessQuery"]
 
 # As whom the owner of the data directory is noted; no person has such an id.
 OWNER = "(owner)"
 
 KEPT = timedelta(days=90)
 WRITTEN_WITHIN_S = 1.0
-# More than this are not held back.
+# Maximum number of entries that wait to be written.
 MOST_HELD = 500
 # While the log cannot be written, so many are kept for when it can be; the error log tells of older ones that are lost.
 MOST_KEPT = 10_000

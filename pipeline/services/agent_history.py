@@ -1,23 +1,22 @@
-"""Sessions of agents as a person looks at them: their names, what was said, told, done and learnt in each."""
+"""List and read the sessions of agents: their names, turns, hook runs, actions and memories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import NotFound
 from pipeline.records import Filter, Memory, Page, page_of
-from pipeline.services.hook_runs import HookRun, HookRunLog
-from pipeline.services.workspace import Workspace
+from pipeline.services.hook_runs import HookRunLog
 from pipeline.store import agent_sessions, memories, turns
 from pipeline.store.agent_sessions import JournalRow, SessionSummary
+from pipeline.store.hook_runs import HookRun
 from pipeline.store.turns import Turn
 from pipeline.times import utc_now
-
-__all__ = ["JournalRow", "SessionSummary"]
+from pipeline.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session with the latest of what was said, told, done and learnt in it, each the newest first."""
+    """A session with its latest turns, hook runs, actions and memories, each list newest first."""
 
     session: SessionSummary
     said: Sequence[Turn]
@@ -42,7 +41,7 @@ def read_session(workspace: Workspace, runs: HookRunLog, session_id: str, limit:
         learnt = memories.page(db, Filter(session_id=session_id, viewer=workspace.onlooker), limit, None)
     told = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items
     if summary is None:
-        raise NotFound("no such session")
+        raise NotFound("There is no session with this id. `reverie sessions` lists them.")
     return SessionRecord(summary, said, told, did, learnt)
 
 
@@ -53,7 +52,7 @@ def rename_session(workspace: Workspace, session_id: str, name: str) -> SessionS
             agent_sessions.rename_session(db, session_id, name, utc_now())
         found = agent_sessions.find_session(db, session_id)
     if found is None:
-        raise NotFound("no such session")
+        raise NotFound("There is no session with this id. `reverie sessions` lists them.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Agent sessions: what an agent is told before it answers and acts, and what is noted of what it does.
+"""Agent sessions: what an agent is shown before it answers and acts, and what is recorded of its actions.
 
 An agent is answered from what is known; what is noted for later is written beside the traffic, in order. Whether a
 session is incognito is decided once an event: before it is answered, or where the agent waits for nothing, before
@@ -16,8 +16,34 @@ from typing import Any
 from config.settings import Settings
 from pipeline.anchors import find_checkout
 from pipeline.capture.own_words import is_host_notice
+from pipeline.context.briefing import (
+    Briefing,
+    BriefingLimits,
+    compose_briefing,
+    find_readable,
+    hook_recall_budget_ms,
+    trace_of,
+    version_of,
+)
+from pipeline.context.lesson_guard import (
+    AllowedCalls,
+    RefusedCalls,
+    ToolCall,
+    ToolGuard,
+    decide,
+    list_critical,
+)
+from pipeline.context.lesson_records import BY_JOURNAL
+from pipeline.context.session_brief import (
+    BriefRoom,
+    SessionBrief,
+    brief_project,
+    brief_resumed_session,
+)
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.recall.contexts import SearchContexts
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
     OWNED,
@@ -28,47 +54,27 @@ from pipeline.records import (
     Viewer,
     sessions_named,
 )
+from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import own_name, own_viewer
-from pipeline.services.briefing import (
-    AgentSession,
-    Briefing,
-    BriefingLimits,
-    compose_briefing,
-    find_readable,
-    hook_recall_budget_ms,
-    version_of,
-)
-from pipeline.services.feedback import FeedbackWriter, make_impressions
-from pipeline.services.hook_answers import (
-    HOOKS_OFF,
-    HOST_NOTICE,
-    INCOGNITO,
-    NOTHING_ABOUT,
-    NOTHING_TO_BRIEF,
-    NOTHING_WRITTEN,
-    RECALL_OFF,
-    HookAnswer,
-    trace_of,
-)
-from pipeline.services.incognito import is_any_incognito
-from pipeline.services.lesson_guard import AllowedCalls, RefusedCalls, ToolCall, ToolGuard, decide, list_critical
-from pipeline.services.lessons import BY_JOURNAL
-from pipeline.services.recall import SearchContexts
 from pipeline.services.said_records import SaidRecordStore, SaidSource
-from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
-from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories, meta
-from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.store.agent_sessions import Action
 from pipeline.store.database import Database
+from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
+from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import find_guarded_target, mentions_action, recognize_action
 
-__all__ = ["ActionType", "AgentSession", "HookAnswer", "ToolGuard"]
+# Why a hook shows nothing.
+HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
+INCOGNITO, NOTHING_WRITTEN = "the session or the workspace is incognito", "nothing was written here yet"
+HOST_NOTICE = "the host wrote all of the prompt"
+NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing to tell at the beginning"
 
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
 WARMING_BUDGET_MS = 800
@@ -79,7 +85,7 @@ TURN_MEMORIES = 50
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
 FORGETFUL = RESUMED | {"clear"}
-# A session that rests for longer than this may be told everything again.
+# A session that was idle for longer may be shown everything again.
 SESSION_REST = timedelta(days=90)
 AMBIENT_TAG = "ambient"
 AMBIENT_IMPORTANCE = 0.5
@@ -137,10 +143,10 @@ class AgentSessionService:
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
-        if not (workspace.exists or (workspace.tells_of_person and workspace.person.exists) or asked.waiting):
+        if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
             return HookAnswer("\n".join(said) or None, reason=NOTHING_WRITTEN)
         if session.id is not None:
-            # What was told a moment ago is noted by then; nobody waits for the note of this turn.
+            # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
             self._feedback.flush()
         if workspace.exists:
             self._begin_turn(workspace, session, message)
@@ -152,7 +158,7 @@ class AgentSessionService:
             self._contexts.count(degraded=briefing.degraded)
         text = "\n".join(filter(None, [*said, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
-            # Nobody waits any more: nothing was told, and nothing is noted as told.
+            # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing)
         self._teams.note_told(session, theirs)
@@ -163,12 +169,12 @@ class AgentSessionService:
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         self._feedback.record_question(workspace, message)
         if session.id is not None and workspace.notes_sessions:
-            # A person's folder is on their machine: under its path here stands none of theirs.
+            # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
 
     def _note_briefing(self, workspace: Workspace, session: AgentSession, found: "Briefing | SessionBrief") -> None:
-        """Note what an agent was told, and which lessons it was not, to learn whether they help."""
+        """Record what an agent was shown, and which lessons were withheld, to measure whether lessons help."""
         made = make_impressions(found.withheld, session.id, session.agent_id)
         withheld = [replace(one, withheld=True) for one in made]
         self._feedback.record_impressions(workspace, [*found.impressions, *withheld])
@@ -193,22 +199,19 @@ class AgentSessionService:
             return HookAnswer(reason=RECALL_OFF if settings.hooks else HOOKS_OFF)
         if self._is_incognito(workspace, session):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
-        readable = [workspace.exists, workspace.tells_of_person and workspace.person.exists]
-        if not any(readable):
+        person = workspace.personal_store
+        if not workspace.exists and person is None:
             return HookAnswer(reason=NOTHING_WRITTEN)
         if source in FORGETFUL and session.id is not None and workspace.exists and workspace.notes_sessions:
             self._note(workspace, partial(agent_sessions.forget_seen, session_id=session.id))
         # What was done a moment ago is written by then.
         self._feedback.flush()
         room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout)
-        database, person = (
-            home.database if is_there else None
-            for home, is_there in zip((workspace, workspace.person), readable, strict=True)
-        )
+        database = workspace.database if workspace.exists else None
         brief = None
         if source in RESUMED and database is not None:
             brief = brief_resumed_session(database, session, room)
-        brief = brief or brief_project(database, person, session, room)
+        brief = brief or brief_project(database, None if person is None else person.database, session, room)
         if brief is None:
             return HookAnswer(reason=NOTHING_TO_BRIEF)
         self._note_briefing(workspace, session, brief)
@@ -282,11 +285,11 @@ class AgentSessionService:
             self._feedback.flush_usage(workspace)
 
     def is_off_the_record(self, workspace: Workspace, session_id: str | None) -> bool:
-        """Tell whether nothing of a session may be noted."""
+        """Return whether nothing of a session may be noted."""
         return self._is_incognito(workspace, AgentSession(session_id))
 
     def _is_incognito(self, workspace: Workspace, session: AgentSession) -> bool:
-        """Tell whether a session or its workspace is incognito.
+        """Return whether a session or its workspace is incognito.
 
         As long as a project has no workspace of its own, its sessions are incognito in the usual one.
         """
@@ -358,7 +361,7 @@ def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
 
 
 def _is_told(kept: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[Action]) -> bool:
-    """Tell whether an agent kept something of a turn itself: in its session, in none, or in words that name a deed."""
+    """Return whether an agent stored something of a turn itself: in its session, in none, or naming an action."""
     return any(
         session in (None, session_id) or any(mentions_action(action, text) for action in did if action.ok)
         for session, text in kept
@@ -366,7 +369,7 @@ def _is_told(kept: Sequence[tuple[str | None, str]], session_id: str, did: Seque
 
 
 def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:
-    """List the lessons that a session's agents were shown and nobody said anything about."""
+    """List the lessons that a session's agents were shown and that have no answer yet."""
     unanswered = impressions.list_unanswered(db, session_id)
     found = memories.by_seqs(db, {one.memory_seq for one in unanswered})
     lessons = ((one, found.get(one.memory_seq)) for one in unanswered)

@@ -15,14 +15,15 @@ from config.paths import HomePaths
 from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import ReverieError, StorageUnreachable, StoreDamaged, StoreUnavailable
 from pipeline.identity import identify
+from pipeline.index import encoders
+from pipeline.index.storage import open_storage, shared_segments
 from pipeline.jobs import health
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import CheckResult
-from pipeline.services import encoder
+from pipeline.services.encoder import compile_model
 from pipeline.services.encryption import describe_encryption
 from pipeline.services.existing import list_workspaces
 from pipeline.services.snapshots import find_snapshots, take_snapshot, takes_snapshots
-from pipeline.services.storage import open_storage, shared_segments
 from pipeline.services.workspace_config import opened_configs
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
@@ -113,7 +114,7 @@ def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
         return
     wrong = list(find_open_places(context.paths.root))
     if not wrong:
-        yield CheckResult("permissions", "ok", "nobody else can enter")
+        yield CheckResult("permissions", "ok", "no other user has access")
         return
     grave = any(place in (context.paths.root, context.paths.token_file) for place in wrong)
     says = f"others can enter or read {_name_some(wrong)}"
@@ -148,10 +149,10 @@ def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
 
 def check_model(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether the encoder is compiled, and loaded where a server runs."""
-    name = encoder.usual_model(context.settings)
-    if not encoder.is_encoder_compiled(context.settings, name):
+    name = encoders.usual_model(context.settings)
+    if not encoders.is_encoder_compiled(context.settings, name):
         says, hint = f"{name} is not compiled", "`reverie model compile`; otherwise a worker does when it needs it"
-        yield CheckResult("model", "warn", says, hint, lambda: f"compiled in {encoder.compile_model(context.settings)}")
+        yield CheckResult("model", "warn", says, hint, lambda: f"compiled in {compile_model(context.settings)}")
     elif context.is_up and context.encoder != "ready":
         yield CheckResult("model", "warn", f"{name} is still loading", "until then, recall goes by words only")
     else:
@@ -198,7 +199,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
             if takes_snapshots(context.settings):
                 yield from _check_snapshots(context, name)
     except ReverieError as error:
-        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
+        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may show more")
 
 
 def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
@@ -216,7 +217,7 @@ def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
             says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
             return CheckResult(f"{name}: store", "warn", says, hint)
     except ReverieError as error:
-        return CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
+        return CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may show more")
     return None
 
 
@@ -244,7 +245,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
         hint = f"`reverie -w {name} queue retry` gives them a fresh start"
         yield CheckResult(f"{name}: queue", "fail", f"failed for good: {says}", hint, lambda: _retry(context, name))
     elif waits_s > OLDEST_PENDING_S and context.is_up:
-        hint = "`reverie status` tells whether workers run, `reverie errors` what stops them"
+        hint = "`reverie status` shows whether workers run, `reverie errors` what stops them"
         yield CheckResult(f"{name}: queue", "warn", f"{pending} wait, the oldest for {format_duration(waits_s)}", hint)
     else:
         yield CheckResult(f"{name}: queue", "ok", f"{pending} pending")
@@ -275,10 +276,10 @@ def _check_indexes(context: CheckContext, name: str, database: Database) -> Iter
 
 def _check_languages(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:
     with database.read() as db:
-        progress = encoder.measure_encoder(context.settings, db)
+        progress = encoders.measure_encoder(context.settings, db)
     if progress.languages is None or context.settings.embedding_model != AUTO:
         return
-    if encoder.follows_languages(context.settings):
+    if encoders.follows_languages(context.settings):
         says = f"{progress.languages} are not in English: embedded by {progress.next_model or progress.model}"
         yield CheckResult(f"{name}: languages", "ok", says)
     else:

@@ -2,10 +2,10 @@
 
 from pipeline.capture.lessons import propose_lessons
 from pipeline.records import Receipt
-from pipeline.services.incognito import is_incognito
-from pipeline.services.workspace import Workspace
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, memories, refusals, turns
-from pipeline.write.accept import WritePolicy, commit
+from pipeline.workspace import Workspace, is_incognito
+from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare
 
 LOOKED_AT = 200

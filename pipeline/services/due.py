@@ -80,7 +80,7 @@ class StoreOutlook:
         return [name for name in names if name in self.unfinished or self.moments[name] <= now]
 
     def work_waits(self, now: float, lives: Callable[[str], bool]) -> bool:
-        """Tell whether work can be claimed, or is held by somebody who is gone."""
+        """Return whether work can be claimed, or was claimed by a process that is gone."""
         return self.claimable <= now or any(not lives(holder) for holder in self.holders)
 
 
@@ -108,7 +108,7 @@ class DueFinder:
         self._restored = self._restore()
 
     def find(self, names: list[str]) -> Iterator[DueWork]:
-        """Go through the workspaces and tell which of some jobs, and what other work, is due in each."""
+        """Return for each workspace which of some jobs, and what other work, is due."""
         lives = cache(is_alive)
         # Before the looks: what is written during one is found by the next.
         states = self._databases.states()
@@ -179,7 +179,7 @@ class DueFinder:
             self._operations.record_error("scheduler", f"what is known of the stores was not kept: {error}")
 
     def _restore(self) -> dict[str, StoreOutlook]:
-        # Whatever stands there, to look again is always right.
+        # Looking again is always correct, whatever the file contains.
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             kept = json.loads(self._paths.outlooks.read_text(encoding="utf-8"))
             if kept["rules"] == self._rules():
@@ -190,7 +190,7 @@ class DueFinder:
         return {}
 
     def _rules(self) -> list[str]:
-        """Return what the moments follow from beside the stores: the jobs' schedules, and the time zone."""
+        """Return what the due times depend on except the stores: the jobs' schedules, and the time zone."""
         offset = datetime.fromtimestamp(self._clock(), UTC).astimezone().utcoffset()
         return [*(f"{name} {job.schedule} {job.idle}" for name, job in self._jobs.items()), str(offset)]
 
@@ -221,5 +221,5 @@ def _seconds(due: datetime | None, now: datetime) -> float:
 
 
 def _is_settled(state: StoreState, now: float) -> bool:
-    """Tell whether the next write is sure to change what the files' state says."""
+    """Return whether the next write is sure to change what the files' state says."""
     return max(changed for _, changed, _ in state) / 1e9 < now - SAME_MOMENT_S

@@ -12,7 +12,7 @@ from pipeline.store import backup, driver, encryption, key, people_file
 from pipeline.store.key import StoreKey
 from pipeline.store.operations_file import find_damaged
 
-# Told wherever it is told that a home is encrypted: what anybody who has the disk still reads.
+# Shown wherever the encryption is described: what a reader of the disk still sees.
 NOT_ENCRYPTED = (
     "vectors and word counts of the search indexes (without words), logs (without texts), settings, tokens, compiled "
     "models, and exports without a passphrase: encrypt the disk for these"
@@ -56,7 +56,7 @@ def describe_encryption(paths: HomePaths) -> EncryptionState:
 
 
 def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
-    """Name the key that a home is encrypted with from now on; tell whether it was made now.
+    """Name the key that encrypts the data directory from now on; return whether it was made now.
 
     Raises InvalidField for a place that cannot be the key's, Conflict where the home has another key.
     """
@@ -85,7 +85,7 @@ def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
 
 def _check_place(paths: HomePaths, file: Path) -> None:
     if file.resolve().is_relative_to(paths.root.resolve()):
-        says = f"{file} is in the home: beside what it locks, a key locks nothing"
+        says = f"{file} is in the data directory that the key encrypts. Keep the key elsewhere."
     elif not file.parent.is_dir():
         says = f"{file.parent} is no folder, or not there now"
     elif file.exists() and not file.is_file():
@@ -99,7 +99,7 @@ def _name_again(paths: HomePaths, file: Path) -> None:
     _, mark = key.named(paths.store_key)
     found = key.read_key(file)
     if found.mark != mark:
-        raise Conflict(f"{file} holds another key than the one that {paths.root} is encrypted with")
+        raise Conflict(f"{file} contains another key than the one that encrypts {paths.root}")
     key.name_key(paths.store_key, found)
 
 
@@ -155,7 +155,7 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
 
 
 def _list_work(paths: HomePaths) -> Iterator[tuple[str, list[Path], Path]]:
-    """Go through what belongs together, each with its files, and where a draft of one may stand meanwhile."""
+    """Yield the groups of files that belong together, and where a draft of each group is written."""
     for file in encryption.list_single(paths):
         yield file.stem, [file], paths.root / f".{file.name}.partial"
     works: list[tuple[str, Path, Callable[[], list[Path]]]] = []
@@ -166,6 +166,6 @@ def _list_work(paths: HomePaths) -> Iterator[tuple[str, list[Path], Path]]:
         stores = partial(encryption.list_stores, paths, workspace)
         works.append((workspace, paths.workspace(workspace).snapshots, stores))
     for name, folder, list_files in works:
-        # Nobody takes a snapshot meanwhile, and what an interrupted run has left is removed.
+        # No snapshot is taken during this time, and leftovers of an interrupted run are removed.
         with backup.locked(folder):
             yield name, list_files(), folder / f"{backup.PARTIAL}converted.sqlite"

@@ -1,4 +1,4 @@
-"""Entities: what memories mention, who mentions it, what is mentioned beside it; and the map of them, as drawn."""
+"""Entities: the names in memories, the memories that mention them, their neighbors, and the map of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,16 +6,14 @@ from sqlite3 import Connection
 
 from pipeline.errors import NotFound
 from pipeline.records import OWNER, EntityKind, Memory, Page, Viewer, page_of
-from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, entities, maps, runs
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.entities import EntitySpan, MentionedEntity
-from pipeline.store.maps import STRAY, Community, CommunityMember, MapDrawing, MapEntity, MapNeighbour
-
-__all__ = ["STRAY", "Community", "MapEntity", "MentionedEntity"]
+from pipeline.store.maps import Community, CommunityMember, MapDrawing, MapEntity, MapNeighbour
+from pipeline.workspace import Workspace
 
 RELATED = 20
-# The arcs of its newest memories stand for those of all.
+# The arcs of the newest memories represent those of all.
 ARCS, LOOKED_AT = 5, 200
 # Of each entity around the one that is asked for, the graph follows only its most frequent company.
 EDGES_A_NODE = 4
@@ -25,7 +23,7 @@ SEQ_DIGITS = 10
 
 @dataclass(frozen=True, slots=True)
 class EntityRecord:
-    """An entity, a page of the memories that mention it, newest first, and what is mentioned beside it."""
+    """An entity, a page of the memories that mention it, newest first, and the entities mentioned with it."""
 
     entity: MentionedEntity
     memories: Page[Memory]
@@ -61,7 +59,7 @@ class EntityGraph:
 def list_entities(
     workspace: Workspace, viewer: Viewer, text: str, kind: EntityKind | None, limit: int, before: int | None
 ) -> Page[MentionedEntity]:
-    """List entities whose name holds a text, whatever its case, the most mentioned first."""
+    """List entities whose name contains a text in any case, most mentioned first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
         found = entities.page(db, viewer, text, kind, limit + 1, below)
@@ -115,7 +113,7 @@ def _get_entity(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEnti
 def _list_around(
     db: Connection, viewer: Viewer, centre: MentionedEntity, depth: int, limit: int
 ) -> list[MentionedEntity]:
-    """List an entity and what is mentioned beside it, ring by ring, most often first."""
+    """List an entity and the entities mentioned with it, ring by ring, most frequent first."""
     nodes = [centre]
     for ring in range(1, depth + 1):
         # Outer rings have their share of the room, or the first would fill it.
@@ -189,7 +187,7 @@ def read_map_data(workspace: Workspace) -> MapData:
 
 
 def read_surroundings(workspace: Workspace, entity_id: str) -> MapSurroundings:
-    """Return what stands around an entity; raise NotFound where nothing mentions it."""
+    """Return the neighborhood of an entity; raise NotFound where no memory mentions it."""
     with workspace.database.read() as db:
         found = _get_entity(db, OWNER, entity_id)
         near = maps.list_neighbours(db, found.seq, NEIGHBOURS)

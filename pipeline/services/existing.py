@@ -19,7 +19,7 @@ def list_workspaces(settings: Settings) -> list[str]:
 
 
 def has_workspace(settings: Settings, workspace_id: str) -> bool:
-    """Tell whether anything was ever written to a workspace; raise StoreUnavailable where that cannot be known."""
+    """Return whether anything was ever written to a workspace; raise StoreUnavailable where that cannot be known."""
     if not settings.store.reveal():
         return settings.paths.workspace(workspace_id).events.is_file()
     with _opened(settings) as databases:

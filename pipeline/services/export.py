@@ -9,7 +9,6 @@ from typing import Any
 from config.paths import HomePaths, is_workspace_id
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, PeerRefused
 from pipeline.records import Draft, HistoryEntry, Memory, Revision
-from pipeline.services.workspace import Workspace
 from pipeline.store import backup, history, memories
 from pipeline.store.database import Database, Databases, WriterProfile
 from pipeline.store.peers import Peers
@@ -21,10 +20,9 @@ from pipeline.sync.bundle import BundleCounts, BundleMerged
 from pipeline.sync.circle import Circle
 from pipeline.sync.exchange import keep_log
 from pipeline.sync.notes import Note, digest_of, holds_notes, path_of, read_notes, render_note
+from pipeline.workspace import Workspace
 from pipeline.write import revise
 from pipeline.write.accept import accept
-
-__all__ = ["holds_notes"]
 
 PAGE = 500
 _COPY = WriterProfile("NORMAL", 0, 5000)
@@ -45,7 +43,7 @@ def _circle(peers: Peers) -> Circle | None:
 
 
 def _copy_each(paths: HomePaths, databases: Databases, workspaces: Sequence[str]) -> Iterator[tuple[str, Database]]:
-    """Give verified copies of workspaces, one after the other: what is written meanwhile is not waited for.
+    """Give verified copies of workspaces one after the other, without waiting for writes that come later.
 
     A copy stands where a purge waits for it, and where whoever comes next removes what an interrupted run has left.
     On a server, all that is read of a workspace is one snapshot.
@@ -110,7 +108,7 @@ def _list_memories(database: Database) -> Iterator[Memory]:
 def export_notes(paths: HomePaths, databases: Databases, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
     """Write each memory as a Markdown note below a folder of their own; archived ones and candidates are left out.
 
-    Raises Conflict for a folder that holds anything else.
+    Raises Conflict for a folder that contains other files.
     """
     if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not holds_notes(target))):
         raise Conflict(f"{target} holds other things; name an empty folder, or one that was exported before")

@@ -1,4 +1,4 @@
-"""Keyed facts: what holds, what held, and since when."""
+"""Keyed facts: current values, earlier values, and their times."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,18 +12,16 @@ from pipeline.recall.annotations import find_annotations
 from pipeline.recall.fact_names import FactNames, KeyMatch
 from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.records.recall import Annotations
-from pipeline.services.workspace import Workspace
 from pipeline.store import facts, memories
 from pipeline.store.facts import ScopedKey
-from pipeline.text.names import MAX_NAME_CHARS, canonical_name
+from pipeline.text.names import canonical_name
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 from pipeline.write import facts as writing
 from pipeline.write.facts import EndedFact
-from pipeline.write.fields import Value, resolve_scope
+from pipeline.write.fields import resolve_scope
 from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import prepare_fact
-
-__all__ = ["MAX_NAME_CHARS", "ScopedKey", "Value", "fact_key"]
 
 
 class FactKeyResolver:
@@ -44,10 +42,10 @@ class FactKeyResolver:
         return self._names.match(asked, known, encoder)
 
     def require_key(self, workspace: Workspace, asked: FactKey, scope: Scope) -> FactKey:
-        """Return the key that is meant; raise NotFound, naming what else may be, for one that nobody knows."""
+        """Return the meant key; raise NotFound with similar keys for an unknown one."""
         match = self.match(workspace, asked, scope)
         if match.similar:
-            # Names are what anybody may have noted, and this sentence may be read by an agent.
+            # Any client may have chosen these names, and an agent may read this sentence.
             others = ", ".join(quote(f"{key.subject}/{key.attribute}") for key in match.similar)
             raise NotFound(f"no such fact; did you mean {others}?")
         return match.key
@@ -65,13 +63,13 @@ class FactSetting:
 
     @property
     def is_new(self) -> bool:
-        """Tell whether a fact was stored that can be taken back."""
+        """Return whether a fact was stored that can be taken back."""
         return self.receipt.outcome in (Outcome.CREATED, Outcome.CANDIDATE)
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectSummary:
-    """What facts are about, what holds of it, and whether more does than is named here."""
+    """A subject of facts, its current facts, and whether there are more than are listed here."""
 
     name: str
     holding: Sequence[Memory]
@@ -80,7 +78,7 @@ class SubjectSummary:
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A key of a subject: what it held at the moment that is asked about, what it holds now, and its last values."""
+    """A key of a subject: its value at the requested time, its current value, and its last values."""
 
     key: ScopedKey
     then: Memory | None
@@ -137,7 +135,7 @@ def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, va
 def get_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, as_of: str | None
 ) -> Memory:
-    """Return the value that holds now, or held at a moment; raise NotFound where none does."""
+    """Return the current value, or the value at a time; raise NotFound where there is none."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
         found = facts.find_holding(db, key, scope, as_of or utc_now())
@@ -147,7 +145,7 @@ def get_fact(
 
 
 def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope) -> list[Memory]:
-    """List all values that a fact had, the first first; raise NotFound for a fact that nobody knows."""
+    """List all values of a fact, oldest first; raise NotFound for an unknown fact."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
         found = facts.history(db, key, scope)
@@ -159,7 +157,7 @@ def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey
 def list_facts(
     workspace: Workspace, scope: Scope, subject: str | None, as_of: str | None, limit: int, before: int | None
 ) -> Page[Memory]:
-    """List facts newest first, of one subject or all, and with `as_of` only what held then."""
+    """List facts newest first, of one subject or all, with `as_of` only those valid then."""
     name = None if subject is None else fact_key(subject, "x").subject
     with workspace.database.read() as db:
         found = facts.page(db, scope, name, as_of, limit + 1, before)
@@ -169,7 +167,7 @@ def list_facts(
 def end_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, moment: str | None
 ) -> EndedFact:
-    """End the value that holds at a moment, now by default, without a successor; raise NotFound where none holds."""
+    """End the value that is valid at a time, by default now, without a successor; raise NotFound if there is none."""
     key = resolver.require_key(workspace, asked, scope)
     return writing.end_fact(workspace.database, key, scope, moment)
 
@@ -186,14 +184,14 @@ def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remainin
 
 
 def reopen_fact(workspace: Workspace, fact_id: str, until: str | None) -> Memory:
-    """Undo the end of a value: it holds until a moment, for good without one, or until the next value begins."""
+    """Undo the end of a value: it is valid until a time, without limit, or until the next value starts."""
     return writing.reopen_fact(workspace.database, fact_id, until)
 
 
 def list_subjects(
     workspace: Workspace, text: str, now: str, limit: int, before: int | None, holding: int
 ) -> Page[SubjectSummary]:
-    """List what facts are about by name, all or those of which a fact holds each word of a text."""
+    """List the subjects of facts by name, all or those with a fact that contains each word of a text."""
     # The words of a search are those that the text of a fact is made of.
     words = canonical_name(text).replace("_", " ").split() or text.split()
     with workspace.database.read() as db:
@@ -217,7 +215,7 @@ def list_latest(workspace: Workspace, limit: int) -> list[Memory]:
 def read_subject(
     workspace: Workspace, subject: str, moment: str, now: str, limit: int, before: int | None, values: int
 ) -> SubjectView:
-    """Return what holds of a subject and what held at a moment; raise NotFound where nothing is known about it."""
+    """Return the current facts of a subject and those at a time; raise NotFound for an unknown subject."""
     name, who = canonical_name(subject), workspace.person_id
     with workspace.database.read() as db:
         extent = facts.find_extent(db, name, None, who)
@@ -239,7 +237,7 @@ def read_subject(
 def read_fact(
     workspace: Workspace, one: ScopedKey, moment: str, now: str, limit: int, before: int | None, waiting: int
 ) -> FactView:
-    """Return all values of a fact in time, and the one that held at a moment; raise NotFound for an unknown one."""
+    """Return all values of a fact in time order, and the one at a time; raise NotFound for an unknown fact."""
     key, scope = one.key, one.scope
     with workspace.database.read() as db:
         extent = facts.find_extent(db, key.subject, one)

@@ -6,10 +6,10 @@ from typing import Any
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
-from pipeline.services.workspace import Workspace
 from pipeline.store import edges, goals, history, memories
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare
@@ -34,7 +34,7 @@ STEPS = ("status", "progress")
 
 @dataclass(frozen=True, slots=True)
 class GoalEvent:
-    """What advanced a goal, when, and the memory that tells of it, if one does."""
+    """An action or note that advanced a goal, its time, and the memory that describes it, if any."""
 
     at: str
     text: str
@@ -42,7 +42,7 @@ class GoalEvent:
 
 
 def set_goal(workspace: Workspace, draft: Draft, named: AbstractSet[str] = frozenset()) -> GoalSetting:
-    """Set a goal; one that is known takes over those of the draft's details that somebody `named`.
+    """Set a goal; a known goal takes over the `named` details of the draft.
 
     A goal that was finished begins anew. Raises Conflict when the goal is not kept, or another memory says the same.
     """
@@ -100,7 +100,7 @@ def change_goal(
 
 
 def list_events(workspace: Workspace, goal: Memory) -> list[GoalEvent]:
-    """List what advanced a goal: what was done for it, and each time that somebody said how far it had come."""
+    """List what advanced a goal: actions for it, and each reported progress."""
     with workspace.database.read() as db:
         said = [entry for entry in history.of(db, goal.seq) if entry.event == ADVANCED]
         links = [edge for edge in edges.of(db, goal.seq) if edge.kind is EdgeKind.SUPPORTS and not edge.outgoing]
@@ -116,5 +116,5 @@ def _describe_step(detail: Mapping[str, Any]) -> str:
 
 
 def is_unfinished(goal: Memory) -> bool:
-    """Tell whether somebody still has to do something for a goal."""
+    """Return whether a goal still needs work."""
     return goal.details.get("status", GoalStatus.OPEN) in goals.UNFINISHED

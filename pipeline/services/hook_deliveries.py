@@ -37,7 +37,7 @@ class _Delivery(Generic[T]):
     answer: "Future[T]" = field(default_factory=Future)
 
     def is_over(self, now: float) -> bool:
-        """Tell whether the same event would be another one by now."""
+        """Return whether the same event would be another one by now."""
         if self.has_id:
             return now - self.at > WITH_ID_S
         # An agent that was refused tries the same again at once.
@@ -46,7 +46,7 @@ class _Delivery(Generic[T]):
         return now - self.at > WITHOUT_ID_S
 
     def is_before(self, other: "_Delivery[T]") -> bool:
-        """Tell whether another event of the session shows that this one is over: hosts wait for all of its hooks.
+        """Return whether another event of the session shows that this one is over: hosts wait for all of its hooks.
 
         Calls of tools with ids run side by side.
         """

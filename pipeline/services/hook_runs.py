@@ -1,27 +1,25 @@
-"""What was put before agents: each event of a hook and call of a tool, what was told or why nothing was."""
+"""The log of hook runs: each hook event and tool call, what the agent was shown, or why nothing was shown."""
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from pipeline.errors import NotFound
+from pipeline.feedback.writer import FeedbackWriter
 from pipeline.records import Page, page_of
+from pipeline.records.hooks import HookAnswer
 from pipeline.records.people import owner_of
-from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.hook_answers import HookAnswer
-from pipeline.services.memories import find_home, get_memory
-from pipeline.services.workspace import Workspace
+from pipeline.services.memories import get_memory
 from pipeline.store import hook_runs
 from pipeline.store.hook_runs import HookRun
 from pipeline.store.operations import Operations
-
-__all__ = ["HookRun"]
+from pipeline.workspace import Workspace, find_home
 
 TOLD, QUIET, FAILED, LATE = "told", "quiet", "failed", "late"
 
 
 class HookRunLog:
-    """Keep runs beside the traffic, and list them."""
+    """Record hook runs in the background, and list them."""
 
     def __init__(self, operations: Operations, feedback: FeedbackWriter, workspace: Callable[[str], Workspace]) -> None:
         self._operations = operations
@@ -29,7 +27,7 @@ class HookRunLog:
         self._workspace = workspace
 
     def record(self, run: HookRun) -> None:
-        """Note a run; nobody waits for it."""
+        """Record a run without waiting for the write."""
         self._feedback.submit_logged("hook-runs", run.workspace, lambda: self._add(run))
 
     def page(
@@ -47,7 +45,7 @@ class HookRunLog:
         return page_of(found, limit, lambda run: run.seq)
 
     def get(self, run_id: str, person_id: str | None = None) -> HookRun:
-        """Return a person's run with the text that was told; raise NotFound where there is none."""
+        """Return a person's run with the text that was shown; raise NotFound where there is none."""
         run = None
         if run_id.isdecimal() and len(run_id) <= 18:
             self._feedback.flush()

@@ -1,33 +1,9 @@
 """Incognito: sessions and workspaces of which nothing is stored."""
 
-from collections.abc import Collection
-
-from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import IncognitoSession
 from pipeline.times import utc_now
-
-__all__ = [
-    "IncognitoSession",
-    "begin_incognito",
-    "end_incognito",
-    "is_any_incognito",
-    "is_incognito",
-    "list_incognito",
-]
-
-
-def is_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
-    """Tell whether a workspace, or one of some sessions in it, is incognito; a use case asks once."""
-    return workspace.settings.incognito or is_any_incognito(workspace, sessions)
-
-
-def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
-    """Tell whether one of some sessions of a workspace is incognito by itself."""
-    if not sessions:
-        return False
-    with workspace.database.read() as db:
-        return agent_sessions.is_any_incognito(db, sessions)
+from pipeline.workspace import Workspace
 
 
 def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
@@ -42,7 +18,7 @@ def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
 def end_incognito(workspace: Workspace, session_id: str) -> None:
     """Store again what a session says."""
     if not workspace.exists:
-        # Where nothing was ever written, nobody is incognito.
+        # A workspace without a store has no incognito sessions.
         return
     with workspace.database.write() as db:
         agent_sessions.end_incognito(db, session_id)

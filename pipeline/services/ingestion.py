@@ -1,4 +1,4 @@
-"""Reading what stands elsewhere, in the process of whoever asks: projects, histories, documents, other tools' exports.
+"""Read sources in the process of the caller: projects, histories, documents, exports of other tools.
 
 A reader yields items that changed, what did not change, and what it leaves out with a reason; who calls it takes the
 items to the server.
@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged
-
-__all__ = ["COMMITS", "Item", "Known", "Readings", "Skipped", "Unchanged"]
+from pipeline.ingest.fields import Known, Progress, Readings
 
 SLUG_CHARS: Final = 48
 
@@ -69,7 +67,7 @@ def source_name(name: str, path: Path) -> str:
 
 
 def has_secret(text: str) -> bool:
-    """Tell whether a text holds what would be masked."""
+    """Return whether redaction would change a text."""
     # Its expressions take a while to be made, and most commands read nothing.
     from pipeline.text.redaction import redact
 

@@ -1,68 +1,41 @@
 """Lessons and whether they help: what was shown, followed, ignored, and what that says."""
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from sqlite3 import Connection
 
+from pipeline.context.lesson_records import (
+    BY_JOURNAL,
+    Lesson,
+    wilson_interval,
+    with_records,
+)
 from pipeline.errors import NotFound
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import search
-from pipeline.records import Filter, Kind, Memory, Page, Trust, Viewer, page_of
+from pipeline.records import Filter, Kind, Memory, Page, Viewer, page_of
 from pipeline.records.recall import Query
-from pipeline.services.feedback import FeedbackWriter, make_impressions
-from pipeline.services.incognito import is_incognito
-from pipeline.services.recall import SearchContexts
-from pipeline.services.workspace import Workspace
 from pipeline.store import impressions, memories
-from pipeline.store.impressions import Impression, Tally, Trial
-from pipeline.write.fields import Severity
+from pipeline.store.impressions import Impression, Tally, Trial, make_impressions
+from pipeline.workspace import Workspace, is_incognito
 
-__all__ = ["Impression"]
-
-# Fewer answers than this say nothing.
-ENOUGH = 5
-# So many answers to what was told and to what was withheld make a difference worth naming.
+# Minimum answers with and without a lesson before their difference is reported.
 ENOUGH_EACH = 10
-# So often a lesson is told before it is withheld for the first time.
-TOLD_FIRST = 3
-# Who answers for the journal: an agent that was told nothing can answer nothing.
-BY_JOURNAL = "by the journal"
-# Of the normal distribution, for 95 %.
-Z = 1.959964
 # A place in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
 MILLIONTHS, SEQ_DIGITS = 10**6, 10
 
 
-class Usefulness(StrEnum):
-    """What the answers to a lesson's impressions say."""
-
-    USEFUL = "useful"
-    UNPROVEN = "unproven"
-    DEAD = "dead"
-
-
 class LessonOrder(StrEnum):
-    """What stands first in a list of lessons."""
+    """The order of a list of lessons."""
 
     NEWEST = "newest"
     USEFUL = "useful"
     SHOWN = "shown"
     FOLLOWED = "followed"
     IGNORED = "ignored"
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """A lesson and its record; `low` and `high` bound the share of times that it is followed."""
-
-    memory: Memory
-    tally: Tally
-    low: float
-    high: float
-    usefulness: Usefulness
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +49,7 @@ class FoundLesson:
 def list_lessons(
     workspace: Workspace, viewer: Viewer, limit: int, before: int | None, words: Sequence[str] = ()
 ) -> Page[Lesson]:
-    """List lessons that hold each of some words, newest first."""
+    """List lessons that contain each of some words, newest first."""
     with workspace.database.read() as db:
         found = with_records(db, impressions.page_lessons(db, viewer, words, limit + 1, before))
     return page_of(found, limit, lambda lesson: lesson.memory.seq)
@@ -85,7 +58,7 @@ def list_lessons(
 def rank_lessons(
     workspace: Workspace, viewer: Viewer, order: LessonOrder, limit: int, below: int | None, words: Sequence[str] = ()
 ) -> Page[Lesson]:
-    """List lessons that hold each of some words by an order, the best first, from below a place in it."""
+    """List lessons that contain each of some words in an order, best first, starting below a position in it."""
     if order is LessonOrder.NEWEST:
         return list_lessons(workspace, viewer, limit, below, words)
     with workspace.database.read() as db:
@@ -132,18 +105,8 @@ def get_impression(workspace: Workspace, impression_id: str) -> Impression:
     with workspace.database.read() as db:
         impression = impressions.get(db, impression_id)
     if impression is None:
-        raise NotFound("no such impression")
+        raise NotFound("There is no impression with this id.")
     return impression
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson, "Probable Inference", JASA 22, 1927)."""
-    if not trials:
-        return 0.0, 1.0
-    share, square = successes / trials, Z * Z
-    centre = (share + square / (2 * trials)) / (1 + square / trials)
-    half = Z / (1 + square / trials) * math.sqrt(share * (1 - share) / trials + square / (4 * trials * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,25 +145,6 @@ def newcombe_interval(one: Trial, other: Trial) -> tuple[float, float, float]:
     return difference, max(-1.0, difference - down), min(1.0, difference + up)
 
 
-def usefulness(tally: Tally) -> Usefulness:
-    """Say what a record proves: followed or ignored more often than not, or nothing yet."""
-    answered = tally.followed + tally.ignored
-    low, high = wilson_interval(tally.followed, answered)
-    if answered < ENOUGH or low <= 0.5 <= high:
-        return Usefulness.UNPROVEN
-    return Usefulness.USEFUL if low > 0.5 else Usefulness.DEAD
-
-
-def with_records(db: Connection, lessons: Sequence[Memory]) -> list[Lesson]:
-    """Return lessons with their records, in their order."""
-    found = []
-    for memory in lessons:
-        tally = impressions.tally(db, memory.seq)
-        low, high = wilson_interval(tally.followed, tally.followed + tally.ignored)
-        found.append(Lesson(memory, tally, low, high, usefulness(tally)))
-    return found
-
-
 def _places(order: LessonOrder, counted: Sequence[tuple[int, Tally]], below: int | None) -> list[int]:
     """Return the places in a list, best first, of what counts at all, from below a place."""
     found = (measure * 10**SEQ_DIGITS + seq for seq, tally in counted if (measure := _measure(order, tally)) > 0)
@@ -213,31 +157,3 @@ def _measure(order: LessonOrder, tally: Tally) -> int:
     # Counts are whole numbers already; in millionths they would soon be greater than any cursor may be.
     counts = {LessonOrder.SHOWN: tally.shown, LessonOrder.FOLLOWED: tally.followed, LessonOrder.IGNORED: tally.ignored}
     return counts[order]
-
-
-def describe_record(lesson: Lesson) -> str:
-    """Return a lesson's record in a few words."""
-    answered = lesson.tally.followed + lesson.tally.ignored
-    return f"followed {lesson.tally.followed} of {answered}" if answered else "no record yet"
-
-
-def is_rule(memory: Memory) -> bool:
-    """Tell whether a memory is a lesson that somebody vouches for."""
-    # A lesson that nobody vouches for is evidence, not a rule.
-    return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
-
-
-def is_critical(lesson: Memory) -> bool:
-    """Tell whether not following a lesson costs most."""
-    return lesson.details.get("severity") == Severity.CRITICAL
-
-
-def is_held_out(lesson: Lesson, session_id: str | None, share: float) -> bool:
-    """Tell whether a session is not told a lesson, to learn whether it helps: as good as random, and always the same.
-
-    Critical lessons are never withheld, nor those that were hardly told yet.
-    """
-    if session_id is None or is_critical(lesson.memory) or lesson.tally.shown < TOLD_FIRST:
-        return False
-    drawn = hashlib.sha256(f"{session_id}\0{lesson.memory.id}".encode()).digest()
-    return int.from_bytes(drawn[:4]) < share * 2**32

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from config.paths import WorkspacePaths
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.digest.digest import DigestPolicy, StageRunner, digest
-from pipeline.errors import NotFound, StoreDamaged
-from pipeline.jobs import runner, snapshot
+from pipeline.errors import NotFound
+from pipeline.feedback.writer import USAGE_JOB, FeedbackWriter
+from pipeline.jobs import runner
 from pipeline.jobs.context import JobContext
 from pipeline.jobs.registry import (
     BY_NAME,
-    JOBS,
-    JobState,
     JobStatus,
     job_statuses,
     list_due_jobs,
@@ -24,18 +22,12 @@ from pipeline.jobs.registry import (
     list_scheduled_jobs,
 )
 from pipeline.jobs.runner import Progress, RunResult, release_dead
-from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.records import Stage
-from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
-from pipeline.services.workspace import Workspace
-from pipeline.store import backup, runs, work
-from pipeline.store.backup import Snapshot
+from pipeline.store import runs, work
 from pipeline.store.database import Database
 from pipeline.store.operations import Operations
-from pipeline.store.runs import Run
 from pipeline.times import utc_now
-
-__all__ = ["BY_NAME", "JOBS", "JobState", "JobStatus", "Run"]
+from pipeline.workspace import Workspace
 
 # A job's turn; one that steps back for written memories comes again after a while.
 TURN_S = 60.0
@@ -45,7 +37,7 @@ DIGEST_TURN_S = 2.0
 # A job that failed is tried again, later each time, before its next time comes.
 MOST_TRIES = 3
 BACKOFF_S = 30.0
-# These keep recall whole and fast: they wait for nobody.
+# These jobs keep recall complete and fast, so they do not wait for other work.
 URGENT = frozenset({"sweep", "segment", "vectors"})
 # What a person or an agent waits for.
 FOREGROUND = frozenset({Stage.EMBED, Stage.ENTITIES, Stage.PURGE})
@@ -60,7 +52,7 @@ class NextTurn:
 
 
 def list_jobs(workspace: Workspace, settings: Settings, now: datetime) -> list[JobStatus]:
-    """List the jobs of a workspace, in the order of a whole run, with how each stands."""
+    """List the jobs of a workspace with their states, in the order of a full run."""
     with workspace.database.read() as db:
         return job_statuses(db, list_scheduled_jobs(settings), now)
 
@@ -84,7 +76,7 @@ def run_job(
     pausing: Callable[[], bool],
     on_progress: Progress = runner.show_no_progress,
 ) -> RunResult | None:
-    """Run a job once, here and now; return None when somebody else runs it."""
+    """Run a job once, here and now; return None when another process runs it."""
     release_dead(context.database, is_alive)
     return runner.run_job(
         name,
@@ -104,7 +96,7 @@ def take_job_turn(
 
     Return when to take it up again, None when it is done with.
     """
-    # Ticks and turns ask for a job until somebody begins it: later messages must find it done, not do it again.
+    # Ticks and turns request a job until a worker starts it: later messages must find it done, not repeat it.
     if not again and not is_job_due(context, name):
         return None
     end = time.monotonic() + TURN_S
@@ -124,7 +116,7 @@ def take_job_turn(
 
 
 def is_job_due(context: JobContext, name: str) -> bool:
-    """Tell whether a job was asked for, was interrupted, has its time, or is needed by the state of the indexes."""
+    """Return whether a job was asked for, was interrupted, has its time, or is needed by the state of the indexes."""
     own = [job for job in list_scheduled_jobs(context.settings) if job.name == name]
     with context.database.read() as db:
         if list_due_jobs(db, own, datetime.now(UTC)):
@@ -133,7 +125,7 @@ def is_job_due(context: JobContext, name: str) -> bool:
 
 
 def reap_processes(context: JobContext, operations: Operations) -> list[str]:
-    """Release what dead processes hold and wake workers for what can be claimed; return the jobs that are asked for."""
+    """Release what dead processes claimed, wake workers for claimable work, and return the requested jobs."""
     for worker in operations.workers():
         if not is_alive(worker.owner):
             operations.forget_worker(worker.owner)
@@ -177,7 +169,7 @@ def digest_stage(
 ) -> DigestTurn:
     """Work off one stage of a workspace for a turn; what goes wrong with a memory is logged and tried again.
 
-    With a backlog, `share` is called to have somebody else take a turn of it at once.
+    With a backlog, `share` is called so that another worker takes a turn at the same time.
     """
     log = partial(context.log_problem, f"digest.{stage}")
     end = time.monotonic() + DIGEST_TURN_S
@@ -187,39 +179,3 @@ def digest_stage(
     # Only the encoder knows how vectors are stored, and a purge never waits for an encoder.
     list_needed = partial(list_overdue_indexes, context) if stage is Stage.PURGE else context.list_needed_jobs
     return DigestTurn(retry_in_s=report.retry_in_s, jobs=tuple(list_needed()) if report.claimed else ())
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotSummary:
-    """A snapshot and what is in it, or by which `problem` that cannot be read."""
-
-    name: str
-    taken: str
-    at: datetime
-    memories: int | None
-    bytes: int
-    problem: str | None = None
-
-
-def list_snapshots(paths: WorkspacePaths) -> list[SnapshotSummary]:
-    """List the snapshots of a workspace, newest first."""
-    return [_summarize(one) for one in backup.snapshots(paths.snapshots)]
-
-
-def take_snapshot(paths: WorkspacePaths) -> SnapshotSummary:
-    """Take a snapshot now, beside whatever writes; raise NotFound where there is no such workspace."""
-    return _summarize(snapshot.take_snapshot(paths, datetime.now(UTC)))
-
-
-def restore_snapshot(paths: WorkspacePaths, name: str, on_problem: ProblemSink) -> Restored:
-    """Put a snapshot in the store's place; the caller sees to it that no process of the workspace runs."""
-    return snapshot.restore_snapshot(paths, name, datetime.now(UTC), on_problem)
-
-
-def _summarize(one: Snapshot) -> SnapshotSummary:
-    memories, problem = None, None
-    try:
-        memories = backup.count_memories(one.file)
-    except StoreDamaged as error:
-        problem = str(error)
-    return SnapshotSummary(one.name, one.taken, one.at, memories, one.file.stat().st_size, problem)

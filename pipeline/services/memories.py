@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from sqlite3 import Connection
 
-from pipeline.anchors import is_stale
 from pipeline.errors import Conflict, NotFound
-from pipeline.kinds import render_text
+from pipeline.feedback.writer import FeedbackWriter
 from pipeline.records import (
-    SHORT_ID,
     Draft,
     EdgeDraft,
     EdgeKind,
@@ -24,40 +22,29 @@ from pipeline.records import (
     Trust,
     page_of,
 )
-from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.incognito import is_any_incognito
 from pipeline.services.purges import finish_purges
-from pipeline.services.sharing import list_shown_history
-from pipeline.services.two_stores import Part, combine, finish_move, move_memory, write_to_both
-from pipeline.services.workspace import Workspace
 from pipeline.store import audit, edges, entities, history, memories, purges, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
-from pipeline.store.history import written_by
 from pipeline.store.purges import OWNER, Purger
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
-from pipeline.text.normalize import normalize_id
+from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import commit
-from pipeline.write.fields import Moment, resolve_scope
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
-from pipeline.write.revise import text_mark
-from pipeline.write.state import check_state, state_tag
+from pipeline.write.share import list_shown_history
+from pipeline.write.state import check_state
+from pipeline.write.two_stores import (
+    Part,
+    combine,
+    finish_move,
+    move_memory,
+    write_to_both,
+)
 
 # A purge waits no longer for what the worker finishes anyway.
 FINISHED_WITHIN_S = 2.0
-__all__ = [
-    "Edge",
-    "Moment",
-    "is_stale",
-    "normalize_id",
-    "render_text",
-    "resolve_scope",
-    "state_tag",
-    "text_mark",
-    "written_by",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +61,7 @@ class MemoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A memory and its given importance before and after an edit; `entry` of the history holds the earlier text."""
+    """A memory and its given importance before and after an edit; `entry` is the history entry of the earlier text."""
 
     before: Memory
     after: Memory
@@ -127,25 +114,10 @@ def check_expected(workspace: Workspace, memory_id: str, expected: Collection[st
         check_state(revise.get_existing(db, memory_id), expected)
 
 
-def find_home(workspace: Workspace, memory_id: str) -> Workspace:
-    """Return where a memory is kept: here, or with what is about the person."""
-    if not workspace.tells_of_person or not workspace.person.exists:
-        return workspace
-    if workspace.exists:
-        with workspace.database.read() as db:
-            known = memories.get(db, memory_id)
-        # What was shared here and withdrawn is kept with its person.
-        if known is not None and not (known.archived_at is not None and known.is_of_person):
-            return workspace
-    with workspace.person.database.read() as db:
-        memory = memories.get(db, memory_id)
-    return workspace.person if memory is not None and memory.is_of_person else workspace
-
-
 def list_memories(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
     """List memories, newest first; where its scope is asked for, what is about the person before goals and facts."""
-    person = workspace.person
-    if wanted.scope != workspace.personal_scope or not workspace.tells_of_person or not person.exists:
+    person = workspace.personal_store
+    if wanted.scope != workspace.personal_scope or person is None:
         return _list_own(workspace, wanted, limit, before)
     page = _list_own(person, wanted, limit, before)
     if page.next_cursor is not None or not workspace.exists:
@@ -195,18 +167,6 @@ def get_memory(workspace: Workspace, memory_id: str) -> Memory:
     return memory
 
 
-def resolve_id(workspace: Workspace, given: str) -> str:
-    """Return the id that is meant: what agents and people are shown is its end."""
-    if len(given) != SHORT_ID:
-        return given
-    homes = [workspace, *([workspace.person] if workspace.tells_of_person and workspace.person.exists else [])]
-    found = []
-    for home in homes:
-        with home.database.read() as db:
-            found += memories.list_ids_ending_in(db, given.upper(), workspace.person_id)
-    return found[0] if len(found) == 1 else given
-
-
 def edit(workspace: Workspace, memory_id: str, revision: Revision, expected: Collection[str] | None = None) -> Memory:
     """Change a memory in one of the expected states; old texts, tags and metadata stay in the history."""
     return revise.edit(workspace.database, memory_id, revision, expected=expected)
@@ -254,12 +214,12 @@ def restore(workspace: Workspace, memory_id: str, expected: Collection[str] | No
 def move(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
     """Move a memory to another workspace; raise Conflict where it is there already or cannot be stored."""
     if target.id == workspace.id:
-        raise Conflict(f"it is in {target.id} already")
+        raise Conflict(f"This memory is already in workspace {target.id}.")
     return move_memory(workspace, target, memory_id)
 
 
 def is_merged(workspace: Workspace, memory_id: str) -> bool:
-    """Tell whether another memory speaks for one."""
+    """Return whether another memory speaks for one."""
     with workspace.database.read() as db:
         return audit.merge_of(db, memory_id) is not None
 

@@ -11,8 +11,6 @@ from pipeline.errors import NotFound
 from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, forecast, measure_lived_time
 from pipeline.kinds import render_text
 from pipeline.records import HistoryEntry, Memory
-from pipeline.services.sharing import is_sharer
-from pipeline.services.workspace import Workspace
 from pipeline.store import (
     arcs,
     audit,
@@ -33,8 +31,9 @@ from pipeline.store.edges import Edge
 from pipeline.store.impressions import Impression, Tally
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
+from pipeline.workspace import Workspace
 from pipeline.write.revise import get_existing, text_mark
-from pipeline.write.share import SHARED
+from pipeline.write.share import SHARED, is_sharer
 
 EDITED = "edited"
 EDGES = 40
@@ -61,7 +60,7 @@ class Duplicate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """An entry of the history, the memory that it tells of if it names one, and the text that stood after it."""
+    """A history entry, the memory that it names if any, and the text after it."""
 
     number: int
     entry: HistoryEntry

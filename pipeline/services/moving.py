@@ -21,7 +21,7 @@ from pipeline.store.moves import OPERATIONS, HomeFiles, Part, PartKind, StorePla
 from pipeline.store.sqlite import SqliteDatabases
 
 SQLITE = "sqlite"
-# What a store holds that nobody has written to.
+# The tables of a store without any written data.
 _FURNITURE = frozenset({"meta", "job_run", "job_lock"})
 
 
@@ -51,7 +51,7 @@ class MovedPart:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Where a store is and is to be, the name that tells the home that is one of the two, and what is moved."""
+    """The present and future place of a store, the setting that names it, and what is moved."""
 
     source: StorePlace
     target: StorePlace
@@ -114,7 +114,7 @@ def _choose_parts(source: StorePlace, only: Sequence[str]) -> list[Part]:
 
 
 def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = tell_nobody) -> Iterator[MovedPart]:
-    """Move part after part, and tell of each what became of it.
+    """Move one part after the other, and report the result of each.
 
     A part that cannot be moved is refused, and the others go on; raises StoreUnavailable where a place is out of reach.
     """

@@ -1,4 +1,4 @@
-"""How Reverie fares: the queue and its workers, errors, what a workspace holds, which workspaces there are."""
+"""The state of Reverie: the queue and its workers, errors, the size of a workspace, the list of workspaces."""
 
 import time
 from collections.abc import Mapping
@@ -8,10 +8,9 @@ from pathlib import Path
 
 from config.process import is_alive
 from pipeline.errors import NotFound, StoreUnavailable
+from pipeline.index.encoders import EncoderProgress, measure_encoder, usual_model
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
-from pipeline.services.encoder import EncoderProgress, measure_encoder, usual_model
-from pipeline.services.workspace import Workspace
 from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, work
 from pipeline.store.entities import GraphCounts
 from pipeline.store.journal import MemoryCounts
@@ -20,8 +19,7 @@ from pipeline.store.predictions import PredictionScore
 from pipeline.store.visibility import is_open_to
 from pipeline.store.work import DeadLetter
 from pipeline.times import utc_text
-
-__all__ = ["LoggedError", "Worker"]
+from pipeline.workspace import Workspace
 
 # Predictions are judged by seven days, with today.
 SCORED = timedelta(days=6)
@@ -104,7 +102,7 @@ class WorkspaceSummary:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceStatistics:
-    """What a workspace holds: its memories, its graph, its indexes, how predictions do, and the bytes of it all."""
+    """The size of a workspace: memories, graph, indexes, prediction score and bytes."""
 
     workspace: str
     generation: int
@@ -116,7 +114,7 @@ class WorkspaceStatistics:
 
 
 def count_queue(workspace: Workspace, operations: Operations) -> QueueCounts:
-    """Count the work of a workspace, and tell who does it."""
+    """Count the pending work of a workspace, and list the live workers."""
     workers = tuple(worker for worker in operations.workers() if is_alive(worker.owner))
     with workspace.database.read() as db:
         return QueueCounts(work.count_pending(db), work.count_dead(db), work.oldest_by_stage(db), workers)
@@ -184,7 +182,7 @@ def summarize_workspace(workspace: Workspace) -> WorkspaceSummary:
 
 
 def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics:
-    """Count what a workspace holds; `encoder` is the state of the one that asks its indexes."""
+    """Count what a workspace contains; `encoder` is the state of the encoder that queries its indexes."""
     with workspace.database.read() as db:
         progress = measure_encoder(workspace.home_settings, db)
         passages = index_state.count_expected_passages(db, progress.model)

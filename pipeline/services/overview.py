@@ -13,7 +13,6 @@ from pipeline.errors import StorageUnreachable
 from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, ScheduledJob, job_statuses, list_scheduled_jobs
 from pipeline.records import Memory
 from pipeline.services.snapshots import KeptSnapshots, takes_snapshots
-from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, changes, entities, goals, impressions, journal, memories, review, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.database import Database
@@ -22,6 +21,7 @@ from pipeline.store.journal import Known
 from pipeline.store.operations import Operations
 from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
+from pipeline.workspace import Workspace
 
 SHOWN_CHANGES = 8
 SHOWN_GOALS = 6
@@ -147,7 +147,7 @@ def read_overview(
     """Return how a workspace fares, as of one moment."""
     midnight = midnight_before(now)
     database = workspace.database
-    # Before the store is read: nothing is held open while storage lets one wait.
+    # Ask storage before the store is opened, so that no connection waits for it.
     snapshot = _find_newest_snapshot(workspace.id, settings, snapshots)
     with database.read() as db:
         waiting = review.count_waiting(db)
@@ -179,7 +179,7 @@ def nightly_before(now: datetime) -> datetime:
 
 
 def chart_growth(first: date, last: date, count: Callable[[Sequence[str]], list[int]]) -> Growth:
-    """Divide the time from the first to the last day; `count` tells how much lies between successive moments."""
+    """Divide the time from the first to the last day; `count` returns the number between successive times."""
     unit = _choose_unit(first, last)
     starts = [_start_of(unit, last)]
     while starts[0] > first and len(starts) < MOST_PERIODS and starts[0] > date.min:

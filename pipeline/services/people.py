@@ -13,17 +13,14 @@ from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, StoreU
 from pipeline.records.people import PERSON_ID, TOKEN_PREFIX, Caller, Person, Role
 from pipeline.store.operations import Operations
 from pipeline.store.people import People, Token
-from pipeline.store.stores import opened_people
 from pipeline.text.normalize import normalize_id
 from pipeline.times import utc_now, utc_text
-
-__all__ = ["People", "Token", "is_personal", "opened_people"]
 
 MAX_NAME_CHARS = 100
 MAX_ID_CHARS = 32
 MAX_EMAIL_CHARS = 254
 USUAL_DEVICE = "first"
-# When a token was last used is told by the hour, so that reading writes hardly ever.
+# The last use of a token is recorded once per hour, so that reading rarely writes.
 USE_NOTED_EVERY = timedelta(hours=1)
 _BETWEEN = re.compile(r"[^a-z0-9]+")
 
@@ -48,7 +45,7 @@ class PersonRecord:
 
 
 def find_caller(people: People, operations: Operations, token: str) -> Caller | None:
-    """Return who holds a person's token, None for one that opens nothing: revoked, expired or unknown."""
+    """Return the caller with a person's token, None for a revoked, expired or unknown token."""
     if not token.startswith(TOKEN_PREFIX):
         return None
     now = datetime.now(UTC)
@@ -105,7 +102,7 @@ def name_device(people: People, person: Person) -> str:
 
 
 def is_valid(token: Token, now: str) -> bool:
-    """Tell whether a token opens anything now."""
+    """Return whether a token opens anything now."""
     return token.revoked_at is None and (token.expires_at is None or token.expires_at > now)
 
 
@@ -124,13 +121,13 @@ def set_email(people: People, person: Person, email: str) -> None:
 
 
 def normalize_email(email: str) -> str:
-    """Return an e-mail address or subject as it is compared: of an address, no provider tells capitals apart."""
+    """Return an e-mail address or subject in the form that is compared: addresses in lower case."""
     shown = email.strip()
     return shown.lower() if "@" in shown else shown
 
 
 def has_tokens(people: People) -> bool:
-    """Tell whether anybody holds a token of their own that opens something."""
+    """Return whether any person has a valid token."""
     now = utc_now()
     return any(is_valid(token, now) for token in people.list_tokens())
 
@@ -190,7 +187,7 @@ def check_shared(workspace_id: str) -> None:
     if not is_workspace_id(workspace_id):
         raise InvalidField(FieldError("workspace", f"must match {WORKSPACE_ID.pattern}"))
     if is_personal(workspace_id):
-        raise InvalidField(FieldError("workspace", "is a personal store, which nobody else may enter"))
+        raise InvalidField(FieldError("workspace", "is a personal store, which cannot be opened to other people"))
 
 
 def ungrant(people: People, person: Person, workspace_id: str) -> None:
@@ -200,7 +197,7 @@ def ungrant(people: People, person: Person, workspace_id: str) -> None:
 
 
 def remove_person(people: People, person: Person) -> None:
-    """Remove a person: nobody gets their id, and no token of theirs opens anything; what they wrote stays."""
+    """Remove a person and revoke their tokens; their id is never used again, and their memories stay."""
     people.remove(person.id, utc_now())
 
 
@@ -210,7 +207,7 @@ def slug_of(name: str) -> str:
         raise InvalidField(FieldError("name", f"must have at most {MAX_NAME_CHARS} characters"))
     slug = slug_or_none(name)
     if slug is None:
-        raise InvalidField(FieldError("name", "must hold a letter or a digit of the Latin script"))
+        raise InvalidField(FieldError("name", "must contain a Latin letter or a digit"))
     return slug
 
 
@@ -228,5 +225,5 @@ def _free_id(wanted: str, taken: set[str]) -> str:
 
 
 def _hash(token: str) -> str:
-    # A token is as random as a key: no dictionary holds it, and hashing it slowly would only slow every request.
+    # A token is as random as a key and in no dictionary; a slow hash would only slow every request.
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

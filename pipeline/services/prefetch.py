@@ -15,15 +15,15 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 
 from config.settings import Settings
+from pipeline.context.briefing import hook_recall_budget_ms, message_query
 from pipeline.errors import NotFound
+from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import cache_key, search
 from pipeline.records import Viewer
 from pipeline.records.recall import Query
-from pipeline.services.briefing import hook_recall_budget_ms, message_query
-from pipeline.services.recall import SearchContexts
-from pipeline.services.workspace import Workspace
 from pipeline.store import predictions
 from pipeline.store.operations import Operations
+from pipeline.workspace import Workspace
 
 MOST_WORKSPACES = 8
 
@@ -115,7 +115,7 @@ class AnswerPrefetcher:
             self._thread.join()
 
     def look(self, workspace_id: str) -> LookResult:
-        """Compute the likely answers of a workspace as far as they are not there and nobody asks anything."""
+        """Compute the missing likely answers of a workspace until a request comes."""
         requests = self._requests
         try:
             workspace = self._workspace_of(workspace_id)
@@ -146,7 +146,7 @@ class AnswerPrefetcher:
             self._schedule(workspace_id, result)
 
     def _next(self) -> str | None:
-        """Wait until a workspace is due and nobody asks anything; return None when stopped."""
+        """Wait until a workspace is due and no request is running; return None when stopped."""
         with self._changed:
             while not self._stopped:
                 due = min(self._due, key=self._due.__getitem__, default=None)
@@ -162,7 +162,7 @@ class AnswerPrefetcher:
     def _schedule(self, workspace_id: str, result: LookResult) -> None:
         with self._changed:
             if result is LookResult.GONE or workspace_id not in self._due:
-                # Others were asked meanwhile.
+                # Requests for other workspaces came in between.
                 self._forget(workspace_id)
                 return
             wait = self._rhythm.apart_s

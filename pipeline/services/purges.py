@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs import snapshot
-from pipeline.services.workspace import Workspace
 from pipeline.store import hook_runs, memories, purges, refusals
 from pipeline.store.purges import UnfinishedPurge
 from pipeline.store.refusals import RefusedBy
 from pipeline.text.quotation import QuotationFinder, QuotationMarks
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 from pipeline.write import revise
 
 Step = Callable[[], object]

@@ -1,41 +1,22 @@
 """Recall: a question to the memory, answered by what is read of a workspace; and why an answer is what it is."""
 
-import threading
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
-from pipeline.index.dense import DenseIndex
-from pipeline.index.encoder import Encoder
-from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import RankingFeatures, SessionMap
-from pipeline.lru import LruCache
-from pipeline.recall.channels import ChannelPool
-from pipeline.recall.query import ParsedQuery, parse_query
-from pipeline.recall.rank import FEATURES_OF_GROUP
-from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search, search_uncached
-from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
-from pipeline.services.encoder import usual_model
-from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.incognito import is_incognito
-from pipeline.services.storage import shared_segments, vector_table
-from pipeline.services.workspace import Workspace
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.search import explain_result, search, search_uncached
+from pipeline.records.recall import Answer, MemoryExplanation, Query
 from pipeline.store import predictions
-from pipeline.store.database import Database
-from pipeline.store.objects import ObjectStorage
-
-__all__ = ["FEATURES_OF_GROUP", "ParsedQuery", "parse_query"]
+from pipeline.workspace import Workspace, is_incognito
 
 # The best few of an answer are what it was asked for.
 ACCESSED = 10
-# More workspaces than people work on at a time; of any other, the segment and the vectors are read again.
-MOST_CONTEXTS = 16
 
 
 def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query) -> Answer:
     """Answer a query; it and what it found count as usage, unless one of its sessions is incognito.
 
-    What is about the person is told beside what is about the workspace.
+    Results about the person are merged with the workspace's results.
     """
     person = search_person(workspace, contexts, query)
     # Of a workspace that nothing was written to, who asks for the person alone needs nothing.
@@ -56,15 +37,16 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
 def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer | None:
     """Answer a query from what is about the person; None where nothing is kept, or another scope is asked for."""
     scope = workspace.personal_scope
-    if query.filter.scope not in (None, scope) or not workspace.tells_of_person or not workspace.person.exists:
+    person = workspace.personal_store
+    if query.filter.scope not in (None, scope) or person is None:
         return None
-    return search(contexts.get(workspace.person), replace(query, filter=replace(query.filter, scope=scope)))
+    return search(contexts.get(person), replace(query, filter=replace(query.filter, scope=scope)))
 
 
 def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:
     """Return an answer with another one's hits, each before the first that is less probably about the question."""
     hits = list(own.hits)
-    # What its person shared here stands in both.
+    # A memory that its person shared here is in both stores.
     known = {hit.memory.id for hit in hits}
     place = 0
     for hit in person.hits:
@@ -92,78 +74,8 @@ def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Quer
 
 
 def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
-    """List the questions that are likely to come, the likeliest first; those of the home's owner are nobody else's."""
+    """List the questions that are likely to come, likeliest first; only the owner of the data directory sees them."""
     if workspace.person_id is not None:
         return []
     with workspace.database.read() as db:
         return [one.query for one in predictions.list_predictions(db)[:limit]]
-
-
-class SearchContexts:
-    """Keep what recall reads of the workspaces that were asked last."""
-
-    def __init__(
-        self,
-        encoder: Callable[[str], Encoder],
-        exact_rows: int,
-        feedback: FeedbackWriter,
-        objects: ObjectStorage | None = None,
-    ) -> None:
-        self._encoder = encoder
-        self._objects = objects
-        self._exact_rows = exact_rows
-        self._feedback = feedback
-        self._channels = ChannelPool()
-        self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
-        self._counting = threading.Lock()
-        self.answered = {"whole": 0, "degraded": 0}
-        # Whether what every first answer needs is still being loaded, which holds all of them up.
-        self.is_warming = False
-
-    def get(self, workspace: Workspace) -> SearchContext:
-        """Return what recall reads of a workspace; raise NotFound when it does not exist."""
-        database = workspace.database
-        return self._kept.get(
-            workspace.id, lambda known: known.database is database, partial(self._make, workspace, database)
-        )
-
-    def count(self, *, degraded: bool) -> None:
-        """Note that somebody was answered, whole or without a channel that should have answered."""
-        with self._counting:
-            self.answered["degraded" if degraded else "whole"] += 1
-
-    def close(self) -> None:
-        """End the threads of the channels."""
-        self._channels.close()
-
-    def _make(self, workspace: Workspace, database: Database) -> SearchContext:
-        on_error = partial(self._feedback.report_channel_error, workspace)
-
-        # A workspace's model changes once in its life, if ever.
-        searches: LruCache[str, DenseSearch] = LruCache(1)
-
-        def make(encoder: Encoder) -> DenseSearch:
-            table = vector_table(workspace.paths, database, encoder, self._objects)
-            report = partial(on_error, Channel.DENSE)
-            return DenseSearch(encoder, DenseIndex(table, self._exact_rows, encoder.background, report))
-
-        def dense_search(model: str | None) -> DenseSearch:
-            encoder = self._encoder(model or usual_model(workspace.home_settings))
-            return searches.get(encoder.name, lambda known: known.encoder is encoder, partial(make, encoder))
-
-        sessions = SessionMap()
-        return SearchContext(
-            database,
-            LexicalIndex(
-                workspace.paths.lexical,
-                sessions,
-                shared_segments(workspace.paths, self._objects),
-                partial(on_error, Channel.LEXICAL),
-            ),
-            dense_search,
-            sessions,
-            RankingFeatures(),
-            self._channels,
-            AnswerCache(),
-            on_error,
-        )

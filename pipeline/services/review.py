@@ -8,19 +8,17 @@ from sqlite3 import Connection
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Stage, Viewer, page_of
 from pipeline.services.sharing import withdraw_memory
-from pipeline.services.workspace import Workspace
 from pipeline.store import audit, changes, duplicates, edges, index_state, memories, refusals, review, work
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.duplicates import REFUSED, PairState
 from pipeline.store.refusals import Refusal, RefusedBy
-from pipeline.store.review import MOST_COUNTED, Decision, Waiting
+from pipeline.store.review import Decision, Waiting
 from pipeline.store.visibility import is_open_to
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 from pipeline.write.keyed import fit_between
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
-
-__all__ = ["MOST_COUNTED", "AuditAction", "AuditEntry", "Decision", "RefusedBy", "Waiting"]
 
 PERSON = "review"
 # A place in the list of contradictions: the row number of the one that denies, then the other's with leading zeros.
@@ -42,7 +40,7 @@ class CandidateVerdict(StrEnum):
 
 
 class ContradictionVerdict(StrEnum):
-    """Which of two memories that contradict each other holds: the one that denies, the one that is denied, or both."""
+    """Which of two contradicting memories is valid: the denying one, the denied one, or both."""
 
     DENYING = "denying"
     DENIED = "denied"
@@ -98,7 +96,7 @@ class Settlement:
 
 
 def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
-    """Tell whether a memory is no other person's own."""
+    """Return whether a memory is no other person's own."""
     return memory is None or is_open_to(memory.scope, workspace.person_id)
 
 
@@ -130,7 +128,7 @@ def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | N
 
 
 def list_contradictions(workspace: Workspace, limit: int, before: int | None) -> Page[Contradiction]:
-    """List the contradictions between what is active, reviewed and holds, the latest memory's first."""
+    """List the contradictions between active, reviewed and valid memories, the latest memory's first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
         found = review.list_contradictions(db, limit + 1, below)
@@ -187,13 +185,13 @@ def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> 
 def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
     """Take a refusal back: what is still there is active again, what was purged may be offered again.
 
-    Raises NotFound for what nobody refused.
+    Raises NotFound for a memory that was never refused.
     """
     now = utc_now()
     with workspace.database.write() as db:
         memory = memories.get(db, memory_id)
         if not _is_open(workspace, memory) or not refusals.take_back(db, memory_id):
-            raise NotFound("nobody refused this")
+            raise NotFound("This memory was never refused. `reverie review refused` lists the refused ones.")
     if memory is None and workspace.person.exists:
         # A purge is marked for every workspace there.
         with workspace.person.database.write() as db:
@@ -318,7 +316,7 @@ def settle_contradiction(
 
 
 def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, settlement: Settlement) -> None:
-    """Let a contradiction stand again as it did; raise Conflict where it was not settled so."""
+    """Reopen a contradiction; raise Conflict where it was not settled in this way."""
     now = utc_now()
     with workspace.database.write() as db:
         denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)

@@ -9,11 +9,12 @@ from pipeline.errors import InvalidField, ReverieError, UnreadableTranscript
 from pipeline.lru import LruCache
 from pipeline.records.transcripts import TranscriptMark
 from pipeline.services.distill import distill_session
-from pipeline.services.turns import Message, Role, take_turns
-from pipeline.services.workspace import Workspace
+from pipeline.services.turns import take_turns
 from pipeline.store import agent_sessions
 from pipeline.store.transcripts import Name, Transcripts
+from pipeline.store.turns import Message, Role
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

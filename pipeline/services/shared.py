@@ -9,8 +9,6 @@ from pipeline.store.leases import Lease
 from pipeline.store.operations import Operations
 from pipeline.store.stores import open_home_values
 
-__all__ = ["HomeValues"]
-
 SECRET = "secret."  # noqa: S105 - what the names of secrets begin with
 SCHEDULER = "scheduler"
 
@@ -32,7 +30,7 @@ def open_secret(settings: Settings, name: str) -> str | None:
 
 
 class Leadership:
-    """Say whether this scheduler is the one that sends: the only one on a home of files, else who holds the lease."""
+    """Decide whether this scheduler sends: it is the only one of the data directory, or holds the lease."""
 
     def __init__(self, values: HomeValues | None, operations: Operations) -> None:
         self._lease = None if values is None else Lease(values, SCHEDULER)
@@ -41,12 +39,12 @@ class Leadership:
 
     @property
     def interval_s(self) -> float | None:
-        """Return how often to ask for it; None where it is never anybody else's."""
+        """Return the seconds between two requests for the lease; None where this scheduler is always the leader."""
         return None if self._lease is None else self._lease.lease_s / 3
 
     @property
     def is_held(self) -> bool:
-        """Tell whether this one sends."""
+        """Return whether this one sends."""
         return self._leads and (self._lease is None or self._lease.is_held)
 
     def ask(self) -> bool:
@@ -57,7 +55,7 @@ class Leadership:
         try:
             self._leads = self._lease.take()
         except ReverieError as error:
-            self._operations.record_error("scheduler", f"whether this one leads cannot be told: {error}")
+            self._operations.record_error("scheduler", f"This scheduler cannot renew its lease: {error}")
         return self.is_held and not led
 
     def resign(self) -> None:

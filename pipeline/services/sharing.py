@@ -2,27 +2,29 @@
 
 from config.paths import is_personal
 from pipeline.errors import Conflict, FieldError, Forbidden, InvalidField
-from pipeline.records import HistoryEntry, Memory
+from pipeline.records import Memory
 from pipeline.records.people import owner_of
-from pipeline.services.workspace import Workspace
 from pipeline.store import hook_runs, memories
+from pipeline.workspace import Workspace
 from pipeline.write import share as sharing
 from pipeline.write.revise import get_existing
-from pipeline.write.share import SHARED, scope_before
+from pipeline.write.share import is_sharer, scope_before
 
 
 def share_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Memory:
     """Let everybody in a workspace see a memory that is kept in it, or in a personal store, which keeps it too."""
     if is_personal(target.id):
-        raise InvalidField(FieldError("workspace", "is a personal store, which has nobody to share with"))
+        raise InvalidField(
+            FieldError("workspace", "is a personal store, which has only one user; name a shared workspace")
+        )
     if target.id == workspace.id:
         return sharing.share(workspace.database, memory_id, workspace.person_id)
     if workspace.id != target.person.id:
-        raise Conflict(f"it belongs to {workspace.id}: move it, or share it there")
+        raise Conflict(f"This memory belongs to workspace {workspace.id}. Share it there, or move it first.")
     with workspace.database.read() as db:
         memory = get_existing(db, memory_id)
     if memory.archived_at is not None:
-        raise Conflict("it is in the archive; restore it first")
+        raise Conflict(f"This memory is archived. Restore it first with `reverie restore {memory_id}`.")
     target.write_policy()
     return sharing.share_copy(target.create(), memory, workspace.person_id)
 
@@ -30,12 +32,12 @@ def share_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Mem
 def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> Memory:
     """Let a shared memory be its person's own again; raise Forbidden for who neither shared it nor owns the workspace.
 
-    What agents were told of it is forgotten.
+    Deletes its hook runs, which quote it.
     """
     with workspace.database.read() as db:
         memory = get_existing(db, memory_id)
     if memory.shared_from is not None and not (is_owner or is_sharer(memory, workspace.person_id)):
-        raise Forbidden("who shared it may withdraw it, or an owner of the workspace")
+        raise Forbidden("Only the person who shared a memory, or an owner of the workspace, may withdraw it.")
     is_copy = memory.shared_from is not None and _is_kept_by(workspace, memory)
     withdrawn, gone = sharing.withdraw(workspace.database, memory_id, is_copy=is_copy)
     with workspace.operations.opened() as journal:
@@ -44,22 +46,9 @@ def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> 
 
 
 def _is_kept_by(workspace: Workspace, memory: Memory) -> bool:
-    """Tell whether the personal store of who shared a memory holds it too."""
+    """Return whether the personal store of the person who shared a memory also contains it."""
     store = workspace.of_person(owner_of(scope_before(memory).id)).person
     if store.id == workspace.id or not store.exists:
         return False
     with store.database.read() as db:
         return memories.get(db, memory.id) is not None
-
-
-def is_sharer(memory: Memory, person_id: str | None) -> bool:
-    """Tell whether a shared memory was a person's own before."""
-    return memory.shared_from is not None and owner_of(scope_before(memory).id) == person_id
-
-
-def list_shown_history(memory: Memory, entries: list[HistoryEntry], person_id: str | None) -> list[HistoryEntry]:
-    """Return what a person may see of a memory's history: of what another shared, what came since."""
-    if memory.shared_from is None or is_sharer(memory, person_id):
-        return entries
-    last = max((place for place, entry in enumerate(entries) if entry.event == SHARED), default=0)
-    return entries[last:]

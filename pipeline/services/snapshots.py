@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import StorageUnreachable, StoreDamaged
-from pipeline.jobs import people_snapshot
-from pipeline.jobs.shared_snapshots import Content
+from pipeline.index.storage import open_storage
+from pipeline.jobs import local_snapshots, people_snapshot
+from pipeline.jobs.local_snapshots import SnapshotSummary
+from pipeline.jobs.shared_snapshots import Content, find_shared_snapshots, shared_snapshots
 from pipeline.jobs.snapshot import ProblemSink, Restored
-from pipeline.services import maintenance
-from pipeline.services.maintenance import SnapshotSummary
-from pipeline.services.storage import find_shared_snapshots, open_storage, shared_snapshots
 from pipeline.store import backup, people_file
 from pipeline.store.backup import Snapshot
 from pipeline.store.database import WriterProfile
@@ -24,12 +23,12 @@ from pipeline.store.stores import open_stores
 
 # A monitor asks every few seconds, of every workspace; a snapshot is taken every night.
 KEPT_S = 60.0
-# Storage that does not answer holds up a scrape, or a page, for no longer than this.
+# Maximum seconds that a metrics request or a page waits for storage.
 WAITED_S = 2.0
 
 
 def takes_snapshots(settings: Settings) -> bool:
-    """Tell whether snapshots are taken at all: of a store on a server, only where object storage takes them."""
+    """Return whether snapshots are taken at all: of a store on a server, only where object storage takes them."""
     return bool(settings.vectors) or not settings.store.reveal()
 
 
@@ -92,19 +91,19 @@ def list_snapshots(settings: Settings, workspace_id: str) -> list[SnapshotSummar
     paths = settings.paths.workspace(workspace_id)
     shared = shared_snapshots(settings, paths, None, open_storage(settings))
     if shared is None:
-        return maintenance.list_snapshots(paths)
+        return local_snapshots.list_snapshots(paths)
     return [_summarize(one, content) for one, content in shared.list()]
 
 
 def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
-    """Take a snapshot now, beside whatever writes; raise NotFound where there is no such workspace."""
+    """Take a snapshot now, while others write; raise NotFound where there is no such workspace."""
     paths, objects = settings.paths.workspace(workspace_id), open_storage(settings)
     with closing(open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), str)) as stores:
         shared = None
         if settings.store.reveal():
             shared = shared_snapshots(settings, paths, database := stores.databases.get(workspace_id), objects)
         if shared is None:
-            return maintenance.take_snapshot(paths)
+            return local_snapshots.take_snapshot(paths)
         taken = shared.take(database, datetime.now(UTC))
         return next(_summarize(*one) for one in shared.list() if taken is not None and one[0].name == taken.name)
 
@@ -114,7 +113,7 @@ def restore_snapshot(settings: Settings, workspace_id: str, name: str, on_proble
     paths = settings.paths.workspace(workspace_id)
     shared = shared_snapshots(settings, paths, None, open_storage(settings))
     if shared is None:
-        return maintenance.restore_snapshot(paths, name, on_problem)
+        return local_snapshots.restore_snapshot(paths, name, on_problem)
     return shared.restore(name, datetime.now(UTC), on_problem)
 
 
@@ -136,7 +135,7 @@ def list_people_snapshots(paths: HomePaths) -> list[PeopleSnapshot]:
 
 
 def take_people_snapshot(paths: HomePaths) -> PeopleSnapshot:
-    """Copy who shares a home now, beside whatever writes; raise NotFound where there is nobody."""
+    """Take a snapshot of the people now, while others write; raise NotFound where there are none."""
     return _summarize_people(people_snapshot.take_people_snapshot(paths, datetime.now(UTC)))
 
 

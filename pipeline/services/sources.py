@@ -11,16 +11,21 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_of
-from pipeline.services.workspace import Workspace
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, index_state, ingested, memories
 from pipeline.store.ingested import KnownItem, Link, SourceSummary
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
-from pipeline.write.accept import INCOGNITO, WriteEffects, WritePolicy, is_incognito, log_and_enqueue, write_one
+from pipeline.workspace import Workspace
+from pipeline.write.accept import (
+    INCOGNITO,
+    WriteEffects,
+    is_incognito,
+    log_and_enqueue,
+    write_one,
+)
 from pipeline.write.prepare import Prepared, prepare
 from pipeline.write.revise import restore_memory
-
-__all__ = ["KnownItem", "SourceSummary"]
 
 PURGED = "was purged"
 PUT_AWAY = "was archived or merged into another"
@@ -120,7 +125,7 @@ def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]
 
 
 def forget_items(workspace: Workspace, source: str, keys: Sequence[str]) -> ForgottenItems:
-    """Archive what some items of a source brought, unless it is somebody else's too; unknown ones are passed over."""
+    """Archive the memories of some items of a source, unless another item also gave them; skip unknown items."""
     gone: list[str] = []
     released: set[int] = set()
     with workspace.database.write() as db:
@@ -137,12 +142,12 @@ def forget_items(workspace: Workspace, source: str, keys: Sequence[str]) -> Forg
 
 
 def holds_secret(key: str) -> bool:
-    """Tell whether the key of an item would be redacted: it is compared as it is, so it is stored as it is or not."""
+    """Return whether the key of an item would be redacted: it is compared as it is, so it is stored as it is or not."""
     return redact(key).text != key
 
 
 def name_of(memory: Memory) -> str:
-    """Return the name that a text is known by in its scope; a fact is told anew each time that it begins to hold."""
+    """Return the name of a text in its scope; a fact has another name for each time that it becomes valid."""
     scope = "" if memory.scope == Scope() else f"{memory.scope.kind}:{memory.scope.id or ''}"
     apart = [part for part in (scope, memory.valid_from) if part]
     return ingested.NAME_JOINT.join([memory.content_hash, *apart])
@@ -186,7 +191,7 @@ def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Rec
         return _admit(update, item_seq, item, name)
     memory, comes_back = standing
     if comes_back and not _speaks_for_itself(update.db, memory):
-        # Somebody wrote the same meanwhile: the write policy knows what that means.
+        # The same text was written in between: the write policy decides what that means.
         return _admit(update, item_seq, item, name)
     ingested.link(update.db, item_seq, name, memory.seq)
     if comes_back:
@@ -199,7 +204,7 @@ def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Rec
 
 
 def _find_standing(db: Connection, item_seq: int, name: str) -> tuple[Memory, bool] | None:
-    """Return the memory that stands for a text, and whether it is in the archive only for want of an item."""
+    """Return the memory of a text, and whether it is archived only because no item gave it."""
     links = ingested.of_text(db, name)
     known = memories.by_seqs(db, [link.memory_seq for link in links])
     found = [known[seq] for seq in sorted(known)]
@@ -208,7 +213,7 @@ def _find_standing(db: Connection, item_seq: int, name: str) -> tuple[Memory, bo
     active = [one for one in found if one.archived_at is None]
     if active:
         return active[-1], False
-    # What somebody archived stays so, whatever a source says.
+    # A memory that a person archived stays archived, whatever a source gives.
     ours = [
         one
         for one in found
@@ -223,7 +228,7 @@ def _speaks_for_itself(db: Connection, memory: Memory) -> bool:
 
 def _admit(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt:
     receipt = write_one(update.db, item, update.policy, update.effects)
-    # What only repeats what was shown stands for nothing.
+    # A text that only repeats what an agent was shown gets no link.
     if receipt.outcome is not Outcome.REJECTED and ingested.link_as(
         update.db, item_seq, name, receipt.id, item.memory.content_hash
     ):
@@ -232,7 +237,7 @@ def _admit(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt
 
 
 def _refresh(update: _Update, item_seq: int, stored: Memory, memory: Memory) -> None:
-    """Let a memory that one item alone brought say where its text stands now; its signals stay."""
+    """Update where the text of a memory is now, if only this item gave the memory; keep its signals."""
     metadata = {**stored.metadata, **memory.metadata}
     details = memory.details if stored.kind is memory.kind else stored.details
     wanted = {
@@ -265,7 +270,7 @@ def _reject(item: Prepared, reason: str) -> Receipt:
 
 
 def _repeat_receipt(receipt: Receipt) -> Receipt:
-    """Return the answer to a text that stands twice in an item."""
+    """Return the answer to a text that an item contains twice."""
     if receipt.outcome is Outcome.REJECTED:
         return receipt
     return Receipt(receipt.id, Outcome.MERGED, duplicate_of=receipt.id)

@@ -16,7 +16,6 @@ from pipeline.errors import (
     ReverieError,
 )
 from pipeline.records import Memory, Revision, ScopeKind
-from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import oplog, truth
 from pipeline.store.objects import FOLDER
 from pipeline.store.peers import Device, Event, PutAside, Remote
@@ -28,9 +27,8 @@ from pipeline.sync.remotes.objects import make_folder
 from pipeline.sync.remotes.remote import check_url
 from pipeline.sync.signed import TRAVELLING_SCOPES, cards_of, sign_all, with_cards
 from pipeline.times import utc_now
+from pipeline.workspace import WorkspaceSettings
 from pipeline.write import revise
-
-__all__ = ["FOLDER", "Device", "Event", "Exchanged", "PutAside", "Remote"]
 
 # What belongs to an agent stays with it unless a person says otherwise.
 USUAL_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER)
@@ -107,7 +105,7 @@ class SyncService:
         return self._status(remote)
 
     def remove(self, name: str) -> None:
-        """Exchange by a remote no longer; what stands there stays. Raises NotFound for one that there is not."""
+        """Stop exchanging by a remote; its data there stays. Raises NotFound for an unknown remote."""
         self._find(name)
         with self.peers.alone(PATIENCE_S):
             self.peers.drop_remote(name)
@@ -123,7 +121,7 @@ class SyncService:
         return found[0]
 
     def now(self, names: Sequence[str] = ()) -> Mapping[str, Exchanged | ReverieError]:
-        """Exchange with every remote, or with some; a remote's error stands in its place."""
+        """Exchange with every remote, or with some; the result of a remote that failed is its error."""
         for name in names:
             self._find(name)
         if not self._remotes():
@@ -136,7 +134,7 @@ class SyncService:
         return [self._status(one) for one in self._remotes()]
 
     def look(self) -> list[RemoteStatus]:
-        """Tell of each remote how it stands, as seen there now; one that cannot be looked at tells why."""
+        """Report the state of each remote as seen there now, or why it cannot be reached."""
         return [self._look(one) for one in self.status()]
 
     def _look(self, status: RemoteStatus) -> RemoteStatus:
@@ -201,7 +199,7 @@ class SyncService:
     # What another Reverie asks of this one
 
     def is_member(self, bearer: str, *, of_old: bool) -> bool:
-        """Tell whether somebody shows the token of this home's circle; `of_old` takes those before the present key."""
+        """Return whether a token belongs to this circle of devices; `of_old` accepts tokens of earlier keys."""
         if not self.peers.exists:
             return False
         tokens = Circle(self.peers).tokens

@@ -28,7 +28,7 @@ class SyncClock:
         self._folders: list[Path] = []
 
     def is_due(self) -> bool:
-        """Tell whether to exchange now; the next answer counts from a positive one."""
+        """Return whether to exchange now; the next answer counts from a positive one."""
         if not self._peers.exists:
             return False
         before, self._seen = self._seen, {**self._look_here(), **self._look_there()}
@@ -49,7 +49,7 @@ class SyncClock:
             try:
                 self._folders = self._peers.folders()
             except StoreUnavailable:
-                # The exchange meets the same, and tells it.
+                # The exchange meets the same error and reports it.
                 self._folders, self._known = [], None
         streams = [str(stream) for folder in self._folders for stream in folder.glob("segments/*")]
         return {stream: _state_of(stream) for stream in streams}

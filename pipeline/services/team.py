@@ -13,22 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import FieldError, InvalidField, NotFound, RemoteUnreachable, ReverieError
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.recall.contexts import SearchContexts
 from pipeline.records import sessions_named
+from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
-from pipeline.services.briefing import AgentSession
-from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.incognito import is_incognito
-from pipeline.services.recall import SearchContexts, merge_answers, recall_memories
-from pipeline.services.workspace import Workspace
+from pipeline.services.recall import merge_answers, recall_memories
 from pipeline.services.workspaces import choose_workspace
 from pipeline.team.hits import is_for_teams, question_of, read_prepared, read_recalled
 from pipeline.team.servers import LOCAL, TeamServer, list_servers
 from pipeline.times import elapsed_ms
+from pipeline.workspace import Workspace, is_incognito
 
 if TYPE_CHECKING:
     from pipeline.team.link import TeamLink
-
-__all__ = ["LOCAL"]
 
 CHANNEL = "team:"
 # Questions to one team at once; one more is late at once.
@@ -74,7 +72,7 @@ class Team:
         return self._pool.submit(self._answer, workspace_id, path, body, read)
 
     def answers_within(self, seconds: float) -> bool:
-        """Tell whether it is worth waiting for, by its last answer."""
+        """Return whether it is worth waiting for, by its last answer."""
         return self._took_s is not None and self._took_s <= seconds
 
     def send(self, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
@@ -275,7 +273,7 @@ def _project_of(workspace: Workspace, folder: str) -> str:
 
 
 def _without_known(answer: TeamAnswer, known: Answer) -> Answer:
-    """Return a team's answer without what is found already: told once, this machine's own first."""
+    """Return a team's answer without what is already in this machine's answer."""
     hashes = {hit.memory.content_hash for hit in known.hits}
     hits = tuple(hit for hit in answer.hits if hit.memory.content_hash not in hashes)
     return Answer(hits, {f"{CHANNEL}{answer.name}": answer.report}, 0.0)

@@ -1,34 +1,26 @@
-"""What a team's memory has about a message: told to an agent after what this machine knows, as what others noted."""
+"""What a team's memory has about a message: shown after this machine's memories, as notes of others."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pipeline.context.briefing import MESSAGE_CHARS, Briefing, BriefingLimits
 from pipeline.context.render import Entry, render_block
-from pipeline.errors import NotFound
 from pipeline.lru import LruCache
+from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import ChannelState, Hit
-from pipeline.services.briefing import (
-    MESSAGE_CHARS,
-    AgentSession,
-    Briefing,
-    BriefingLimits,
-    prepare_message,
-)
-from pipeline.services.feedback import FeedbackWriter
-from pipeline.services.recall import SearchContexts
 from pipeline.services.team import Asked, TeamService
-from pipeline.services.workspace import Workspace
+from pipeline.workspace import Workspace
 
 # No more than is read at a glance, whatever the number of teams.
 TOLD = 5
-# Sessions of which it is known what they were told; of any other it may be told again.
+# Sessions whose shown memories are remembered; in any other session a memory may be shown again.
 MOST_SESSIONS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class TeamBriefing:
-    """What teams know about a message: the hits that are told, the text that holds them, and whether all answered."""
+    """The team memories about a message: the shown hits, their text, and whether all teams answered."""
 
     hits: tuple[Hit, ...] = ()
     text: str = ""
@@ -36,7 +28,7 @@ class TeamBriefing:
 
 
 class TeamBriefings:
-    """Tell what teams know; what a session was told is told to it once."""
+    """Show what teams know, each memory once per session."""
 
     def __init__(self, teams: TeamService) -> None:
         self._teams = teams
@@ -49,7 +41,7 @@ class TeamBriefings:
     def tell(
         self, asked: Asked, own: Briefing, limits: BriefingLimits, session: AgentSession | None = None
     ) -> TeamBriefing:
-        """Return what teams answered in time and this machine does not tell; to a session also not what it knows."""
+        """Return the answers that arrived in time, without what this machine shows or the session has seen."""
         answers = asked.answers()
         degraded = any(one.report.state in (ChannelState.LATE, ChannelState.COLD) for one in answers)
         known = _hashes(own) | (set() if session is None else self._find_seen(session))
@@ -63,7 +55,7 @@ class TeamBriefings:
         return TeamBriefing(tuple(hit for hit in hits if id(hit.memory) in shown), text or "", degraded)
 
     def note_told(self, session: AgentSession, told: TeamBriefing) -> None:
-        """Keep what a session was told."""
+        """Remember what a session was shown."""
         if session.id is not None:
             self._find_seen(session).update(hit.memory.content_hash for hit in told.hits)
 
@@ -71,31 +63,6 @@ class TeamBriefings:
         if session.id is None:
             return set()
         return self._told.get((session.id, session.agent_id), lambda _known: True, set)
-
-
-def prepare_beside_teams(
-    workspace: Workspace,
-    contexts: SearchContexts,
-    feedback: FeedbackWriter,
-    teams: TeamBriefings,
-    session: AgentSession,
-    message: str,
-) -> tuple[Briefing, TeamBriefing]:
-    """Gather what an agent should know before it answers a message, from this machine and the teams that it knows.
-
-    Raises NotFound where nothing is known here and no team has anything about it.
-    """
-    settings = workspace.settings
-    limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
-    asked = teams.ask(workspace, session, message, settings.recall_budget_ms)
-    try:
-        own = prepare_message(workspace, contexts, feedback, session, message)
-    except NotFound:
-        theirs = teams.tell(asked, Briefing(), limits)
-        if not theirs.hits:
-            raise
-        return Briefing(), theirs
-    return own, teams.tell(asked, own, limits)
 
 
 def join_texts(own: Briefing, theirs: TeamBriefing) -> str:

@@ -8,16 +8,10 @@ from pipeline.team.servers import (
     TeamServer,
     check_server,
     delete_server,
-    is_resting,
-    let_rest,
     list_servers,
-    name_of,
     read_server,
     write_server,
 )
-from pipeline.text.addresses import check_server_url
-
-__all__ = ["TeamServer", "check_server_url", "is_resting", "let_rest", "name_of"]
 
 # What a request names that is about no workspace.
 DEFAULT = "default"
@@ -45,7 +39,7 @@ def list_opened(server: TeamServer) -> frozenset[str]:
 
 
 def list_teams(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:
-    """Return the teams that a home knows, by name; a file that is no team's is told of and left out."""
+    """Return the known teams by name; report a file that describes no team, and skip it."""
     return list_servers(folder, on_problem)
 
 

@@ -1,4 +1,4 @@
-"""Memories in time: the timeline, what is new since somebody looked, and arcs, which tell one story."""
+"""Memories in time: the timeline, what is new since the last visit, and arcs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,26 +6,13 @@ from dataclasses import dataclass, replace
 from pipeline.errors import NotFound
 from pipeline.records import Memory, Page, Viewer, page_of
 from pipeline.records.people import own_name
-from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, changes, journal, memories, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.changes import LoggedChange
-from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
+from pipeline.store.journal import JournalPlace, JournalQuery, SessionSpan
 from pipeline.store.visibility import is_open_to
 from pipeline.store.work import Undigested
-from pipeline.text.normalize import normalize_id as normalize_name
-
-__all__ = [
-    "MOST_COUNTED",
-    "ArcStatus",
-    "ArchivedFilter",
-    "JournalPlace",
-    "JournalQuery",
-    "SessionSpan",
-    "Undigested",
-    "VisibleArc",
-    "normalize_name",
-]
+from pipeline.workspace import Workspace
 
 MOST_CHANGES = 100
 MOST_WAITING = 100
@@ -82,7 +69,7 @@ def read_news(workspace: Workspace, after: int) -> News:
         digestion = work.find_undigested(db, MOST_WAITING)
     # A store that was put back from a copy counts from less.
     more = number < after or len(found) > MOST_CHANGES
-    # Of what is gone the number alone is told.
+    # Of deleted memories only the number is shown.
     told = [
         change
         for change in found[:MOST_CHANGES]

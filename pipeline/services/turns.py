@@ -8,21 +8,19 @@ from sqlite3 import Connection
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
 from pipeline.capture.own_words import is_host_notice, list_own_lines
 from pipeline.capture.stage import CaptureSettings
+from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
 from pipeline.records import MAX_CONTENT_CHARS, SAID_TAG, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
+from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Query
-from pipeline.services.briefing import AgentSession
-from pipeline.services.incognito import is_any_incognito
-from pipeline.services.recall import SearchContexts
-from pipeline.services.workspace import Workspace, WorkspaceSettings
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, memories, turns, work
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
+from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy, accept
-
-__all__ = ["Message", "Role"]
+from pipeline.write.accept import accept
 
 LONGEST_NAME = 80
 # What is to be forgotten must surely be what is meant.
@@ -58,7 +56,7 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
     with workspace.create().write() as db:
-        # Said meanwhile: off the record means off.
+        # The session may have become incognito since the check above.
         if agent_sessions.is_any_incognito(db, [session_id]):
             return 0
         return add_turns(db, messages)
@@ -127,7 +125,7 @@ def _forget(workspace: Workspace, contexts: SearchContexts, session: AgentSessio
 def _find_meant(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
 ) -> tuple[Workspace, Memory] | None:
-    homes = [workspace, *([workspace.person] if workspace.tells_of_person and workspace.person.exists else [])]
+    homes = list(filter(None, (workspace, workspace.personal_store)))
     if command.text:
         query = Query(command.text, LOOKED_AT, Filter(viewer=session.viewer), min_relevance=SURELY_MEANT)
         hits = [(home, hit) for home in homes for hit in search(contexts.get(home), query).hits]

@@ -47,9 +47,9 @@ def read_switches(settings: Settings, workspace_id: str) -> dict[str, Any]:
 
 
 def edit_config(settings: Settings, workspace_id: str, write: Callable[[str], str | None]) -> tuple[str, bool]:
-    """Have somebody write a workspace's own settings anew; return where they stand, and whether they were changed.
+    """Let `write` edit a workspace's own settings; return where they are stored, and whether they changed.
 
-    Raises SettingsError for what cannot be taken, Conflict where they were changed meanwhile.
+    Raises SettingsError for invalid settings, Conflict where they were changed at the same time.
     """
     with opened_configs(settings) as configs:
         before = configs.read(workspace_id)
@@ -60,7 +60,9 @@ def edit_config(settings: Settings, workspace_id: str, write: Callable[[str], st
 
         def put(now: str) -> str:
             if now != before.text:
-                raise Conflict(f"{before.place} was changed meanwhile, and stays as it is now")
+                raise Conflict(
+                    f"{before.place} was changed while you edited it. Your edit was not saved; edit it again."
+                )
             return text
 
         configs.edit(workspace_id, put)

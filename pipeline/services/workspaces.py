@@ -13,14 +13,11 @@ from pipeline.identity.claims import Claim, Claims
 from pipeline.identity.override import read_nearest_override
 from pipeline.identity.repository import (
     UnreadableFile,
-    branch_of_folder,
     open_repository,
     printable,
     root_of_folder,
 )
-from pipeline.services.existing import has_workspace, list_workspaces
-
-__all__ = ["Claim", "branch_of_folder", "has_workspace", "identify", "list_workspaces"]
+from pipeline.services.existing import has_workspace
 
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # As an id looks that follows from a folder or a remote.
@@ -43,7 +40,7 @@ class WorkspaceChoice:
 
     @property
     def detail(self) -> str:
-        """Return what the folder was told by, and what commands and hooks make of it."""
+        """Return what identified the folder, and which workspace commands and hooks use."""
         return self.reason if self.identity is None else f"{self.identity.detail}; {self.reason}"
 
 
@@ -96,7 +93,7 @@ def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> Non
 
 
 def _is_granted(settings: Settings, exists: Callable[[str], bool], file: Path, workspace: str) -> bool:
-    """Tell whether a project's file may name a workspace: a person agreed, or it is the first to speak of it.
+    """Return whether a project's file may name a workspace: a person agreed, or it is the first to speak of it.
 
     A name that follows from a folder or a remote is never the first's: whose it is can be computed by anybody.
     """
@@ -142,7 +139,7 @@ def project_of_folder(folder: Path) -> Path:
 
 
 def history_of_folder(folder: Path) -> Path:
-    """Return the place that stands for a repository's history: all its worktrees have one; else the folder."""
+    """Return the folder that identifies a repository's history, the same for all its worktrees; else the folder."""
     root = root_of_folder(folder.resolve())
     if root is None:
         return folder

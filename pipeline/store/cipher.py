@@ -14,7 +14,7 @@ from sqlcipher3 import dbapi2
 
 from pipeline.enums import Stage
 from pipeline.errors import StoreDamaged
-from pipeline.store.driver import WriteConnection
+from pipeline.store.write_connection import WriteConnection
 
 
 class CipherConnection(dbapi2.Connection):  # type: ignore[misc]  # the library has no types

@@ -10,7 +10,7 @@ from typing import Literal
 
 from config.paths import FileState
 from pipeline.enums import Stage
-from pipeline.store.driver import WriteConnection
+from pipeline.store.write_connection import WriteConnection
 
 # Of a file and of its log; a store that is none tells by the first when it was written to last (ns) and how often.
 StoreState = tuple[FileState, FileState]

@@ -7,23 +7,16 @@ in it is encrypted from its first byte.
 
 import sqlite3
 import sys
-from abc import ABCMeta
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pipeline.enums import Stage
 from pipeline.store.key import StoreKey, find_key
+from pipeline.store.write_connection import WriteConnection
 
 # What a file begins with that is not encrypted.
 PLAIN = b"SQLite format 3\0"
 
 _Error = TypeVar("_Error", bound=sqlite3.Error)
-
-
-class WriteConnection(sqlite3.Connection, metaclass=ABCMeta):
-    """A connection whose transaction collects whom its commit wakes; SQLCipher's has a class of its own."""
-
-    wake_ups: set[Stage | None]
 
 
 def connect(

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
+from ulid import ULID
+
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store.memories import select, select_newest
 from pipeline.store.visibility import condition
+from pipeline.times import utc_now
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +193,11 @@ def _select_lessons_holding(viewer: Viewer, words: Sequence[str]) -> tuple[str, 
     # Unlike LIKE, instr knows no wildcards; lower() knows ASCII alone, and so do we.
     words = [word.translate(_LOWER) for word in words]
     return clause + f" AND instr(lower({_LESSON_TEXT}), ?) > 0" * len(words), [*values, *words]
+
+
+def make_impressions(
+    shown: Sequence[Memory], session_id: str | None, agent_id: str | None = None
+) -> tuple[Impression, ...]:
+    """Give an id to each memory that is about to be put before an agent of a session, or a subagent of it."""
+    now = utc_now()
+    return tuple(Impression(str(ULID()), memory.seq, session_id, now, agent_id=agent_id) for memory in shown)

@@ -5,7 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 
-from pipeline.store.driver import WriteConnection
+from pipeline.store.write_connection import WriteConnection
 
 # Each is two open files, and each database one more. So many serve every thread of a process on one database, or some
 # ten databases in turn; and there are processes that may open no more than 256 files.

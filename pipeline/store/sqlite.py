@@ -14,11 +14,12 @@ from pipeline.errors import NotFound, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.store import driver, oplog
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_nobody
-from pipeline.store.driver import WriteConnection, as_sqlite3, sqlite_errors
+from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.log_start import install_triggers, never_synced, start_log
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.pool import ConnectionPool
+from pipeline.store.write_connection import WriteConnection
 
 # Every connection has a cache of its own; what is in none of them is still in the system's.
 CACHE_KIB = 2000

@@ -6,7 +6,7 @@ No model and no network in here: what is slow is queued as work in the same tran
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 
@@ -15,6 +15,7 @@ from ulid import ULID
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import is_said_again, render_text, says_as_much
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
+from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.store import (
     agent_sessions,
     changes,
@@ -40,25 +41,6 @@ INCOGNITO = "incognito"
 REFUSED = "a person refused this"
 
 
-def purged_nothing(_content_hash: str) -> bool:
-    """Know of no purge in another workspace."""
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class WritePolicy:
-    """How memories are taken in: whether doubtful ones wait for review, whether all do, whether any are stored.
-
-    `is_purged` says of the hash of a text whether the author purged it in another workspace.
-    """
-
-    review: bool = False
-    incognito: bool = False
-    suggest: bool = False
-    author: str | None = None
-    is_purged: Callable[[str], bool] = purged_nothing
-
-
 @dataclass(slots=True)
 class WriteEffects:
     """What a transaction did so far, to be announced together at its end."""
@@ -70,12 +52,14 @@ class WriteEffects:
     decisions: list[Decision] = field(default_factory=list)
 
 
-def accept(database: Database, draft: Draft, policy: WritePolicy = WritePolicy()) -> Receipt:
+def accept(database: Database, draft: Draft, policy: WritePolicy = DEFAULT_WRITE_POLICY) -> Receipt:
     """Store one memory durably; raise InvalidField for a draft that cannot be taken."""
     return commit(database, [prepare(draft)], policy)[0]
 
 
-def commit(database: Database, prepared: Sequence[Prepared], policy: WritePolicy = WritePolicy()) -> list[Receipt]:
+def commit(
+    database: Database, prepared: Sequence[Prepared], policy: WritePolicy = DEFAULT_WRITE_POLICY
+) -> list[Receipt]:
     """Store prepared memories in one transaction, each as the policy decides."""
     with database.write() as db:
         return write_all(db, prepared, policy)

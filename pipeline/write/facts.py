@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Memory, Receipt, Scope
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, facts
 from pipeline.store.database import Database
 from pipeline.times import utc_now
-from pipeline.write.accept import WritePolicy, commit
+from pipeline.write.accept import commit
 from pipeline.write.keyed import end_at
 from pipeline.write.prepare import prepare_fact
 from pipeline.write.revise import archive_memory, get_existing

@@ -11,12 +11,18 @@ from sqlite3 import Connection
 
 from pipeline.errors import Conflict
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, history, memories, unfinished
 from pipeline.store.database import Database
 from pipeline.store.unfinished import MOVE
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import parse, utc_now
-from pipeline.write.accept import WriteEffects, WritePolicy, is_incognito, log_and_enqueue, write_moved
+from pipeline.write.accept import (
+    WriteEffects,
+    is_incognito,
+    log_and_enqueue,
+    write_moved,
+)
 from pipeline.write.prepare import Prepared
 from pipeline.write.revise import archive_memory, get_existing
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from sqlite3 import Connection
 
 from pipeline.errors import Conflict
-from pipeline.records import UNSTORED, Memory, Outcome, Scope, ScopeKind
-from pipeline.records.people import PRIVATE
+from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Scope, ScopeKind
+from pipeline.records.people import PRIVATE, owner_of
 from pipeline.store import (
     arcs,
     audit,
@@ -170,3 +170,16 @@ def _release_merged(db: Connection, memory: Memory, own: Scope, now: str) -> Non
             undo_merge(db, merge, one, now)
         else:
             memories.archive(db, one.seq, now)
+
+
+def is_sharer(memory: Memory, person_id: str | None) -> bool:
+    """Tell whether a shared memory was a person's own before."""
+    return memory.shared_from is not None and owner_of(scope_before(memory).id) == person_id
+
+
+def list_shown_history(memory: Memory, entries: list[HistoryEntry], person_id: str | None) -> list[HistoryEntry]:
+    """Return what a person may see of a memory's history: of what another shared, what came since."""
+    if memory.shared_from is None or is_sharer(memory, person_id):
+        return entries
+    last = max((place for place, entry in enumerate(entries) if entry.event == SHARED), default=0)
+    return entries[last:]

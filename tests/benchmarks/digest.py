@@ -25,10 +25,11 @@ from pipeline.digest import dedup, entities
 from pipeline.digest.digest import digest
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
+from pipeline.index.encoders import usual_model
 from pipeline.index.places import preload_vectors
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Kind, Stage
-from pipeline.services.encoder import compile_model, usual_model
+from pipeline.services.encoder import compile_model
 from pipeline.store.sqlite import SqliteDatabase
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.homes import share_models

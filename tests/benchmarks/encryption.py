@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pipeline.bootstrap.web import WebContainer
+from pipeline.jobs import local_snapshots
 from pipeline.records import Draft
-from pipeline.services import maintenance
 from pipeline.services.encryption import choose_key, encrypt_home
 from pipeline.store.database import WriterProfile
 from pipeline.store.sqlite import SqliteDatabase
@@ -72,7 +72,7 @@ def measure(homes: Mapping[str, Path]) -> None:
         report("a write, synced", ROUNDS, lambda kind, number: accept(stores[kind], drafts[number]))
         report("a recall", ROUNDS, lambda kind, number: clients[kind].recall(questions[number]))
     paths = {kind: fast_settings(home).paths.workspace("default") for kind, home in homes.items()}
-    report("a snapshot", 5, lambda kind, _: maintenance.take_snapshot(paths[kind]))
+    report("a snapshot", 5, lambda kind, _: local_snapshots.take_snapshot(paths[kind]))
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 
 from config.settings import SETTINGS, load_settings
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.services.encoder import usual_model
+from pipeline.index.encoders import usual_model
 from tests.benchmarks.corpus import fingerprint, memories
 from tests.benchmarks.large_homes import ENCODED, build_home
 from tests.support.stack import QUICK, Client, Stack, wait_until

@@ -24,7 +24,7 @@ from flask.testing import FlaskClient
 
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
-from pipeline.services.encoder import usual_model
+from pipeline.index.encoders import usual_model
 from tests.benchmarks.figures import Latency, latency
 from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepare_home
 from tests.benchmarks.questions import questions

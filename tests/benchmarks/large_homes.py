@@ -16,8 +16,9 @@ from config.settings import load_settings
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
+from pipeline.index.encoders import usual_model
 from pipeline.records import Draft, Kind
-from pipeline.services.encoder import compile_model, usual_model
+from pipeline.services.encoder import compile_model
 from pipeline.store import index_state, meta, work
 from tests.fakes.in_process import accept_batch
 

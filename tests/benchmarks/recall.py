@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from config.settings import load_settings
-from pipeline.services.encoder import load_encoder, usual_model
+from pipeline.index.encoders import load_encoder, usual_model
 from tests.benchmarks.crowd import Stream, count_degraded, crowd
 from tests.benchmarks.figures import Aim, Latency, Report, latency
 from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on

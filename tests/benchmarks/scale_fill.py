@@ -18,8 +18,9 @@ from config.settings import Settings, load_settings
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import encoder_directory
+from pipeline.index.encoders import usual_model
 from pipeline.records import Draft, Kind
-from pipeline.services.encoder import compile_model, usual_model
+from pipeline.services.encoder import compile_model
 from pipeline.store import index_state, meta, work
 from pipeline.store.objects import ObjectStorage
 from tests.benchmarks.corpus import memories

@@ -11,6 +11,7 @@ import pytest
 from huey.exceptions import HueyException
 
 from config.settings import Settings
+from pipeline.enums import Stage
 from workers.notifier import Notifier, WakeUp
 from workers.queue import WorkerQueue
 
@@ -219,11 +220,11 @@ def notifier(broker):
 
 
 def test_the_notifier_coalesces_what_comes_while_it_sends(broker, notifier):
-    notifier.notify(WakeUp("alpha", "embed"))
+    notifier.notify("alpha", {Stage.EMBED})
     assert broker.arrived.acquire(timeout=10)
     for _ in range(100):
-        notifier.notify(WakeUp("alpha", "embed"))
-        notifier.notify(WakeUp("beta"))
+        notifier.notify("alpha", {Stage.EMBED})
+        notifier.notify("beta", {None})
     broker.may_hear.set()
     notifier.close()
     assert broker.heard == [WakeUp("alpha", "embed"), WakeUp("alpha", "embed"), WakeUp("beta")]
@@ -232,10 +233,10 @@ def test_the_notifier_coalesces_what_comes_while_it_sends(broker, notifier):
 def test_the_notifier_never_fails_a_write_and_reports_each_failure(broker, notifier):
     broker.broken = True
     broker.may_hear.set()
-    notifier.notify(WakeUp("alpha", "embed"))
+    notifier.notify("alpha", {Stage.EMBED})
     assert broker.arrived.acquire(timeout=10)
     broker.broken = False
-    notifier.notify(WakeUp("beta"))
+    notifier.notify("beta", {None})
     notifier.close()
     assert broker.heard[-1:] == [WakeUp("beta")]
     assert all("the wake-up message of alpha failed: ConnectionError" in message for message in broker.errors)
@@ -244,7 +245,7 @@ def test_the_notifier_never_fails_a_write_and_reports_each_failure(broker, notif
 def test_a_broken_broker_is_reported(broker, notifier):
     broker.broken = True
     broker.may_hear.set()
-    notifier.notify(WakeUp("alpha"))
+    notifier.notify("alpha", {None})
     notifier.close()
     assert broker.errors == ["the wake-up message of alpha failed: ConnectionError: no broker"]
 
@@ -253,7 +254,7 @@ def test_closing_sends_what_still_waits(broker):
     broker.may_hear.set()
     notifier = Notifier(broker, broker.errors.append)
     for number in range(50):
-        notifier.notify(WakeUp(f"workspace-{number:02}"))
+        notifier.notify(f"workspace-{number:02}", {None})
     notifier.close()
     assert broker.heard == sorted(broker.heard)
     assert len(broker.heard) == 50

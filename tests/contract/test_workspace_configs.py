@@ -8,12 +8,12 @@ from config.declared import Secret
 from config.saving import save_workspace_setting
 from config.settings import SettingsError, UnreadableSettings
 from pipeline.errors import StoreClosed, StoreUnavailable
-from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store import config_values
 from pipeline.store.database import WriterProfile
 from pipeline.store.home_values import HomeValues
 from pipeline.store.postgres.server import Server
 from pipeline.store.stores import open_stores
+from pipeline.workspace import Workspace, WorkspaceSettings
 from tests.fakes.in_process import fast_settings
 from tests.support.stack import wait_until
 

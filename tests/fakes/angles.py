@@ -11,9 +11,10 @@ from pipeline.index.encoder import Vectors
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Memory, Stage
 from pipeline.records.digestion import Passage, WorkItem
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import audit, duplicates, history, memories, work
 from pipeline.store.database import Database
-from pipeline.write.accept import WritePolicy, accept
+from pipeline.write.accept import accept
 from tests.fakes.in_process import folder_of
 
 _FOREVER_S = 1e9

@@ -5,9 +5,9 @@ from typing import Any
 
 from pipeline.bootstrap.command import CommandContainer
 from pipeline.records import Draft, Memory, Revision
-from pipeline.services.sync import Exchanged
 from pipeline.store import memories
 from pipeline.store.database import Database
+from pipeline.sync.exchange import Exchanged
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import fast_settings

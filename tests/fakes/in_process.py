@@ -22,13 +22,14 @@ from pipeline.errors import EncoderUnavailable
 from pipeline.jobs.registry import list_requested_jobs
 from pipeline.jobs.runner import RunResult
 from pipeline.records import Draft, Receipt, Stage
+from pipeline.records.write_policy import WritePolicy
 from pipeline.services import maintenance
-from pipeline.services.workspace import Workspace
 from pipeline.store import driver, work
 from pipeline.store.database import Database, Databases, WakeUps, WriterProfile
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.sqlite import SqliteDatabase
-from pipeline.write.accept import WritePolicy, commit
+from pipeline.workspace import Workspace
+from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare_batch
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.tagger import FakeTagger
@@ -54,9 +55,10 @@ class RecordingNotifier:
         self.sent: list[tuple[str, Stage | None]] = []
         self.ever: set[tuple[str, Stage | None]] = set()
 
-    def __call__(self, workspace_id: str, stage: Stage | None) -> None:
-        self.sent.append((workspace_id, stage))
-        self.ever.add((workspace_id, stage))
+    def __call__(self, workspace_id: str, wake_ups: WakeUps) -> None:
+        for stage in wake_ups:
+            self.sent.append((workspace_id, stage))
+            self.ever.add((workspace_id, stage))
 
 
 class HeldEncoder:

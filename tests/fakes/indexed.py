@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from config.settings import Settings
+from pipeline.context.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.index.encoder import Encoder
+from pipeline.ingest.fields import Item
 from pipeline.recall.search import search
 from pipeline.records import HEADER, RULES_HEADER, Memory, Stage
+from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Hit, Query
 from pipeline.services import sources
-from pipeline.services.briefing import AgentSession, BriefingLimits, Readable, compose_briefing
-from pipeline.services.ingestion import Item, open_reader, source_name
+from pipeline.services.ingestion import open_reader, source_name
 from pipeline.services.sources import OfferedItem
 from tests.fakes.in_process import HeldEncoder, digest_stage, open_web, open_worker
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pipeline.feedback.usage import NotedUsage, write_usage
 from pipeline.jobs.registry import BY_NAME
 from pipeline.jobs.runner import JobRun
 from pipeline.records import Draft, Memory
 from pipeline.services import maintenance
-from pipeline.services.feedback import NotedUsage, write_usage
 from pipeline.store import memories
 from pipeline.store.database import Database
 from pipeline.times import utc_text

@@ -10,8 +10,8 @@ import pytest
 from pipeline.errors import StorageUnreachable
 from pipeline.index import lexical
 from pipeline.index.shared_segments import GRACE, SharedSegments
+from pipeline.index.storage import open_storage
 from pipeline.records import Stage
-from pipeline.services.storage import open_storage
 from pipeline.store import meta, work
 from tests.fakes.in_process import digest_all, digest_stage
 from tests.fakes.team import Machine

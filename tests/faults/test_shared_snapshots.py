@@ -9,9 +9,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.errors import Conflict, NotFound
+from pipeline.index.storage import open_storage
 from pipeline.services import snapshots
 from pipeline.services.diagnostics import CheckContext, check_workspace
-from pipeline.services.storage import open_storage
 from pipeline.store import backup, objects
 from tests.fakes.command_line import run_json
 from tests.fakes.dashboard import sign_in

@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.bootstrap.command import CommandContainer
 from pipeline.records import Filter
-from pipeline.services.two_stores import finish_unfinished
 from pipeline.store import memories
+from pipeline.write.two_stores import finish_unfinished
 from tests.fakes.in_process import fast_settings
 from tests.support.killed import run_until_killed
 
@@ -18,7 +18,8 @@ import sys, threading
 from pathlib import Path
 from pipeline.bootstrap.command import CommandContainer
 from pipeline.records import PERSONAL, Draft
-from pipeline.services import memories, two_stores
+from pipeline.services import memories
+from pipeline.write import two_stores
 from pipeline.store import oplog, unfinished
 from tests.fakes.in_process import fast_settings
 

@@ -4,9 +4,9 @@ import pytest
 
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
-from pipeline.services.access_log import OWNER, AccessEntry, AccessLog, AccessQuery
+from pipeline.services.access_log import OWNER, AccessLog
 from pipeline.store import access_log as log_table
-from pipeline.store.access_log import KEPT_IDS
+from pipeline.store.access_log import KEPT_IDS, AccessEntry, AccessQuery
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
 from pipeline.store.people import People

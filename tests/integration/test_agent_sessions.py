@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from config.settings import load_settings
+from pipeline.context.briefing import hook_recall_budget_ms
 from pipeline.errors import StoreBusy
+from pipeline.feedback import writer
 from pipeline.records import Viewer
+from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Channel
-from pipeline.services import feedback
-from pipeline.services.agent_sessions import AgentSession
-from pipeline.services.briefing import hook_recall_budget_ms
 from pipeline.store import agent_sessions, impressions, memories
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import HeldEncoder, flush_notes
@@ -119,7 +119,7 @@ def test_a_prompt_that_comes_while_the_server_loads_is_waited_for(container, mon
 @pytest.mark.usefixtures("known")
 def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container, monkeypatch):
     """While another process writes, what is to be noted waits; agents do not."""
-    monkeypatch.setattr(feedback, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.05)
     other = container.databases.get("default")
     holding, release = threading.Event(), threading.Event()
 

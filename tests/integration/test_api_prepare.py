@@ -1,7 +1,7 @@
 import pytest
 
+from pipeline.context.lesson_records import ENOUGH
 from pipeline.identity import identify
-from pipeline.services.lessons import ENOUGH
 
 MESSAGE = "Which port does billing listen on?"
 ABOUT = "Billing listens on port 8123"

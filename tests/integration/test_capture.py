@@ -7,7 +7,7 @@ import pytest
 from config.saving import save_setting, save_workspace_setting
 from config.settings import load_settings
 from config.workspace_configs import ConfigFiles
-from pipeline.services.workspace import WorkspaceSettings
+from pipeline.workspace import WorkspaceSettings
 from tests.fakes.in_process import digest_all
 from tests.fakes.model_server import model_server, says
 from tests.fakes.statements import MarkedStatements

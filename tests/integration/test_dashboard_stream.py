@@ -7,7 +7,13 @@ import socket
 import pytest
 
 from config.paths import HomePaths
-from pipeline.services.people import People, get_person, remove_person, revoke, ungrant
+from pipeline.services.people import (
+    get_person,
+    remove_person,
+    revoke,
+    ungrant,
+)
+from pipeline.store.people import People
 from pipeline.store.people_file import PeopleFile
 from tests.support.stack import HOST, Stack, wait_until
 from tests.support.team import make_token

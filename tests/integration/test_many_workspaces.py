@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.services.recall import MOST_CONTEXTS
+from pipeline.recall.contexts import MOST_CONTEXTS
 from pipeline.store.pool import MOST_IDLE
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, flush_notes, open_web

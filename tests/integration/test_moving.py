@@ -13,8 +13,9 @@ from config.process import Role
 from config.saving import save_workspace_setting
 from config.settings import SettingsError, load_settings
 from config.workspace_configs import ConfigFiles
+from pipeline.jobs import local_snapshots
 from pipeline.records import Draft
-from pipeline.services import maintenance, people
+from pipeline.services import people
 from pipeline.services.encryption import choose_key, encrypt_home
 from pipeline.services.workspace_config import opened_configs
 from pipeline.store import backup, driver
@@ -200,7 +201,7 @@ def test_back_into_the_home_that_it_came_from(filled, migrate, store_url):
     there, back = migrate
     there()
     place = filled.workspace("other")
-    maintenance.take_snapshot(place)
+    local_snapshots.take_snapshot(place)
     for derived in (place.lexical, place.vectors):
         derived.mkdir()
     with on_server(store_url, filled, "other") as database:

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from config.saving import save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.services.maintenance import take_snapshot
-from pipeline.services.person import gather_personal
+from pipeline.jobs.local_snapshots import take_snapshot
+from pipeline.services.personal_store import gather_personal
 
 USER = {"kind": "user"}
 TABS = "I prefer tabs over spaces"

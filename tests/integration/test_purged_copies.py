@@ -4,7 +4,7 @@ import pytest
 
 from config.saving import save_workspace_setting
 from config.workspace_configs import ConfigFiles
-from pipeline.services.person import gather_personal
+from pipeline.services.personal_store import gather_personal
 from tests.fakes.people import PersonClient, add_person
 from tests.integration.test_purged_everywhere import SECRET, USER, list_traces, purge
 

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from pipeline.services.maintenance import take_snapshot
+from pipeline.jobs.local_snapshots import take_snapshot
 from tests.fakes.in_process import flush_notes
 
 SECRET = "Always ask Xylander before zubrowkating the qwyjibofier_handler at night."

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from config.paths import HomePaths
 from pipeline.records.people import Role
-from pipeline.services.people import People, add_person, add_token, grant
+from pipeline.services.people import add_person, add_token, grant
+from pipeline.store.people import People
 from pipeline.store.people_file import PeopleFile
 from tests.support.stack import ROOT, Stack, wait_until
 

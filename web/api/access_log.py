@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from pipeline.records import Page
-from pipeline.services.access_log import AccessEntry, AccessQuery
-from pipeline.services.memories import Moment
 from pipeline.services.people import MAX_NAME_CHARS
+from pipeline.store.access_log import AccessEntry, AccessQuery
+from pipeline.write.fields import Moment
 from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer

@@ -16,10 +16,10 @@ from pydantic import (
     field_validator,
 )
 
+from pipeline.anchors import is_stale
 from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
 from pipeline.records.people import shown_name
 from pipeline.records.recall import Channel, ChannelState, Step
-from pipeline.services.memories import is_stale
 from pipeline.times import utc_text
 
 Item = TypeVar("Item")

@@ -42,7 +42,8 @@ from pipeline.records import (
     Viewer,
 )
 from pipeline.records.people import Caller
-from pipeline.services.memories import Moment, normalize_id, resolve_scope
+from pipeline.text.normalize import normalize_id
+from pipeline.write.fields import Moment, resolve_scope
 from web.api.of_caller import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000

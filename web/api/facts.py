@@ -6,8 +6,10 @@ from pydantic import AliasPath, Field
 
 from pipeline.records import Draft, Memory, Page, Source, Trust
 from pipeline.services import facts
-from pipeline.services.facts import MAX_NAME_CHARS, FactSetting, Value, fact_key
-from pipeline.services.memories import Moment
+from pipeline.services.facts import FactSetting
+from pipeline.text.names import MAX_NAME_CHARS
+from pipeline.write.fields import Moment, Value
+from pipeline.write.keyed import fact_key
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
 from web.api.of_caller import scope_of_query, session_of

@@ -6,7 +6,7 @@ from pydantic import AliasPath, Field
 
 from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source, Trust
 from pipeline.services import goals
-from pipeline.services.memories import Moment
+from pipeline.write.fields import Moment
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer, ScopeAnswer, is_missing
 from web.api.of_caller import session_of

@@ -7,8 +7,9 @@ from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 from pipeline.records import EntityKind, Kind, Page, Trust, Viewer
 from pipeline.records.people import Caller
 from pipeline.services import entities, timeline
-from pipeline.services.entities import EntityGraph, EntityRecord, MentionedEntity
-from pipeline.services.timeline import ArcStatus, VisibleArc
+from pipeline.services.entities import EntityGraph, EntityRecord
+from pipeline.store.arcs import ArcStatus, VisibleArc
+from pipeline.store.entities import MentionedEntity
 from web.api import bodies
 from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
 from web.api.of_caller import viewer_of

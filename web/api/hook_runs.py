@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from pipeline.records import MAX_FOLDER_CHARS, OWNED, Page
 from pipeline.records.people import personal_scope, shown_name
-from pipeline.services.hook_runs import HookRun
+from pipeline.store.hook_runs import HookRun
 from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, Rounded, SecondsText

@@ -3,7 +3,7 @@
 from pipeline.records import Page
 from pipeline.records.people import own_name
 from pipeline.services import incognito
-from pipeline.services.incognito import IncognitoSession
+from pipeline.store.agent_sessions import IncognitoSession
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer
 from web.endpoint import Api, Call, Endpoint

@@ -4,8 +4,7 @@ from pydantic import Field
 
 from pipeline.records import Page
 from pipeline.services import agent_history
-from pipeline.services.agent_history import JournalRow
-from pipeline.services.agent_sessions import ActionType
+from pipeline.store.agent_sessions import ActionType, JournalRow
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer
 from web.api.of_caller import session_of

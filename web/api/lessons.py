@@ -4,10 +4,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import AliasChoices, AliasPath, Field, PlainSerializer, StringConstraints
 
+from pipeline.context.lesson_records import Lesson, Usefulness
 from pipeline.records import Page, Source, Trust
 from pipeline.services import lessons
 from pipeline.services.feedback import answer_impression
-from pipeline.services.lessons import FoundLesson, Lesson, Usefulness
+from pipeline.services.lessons import FoundLesson
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer
 from web.endpoint import Api, Call, Endpoint

@@ -9,6 +9,8 @@ from config.paths import WORKSPACE_ID
 from pipeline.records import MAX_BATCH, EdgeKind, EntityKind, Memory, Page, Receipt, Source, Trust
 from pipeline.records.people import Role, shown_name
 from pipeline.services import memories, sharing
+from pipeline.store.edges import Edge
+from pipeline.write.state import state_tag
 from web.api import answers, bodies
 from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
 from web.endpoint import Api, Call, Endpoint, workspace_of_request
@@ -124,7 +126,7 @@ class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
 
 def _name_state(memory: Memory) -> Memory:
     """Let the answer's ETag name the state of a memory."""
-    tag = memories.state_tag(memory)
+    tag = state_tag(memory)
 
     def add(response: Response) -> Response:
         response.set_etag(tag)
@@ -220,12 +222,12 @@ def withdraw_memory(call: Call, memory_id: str) -> Memory:
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404,)))
-def add_edge(call: Call, body: bodies.EdgeBody, memory_id: str) -> Page[memories.Edge]:
+def add_edge(call: Call, body: bodies.EdgeBody, memory_id: str) -> Page[Edge]:
     """Say how a memory bears on another."""
     return Page(memories.add_edge(call.workspace, memory_id, body.record()))
 
 
 @api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, problems=(404, 409)))
-def remove_edge(call: Call, query: EraseQuery, memory_id: str) -> Page[memories.Edge]:
+def remove_edge(call: Call, query: EraseQuery, memory_id: str) -> Page[Edge]:
     """Take an edge back."""
     return Page(memories.remove_edge(call.workspace, memory_id, query.kind, query.to))

@@ -3,7 +3,7 @@
 from pipeline.errors import Forbidden
 from pipeline.records import Scope, ScopeKind, Viewer
 from pipeline.records.people import Caller, own_name, own_scope, own_viewer
-from pipeline.services.memories import resolve_scope
+from pipeline.write.fields import resolve_scope
 
 
 def scope_of_text(text: str, session_id: str | None, caller: Caller) -> Scope:

@@ -11,11 +11,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasPath, BeforeValidator, Field, PlainSerializer
 
 from config.settings import SWITCHES
+from pipeline.jobs.registry import JobStatus
 from pipeline.records import Kind, Page, Source, Stage
 from pipeline.records.people import Role
 from pipeline.services import maintenance, operations
-from pipeline.services.maintenance import JobStatus
-from pipeline.services.operations import LoggedError, QueueCounts, WorkspaceStatistics, WorkspaceSummary
+from pipeline.services.operations import QueueCounts, WorkspaceStatistics, WorkspaceSummary
+from pipeline.store.operations import LoggedError
 from pipeline.times import utc_text
 from web.access import Access
 from web.api import bodies

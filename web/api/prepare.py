@@ -6,10 +6,11 @@ from pathlib import Path
 
 from pydantic import Field
 
+from pipeline.identity.repository import branch_of_folder
 from pipeline.records import Viewer
-from pipeline.services.briefing import AgentSession
-from pipeline.services.team_briefing import join_texts, prepare_beside_teams
-from pipeline.services.workspaces import branch_of_folder
+from pipeline.records.hooks import AgentSession
+from pipeline.services.briefing import prepare_beside_teams
+from pipeline.services.team_briefing import join_texts
 from pipeline.times import elapsed_ms
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer, Name, is_missing

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from pipeline.records.recall import Answer, Hit, Query
-from pipeline.services.memories import check_open, find_home, read_chain
+from pipeline.services.memories import check_open, read_chain
 from pipeline.services.recall import explain_memory
 from pipeline.services.team import recall_beside_teams
+from pipeline.workspace import find_home
 from web.api import answers, bodies
 from web.endpoint import Api, Call, Endpoint
 

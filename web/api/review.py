@@ -7,15 +7,10 @@ from pydantic import AliasPath, Field
 from pipeline.records import Memory, Outcome, Page
 from pipeline.records.people import Role
 from pipeline.services import review
-from pipeline.services.review import (
-    AuditAction,
-    AuditEntry,
-    CandidateVerdict,
-    Decision,
-    DuplicatePair,
-    PairVerdict,
-    RefusedBy,
-)
+from pipeline.services.review import CandidateVerdict, DuplicatePair, PairVerdict
+from pipeline.store.audit import AuditAction, AuditEntry
+from pipeline.store.refusals import RefusedBy
+from pipeline.store.review import Decision
 from web.api import bodies
 from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, PageAnswer
 from web.endpoint import Api, Call, Endpoint

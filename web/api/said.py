@@ -5,14 +5,15 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from pipeline.records import Page, Receipt, Viewer
+from pipeline.records.hooks import AgentSession
 from pipeline.records.people import Role, own_name
-from pipeline.services import agent_history, distill, turns
-from pipeline.services.agent_history import SessionRecord, SessionSummary
-from pipeline.services.agent_sessions import ActionType
-from pipeline.services.briefing import AgentSession
-from pipeline.services.memories import Moment
-from pipeline.services.turns import Message, obey, take_turns
+from pipeline.services import agent_history, distill
+from pipeline.services.agent_history import SessionRecord
+from pipeline.services.turns import obey, take_turns
+from pipeline.store.agent_sessions import ActionType, SessionSummary
+from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.times import utc_now
+from pipeline.write.fields import Moment
 from web.api import bodies
 from web.api.answers import Answer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
 from web.api.hook_runs import RunAnswer
@@ -32,7 +33,7 @@ SHOWN = 100
 class MessageBody(bodies.Body):
     """What somebody said."""
 
-    role: Annotated[turns.Role, Field(strict=False)]
+    role: Annotated[SpeakerRole, Field(strict=False)]
     content: Annotated[str, StringConstraints(max_length=MAX_MESSAGE_CHARS)]
     at: Moment | None = None
 
@@ -77,7 +78,7 @@ class SessionPage(PageAnswer[SessionAnswer]):
 class TurnAnswer(Answer):
     """What somebody said."""
 
-    role: turns.Role
+    role: SpeakerRole
     content: str
     at: str
 
@@ -128,7 +129,7 @@ def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
     now = utc_now()
     messages = [Message(session_id, one.role, one.content, one.at or now) for one in body.messages]
     queued = take_turns(workspace, session_id, messages)
-    asked = [one.content for one in body.messages if one.role is turns.Role.USER]
+    asked = [one.content for one in body.messages if one.role is SpeakerRole.USER]
     done = [one.says for content in asked for one in obey(workspace, call.container.contexts, session, content)]
     return QueuedAnswer(queued=queued, done=done)
 

@@ -13,11 +13,10 @@ from pipeline.services import sources
 from pipeline.services.sources import (
     ForgottenItems,
     ItemOutcome,
-    KnownItem,
     OfferedItem,
-    SourceSummary,
     SourceUpdate,
 )
+from pipeline.store.ingested import KnownItem, SourceSummary
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ReceiptAnswer
 from web.endpoint import Api, Call, Endpoint

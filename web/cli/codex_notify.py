@@ -112,8 +112,8 @@ def _team_server(settings: "Settings", name: str, notice: Mapping[str, Any]) -> 
 
 
 def _send(connections: "KeptConnections", headers: Mapping[str, str], events: Sequence[Mapping[str, Any]]) -> None:
-    from web.hooks.client import LONGEST_EVENT
     from web.hooks.event_fields import shorten_event
+    from web.hooks.event_size import LONGEST_EVENT
 
     for event in events:
         body = shorten_event(json.dumps(event).encode(), LONGEST_EVENT)

@@ -165,7 +165,7 @@ def _remove_note(paths: HomePaths) -> str:
 
 def _check_exposure(settings: Settings) -> CheckResult:
     """Check that a server for other machines would start, and that its public address is set."""
-    from pipeline.services.people import opened_people
+    from pipeline.store.stores import opened_people
     from web.listener import ListenerRefused, check_listener
 
     try:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from pipeline.services.ingestion import COMMITS, IMPORTS, SOURCES, source_name
+from pipeline.ingest.fields import COMMITS
+from pipeline.services.ingestion import IMPORTS, SOURCES, source_name
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
 from web.cli.export import import_bundle, import_notes
@@ -127,7 +128,7 @@ import_.add_command(import_bundle)
 
 
 def _was_exported(folder: Path) -> bool:
-    from pipeline.services.export import holds_notes
+    from pipeline.sync.notes import holds_notes
 
     return holds_notes(folder)
 

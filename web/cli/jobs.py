@@ -58,7 +58,7 @@ def run(state: State, names: tuple[str, ...], *, every_job: bool, every_workspac
     `reverie sleep` is an alias, for example for cron: `reverie sleep --all --every-workspace`. The exit code is 1 if a
     job fails.
     """
-    from pipeline.services.maintenance import BY_NAME
+    from pipeline.jobs.registry import BY_NAME
 
     unknown = [name for name in names if name not in BY_NAME]
     if unknown:
@@ -88,7 +88,7 @@ def consolidate(context: click.Context) -> None:
 
 
 def _list_known(state: State) -> None:
-    from pipeline.services.maintenance import JOBS
+    from pipeline.jobs.registry import JOBS
 
     state.show(
         [{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS],
@@ -108,7 +108,7 @@ def _run_here(state: State, names: tuple[str, ...], *, every_workspace: bool) ->
 
     workspace_ids = [state.workspace]
     if every_workspace:
-        from pipeline.services.workspaces import list_workspaces
+        from pipeline.services.existing import list_workspaces
 
         workspace_ids = list_workspaces(state.settings)
     is_default = workspace_ids == [state.workspace]

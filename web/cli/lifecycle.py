@@ -82,7 +82,7 @@ def _replace_process(name: str, settings: "Settings", environment: Mapping[str, 
 def _check_listener(settings: "Settings") -> None:
     # These imports take as long as a command; most stacks serve one person on loopback.
     if settings.is_exposed:
-        from pipeline.services.people import opened_people
+        from pipeline.store.stores import opened_people
         from web.listener import check_listener
 
         with opened_people(settings) as people:

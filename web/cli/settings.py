@@ -172,7 +172,7 @@ def _find_loaded_model(state: State) -> str:
 
 
 def _default_model(state: State) -> str:
-    from pipeline.services.encoder import usual_model
+    from pipeline.index.encoders import usual_model
 
     return usual_model(state.settings)
 

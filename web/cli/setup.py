@@ -161,7 +161,9 @@ def _find_server(
         raise click.UsageError("--token-file requires --server.")
     if url is None:
         return None
-    from pipeline.services.team_servers import check_server_url, list_teams, name_of
+    from pipeline.services.team_servers import list_teams
+    from pipeline.team.servers import name_of
+    from pipeline.text.addresses import check_server_url
     from web.hosts.environment import RemoteServer
 
     url = check_server_url(url)

@@ -10,7 +10,7 @@ from web.cli.render import format_size, plain, show_waiting, table
 from web.cli.state import State
 
 if TYPE_CHECKING:
-    from pipeline.services.maintenance import SnapshotSummary
+    from pipeline.jobs.local_snapshots import SnapshotSummary
     from pipeline.services.snapshots import PeopleSnapshot
 
 

@@ -14,7 +14,8 @@ from web.cli.render import format_minute, format_size, one_line, plain, print_if
 from web.cli.state import State
 
 if TYPE_CHECKING:
-    from pipeline.services.sync import Exchanged, RemoteStatus
+    from pipeline.services.sync import RemoteStatus
+    from pipeline.sync.exchange import Exchanged
 
 
 NO_REMOTES = "There is no remote yet. Add one with `reverie sync add NAME URL`."
@@ -62,7 +63,7 @@ def add(
     state: State, name: str, url: str, workspaces: tuple[str, ...], scopes: tuple[str, ...], *, is_open: bool
 ) -> None:
     """Add the remote NAME at URL: dir:PATH, s3://BUCKET/PREFIX or https://HOST."""
-    from pipeline.services.sync import FOLDER
+    from pipeline.store.objects import FOLDER
 
     if url.startswith(FOLDER):
         # Shells do not expand ~ after a colon.

@@ -16,7 +16,8 @@ from web.cli.state import State
 
 if TYPE_CHECKING:
     from pipeline.bootstrap.command import CommandContainer
-    from pipeline.services.people import PersonRecord, Token
+    from pipeline.services.people import PersonRecord
+    from pipeline.store.people import Token
 
 ROLES = ("reader", "writer", "owner")
 DEFAULT_ROLE = "writer"

@@ -25,7 +25,7 @@ def list_workspaces(state: State) -> None:
         with state.client() as client:
             items = client.workspaces()["items"]
     except ServerUnreachable:
-        from pipeline.services.workspaces import list_workspaces as list_existing
+        from pipeline.services.existing import list_workspaces as list_existing
 
         items = [{"id": name, "memories": None} for name in list_existing(state.settings)]
     rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in items]

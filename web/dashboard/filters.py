@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from pipeline.kinds import render_text
 from pipeline.records.people import shown_name
-from pipeline.services.memories import render_text
 from pipeline.times import parse
 from web.dashboard.zone import local_clock, local_day, local_minute
 

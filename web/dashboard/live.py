@@ -17,8 +17,9 @@ from flask import current_app
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import StoreUnavailable
-from pipeline.services.timeline import Undigested, read_news
-from pipeline.services.workspace import Workspace
+from pipeline.services.timeline import read_news
+from pipeline.store.work import Undigested
+from pipeline.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from config.settings import Settings
 from pipeline.services.people import normalize_email
-from web.dashboard.provider_sign_in import SignInFailed
+from web.dashboard.sign_in import SignInFailed
 
 NAME = "reverie"
 DISCOVERY = "/.well-known/openid-configuration"

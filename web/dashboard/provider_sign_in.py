@@ -6,23 +6,14 @@ from typing import TYPE_CHECKING
 from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from pipeline.errors import ReverieError
 from web.dashboard.holder import Holder
-from web.dashboard.sign_in import begin_session, refusal
+from web.dashboard.sign_in import SignInFailed, begin_session, refusal
 from web.endpoint import container
 
 if TYPE_CHECKING:
     from web.dashboard.oidc import Provider
 
 EXTENSION = "oidc_provider"
-
-
-class SignInFailed(ReverieError):
-    """Say why the provider signed nobody in; `is_fault` where that is the provider's or the settings' doing."""
-
-    def __init__(self, message: str, *, is_fault: bool = False) -> None:
-        super().__init__(message)
-        self.is_fault = is_fault
 
 
 def begin_provider_sign_in() -> AnyResponse:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.records.recall import Hit, Signals
-from pipeline.services.recall import FEATURES_OF_GROUP
 
 
 @dataclass(frozen=True, slots=True)

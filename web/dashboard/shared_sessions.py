@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from pipeline.services.shared import HomeValues
+from pipeline.store.home_values import HomeValues
 from web.dashboard.holder import Holder
 
 SESSION, LINK = "browser.", "link."

@@ -35,9 +35,11 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from config.paths import FileState, file_state
 from config.settings import Settings
+from pipeline.errors import ReverieError
 from pipeline.records.people import HOME_OWNER, Caller
-from pipeline.services.people import People
-from pipeline.services.shared import HomeValues, read_secret
+from pipeline.services.shared import read_secret
+from pipeline.store.home_values import HomeValues
+from pipeline.store.people import People
 from pipeline.times import utc_now
 from web.access import Access, may_enter
 from web.api.answers import Answer
@@ -361,3 +363,11 @@ def is_forged(given: str) -> bool:
 
 def _hash(code: str) -> bytes:
     return hashlib.sha256(code.encode("utf-8", "surrogateescape")).digest()
+
+
+class SignInFailed(ReverieError):
+    """Say why the provider signed nobody in; `is_fault` where that is the provider's or the settings' doing."""
+
+    def __init__(self, message: str, *, is_fault: bool = False) -> None:
+        super().__init__(message)
+        self.is_fault = is_fault

@@ -23,9 +23,10 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.records.people import Role, own_name
-from pipeline.services.memories import check_open, written_by
-from pipeline.services.workspace import Workspace
+from pipeline.services.memories import check_open
+from pipeline.store.history import written_by
 from pipeline.times import normalize_typed_time
+from pipeline.workspace import Workspace
 from web.access import Need, may_write, require
 from web.dashboard.sign_in import is_forged
 from web.endpoint import SESSION_ID, check_name, container, workspace_of_caller

@@ -9,14 +9,15 @@ from typing import Any
 
 from flask import Response, request
 
+from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import personal_scope
 from pipeline.records.transcripts import TranscriptMark
-from pipeline.services.agent_sessions import AgentSession, HookAnswer, identify_session
+from pipeline.services.agent_sessions import identify_session
 from pipeline.services.hook_deliveries import BEFORE_TOOL
 from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.said_records import SaidRecord, SaidSource
-from pipeline.services.turns import Role
-from pipeline.services.workspace import Workspace
+from pipeline.store.turns import Role
+from pipeline.workspace import Workspace
 from web.access_log import note_memories, note_workspace
 from web.endpoint import Api, Call, Endpoint, json_response, workspace_finder, workspace_of_folder
 from web.hooks.event import HookEvent, read_event

@@ -13,6 +13,7 @@ import time
 from itertools import pairwise
 
 from config.data_directory import find_data_directory
+from web.hooks.event_size import LONGEST_EVENT
 
 # Together less than the three seconds that hosts give.
 WITHIN_S = 0.9
@@ -21,13 +22,12 @@ START_WITHIN_S = 1.9
 AGAIN_S = 10.0
 POLL_S = 0.02
 START_LOCK = "start.lock"
-# A longer event is sent without the middle of its long texts, and read no further than so far.
 # The lock of the data directory's web server.
 WEB_LOCK = "web.lock"
 # The file that notes when a program at the server's address did not prove to be the server; it gets no event for
 # AGAIN_S, so that not each step of an agent waits for it.
 UNPROVEN = "unproven-server"
-LONGEST_EVENT = 1 << 20
+# No more of a longer event is read.
 LONGEST_READ = 1 << 26
 CHUNK = 1 << 16
 # Of a host: the variable that moves its folder, that folder in the home, and its file of hooks.

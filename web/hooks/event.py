@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS, OWNED
-from pipeline.services.turns import Role
+from pipeline.store.turns import Role
 from web.hooks.event_fields import Fields
 
 MOST_SAID, MAX_SAID_CHARS = 200, 200_000

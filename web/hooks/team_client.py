@@ -17,11 +17,12 @@ from typing import Any
 from config.paths import WORKSPACE_HEADER
 from config.settings import Settings, environment_incognito, environment_with, environment_workspace, load_settings
 from pipeline.errors import UnreadableTranscript
-from pipeline.services.team_servers import TeamServer, find_team, is_resting, let_rest
+from pipeline.services.team_servers import find_team
 from pipeline.services.workspaces import choose_workspace
+from pipeline.team.servers import TeamServer, is_resting, let_rest
 from web.contract import INCOGNITO_HEADER
-from web.hooks.client import LONGEST_EVENT
 from web.hooks.event_fields import shorten_event
+from web.hooks.event_size import LONGEST_EVENT
 from web.json_text import read_object
 from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 

@@ -15,9 +15,9 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from pipeline.enums import Stage
-from pipeline.store.driver import WriteConnection
 from pipeline.store.postgres.failures import failure_of
 from pipeline.store.postgres.statements import Parameters, name_values, translate
+from pipeline.store.write_connection import WriteConnection
 
 Cursor = psycopg.Cursor[Any]
 ClientCursor = psycopg.ClientCursor[Any]

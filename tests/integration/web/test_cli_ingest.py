@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.ingest.fields import Item
 from pipeline.records import Draft
-from pipeline.services.ingestion import IMPORTS, SOURCES, Item, source_name
+from pipeline.services.ingestion import IMPORTS, SOURCES, source_name
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.pdfs import pdf
 

@@ -86,7 +86,7 @@ def test_two_who_edit_at_once_do_not_overwrite_each_other(home):
         edit_config(home, "alpha", lambda _text: "review = true\n")
         return f"{text}incognito = true\n"
 
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="was changed while you edited it"):
         edit_config(home, "alpha", write)
     assert {one.name: one.value for one in explain_workspace(home, "alpha")}["review"] is True
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
+from pipeline.ingest.fields import Item, Skipped, Unchanged
 from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Sensitivity, Source
-from pipeline.services.ingestion import Item, Skipped, Unchanged
 from tests.fakes.command_line import serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from web.client import Client

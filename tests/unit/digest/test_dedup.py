@@ -20,11 +20,11 @@ from pipeline.records import (
     Stage,
     Trust,
 )
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import duplicates, ingested, memories, refusals, work
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import set_fact
 from pipeline.write.revise import add_edge
 from tests.fakes.angles import DedupStore

@@ -5,12 +5,12 @@ import threading
 import pytest
 
 from pipeline.errors import IndexUnavailable
+from pipeline.feedback.writer import ask_for_segment
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import SessionMap
 from pipeline.jobs import indexes as segment
 from pipeline.jobs.indexes import needs_segment, rebuild_segment
 from pipeline.records import Draft, Revision
-from pipeline.services.feedback import ask_for_segment
 from pipeline.store import changes, index_state, meta
 from pipeline.text.tokens import search_tokens
 from pipeline.write import revise

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from pipeline.feedback.writer import ask_for_vectors
 from pipeline.records import Stage
-from pipeline.services.feedback import ask_for_vectors
 from pipeline.store import runs, work
 from tests.fakes.in_process import digest_all
 

@@ -7,12 +7,19 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pipeline.context import briefing as briefing_module
+from pipeline.context.briefing import (
+    SHOWN_EACH,
+    Briefing,
+    BriefingLimits,
+    Readable,
+    compose_briefing,
+)
+from pipeline.context.lesson_records import ENOUGH
+from pipeline.context.prompt_lines import TOLD
 from pipeline.recall.deadline import Deadline
 from pipeline.records import HEADER, RULES_HEADER, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
-from pipeline.services import briefing as briefing_module
-from pipeline.services.briefing import SHOWN_EACH, AgentSession, Briefing, BriefingLimits, Readable, compose_briefing
-from pipeline.services.lessons import ENOUGH
-from pipeline.services.prompt_lines import TOLD
+from pipeline.records.hooks import AgentSession
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression
 from pipeline.text.instructions import instructs

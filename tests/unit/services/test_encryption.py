@@ -10,9 +10,9 @@ import pytest
 from config.paths import find_store_key
 from pipeline.errors import Conflict, InvalidField, KeyUnavailable, StoreBusy, StoreDamaged
 from pipeline.index.segment import build_segment, load_segment
+from pipeline.jobs import local_snapshots
 from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.records import Draft
-from pipeline.services import maintenance
 from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
 from pipeline.store import backup, driver, encryption, key
 from pipeline.store.driver import PLAIN
@@ -35,7 +35,7 @@ def paths(tmp_path):
         for workspace in ("default", "other"):
             for number in range(20):
                 home.say(f"{MARK}, says {workspace} for the {number}th time", workspace)
-            maintenance.take_snapshot(home.settings.paths.workspace(workspace))
+            local_snapshots.take_snapshot(home.settings.paths.workspace(workspace))
             home.say(f"{MARK} after the snapshot", workspace)
         home.sync.invite()
         return home.settings.paths
@@ -109,15 +109,15 @@ def test_what_is_written_later_is_encrypted_from_its_first_byte(encrypted):
     home = Home(encrypted.root)
     with contextlib.closing(home):
         kept = home.say("Tapirs swim at night", "new")
-        snapshot = maintenance.take_snapshot(encrypted.workspace("new"))
+        snapshot = local_snapshots.take_snapshot(encrypted.workspace("new"))
         assert traces(encrypted, "Tapirs", MARK) == []
         assert snapshot.memories == 1
         revise.purge(home.database("new"), kept)
         assert home.texts("new") == []
         place = encrypted.workspace("new")
         assert scrub_snapshots(home.database("new"), place.snapshots, print) == 1
-        assert [one.memories for one in maintenance.list_snapshots(place)] == [0]
-    maintenance.restore_snapshot(encrypted.workspace("default"), "latest", print)
+        assert [one.memories for one in local_snapshots.list_snapshots(place)] == [0]
+    local_snapshots.restore_snapshot(encrypted.workspace("default"), "latest", print)
     assert traces(encrypted, "Tapirs", MARK) == []
     assert describe_encryption(encrypted).plain == ()
 
@@ -140,9 +140,9 @@ def test_a_key_that_cannot_be_had_is_named_and_nothing_is_made_changed_or_put_as
     for attempt in (
         lambda: SqliteDatabase(place.events, PROFILE, create=False),
         lambda: SqliteDatabase(encrypted.workspace("new").events, PROFILE, create=True),
-        lambda: maintenance.restore_snapshot(place, "latest", print),
-        lambda: maintenance.take_snapshot(place),
-        lambda: maintenance.list_snapshots(place),
+        lambda: local_snapshots.restore_snapshot(place, "latest", print),
+        lambda: local_snapshots.take_snapshot(place),
+        lambda: local_snapshots.list_snapshots(place),
         Home(encrypted.root).sync.invite,
         lambda: encrypt_home(encrypted),
         lambda: decrypt_home(encrypted),
@@ -250,7 +250,7 @@ def test_half_of_the_files_are_as_good_as_all(paths, key_file, monkeypatch, way,
     with contextlib.closing(home):
         for workspace in ("default", "other", "new"):
             home.say("Written in between", workspace)
-            assert maintenance.take_snapshot(paths.workspace(workspace)).problem is None
+            assert local_snapshots.take_snapshot(paths.workspace(workspace)).problem is None
     done = convert_all(paths)
     assert done.left == []
     if way == "encrypt":

@@ -3,8 +3,9 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
+from pipeline.context.lesson_records import TOLD_FIRST, is_held_out
 from pipeline.records import Kind
-from pipeline.services.lessons import TOLD_FIRST, is_held_out, newcombe_interval
+from pipeline.services.lessons import newcombe_interval
 from pipeline.store.impressions import Tally, Trial
 
 

@@ -1,8 +1,14 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from pipeline.context.lesson_records import (
+    ENOUGH,
+    Usefulness,
+    usefulness,
+    wilson_interval,
+    with_records,
+)
 from pipeline.records import Draft, Kind
-from pipeline.services.lessons import ENOUGH, Usefulness, usefulness, wilson_interval, with_records
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression, Tally
 from pipeline.write.accept import accept

@@ -4,11 +4,12 @@ import pytest
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Revision, Source, Stage, Trust, Viewer
+from pipeline.records.write_policy import WritePolicy
 from pipeline.services.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo_act
 from pipeline.store import audit, duplicates, facts, history, index_state, review, work
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy, accept
+from pipeline.write.accept import accept
 from pipeline.write.facts import set_fact
 from tests.fakes.angles import DedupStore
 from tests.fakes.in_process import dump, scratch_database, workspace_over

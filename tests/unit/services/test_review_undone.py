@@ -4,6 +4,7 @@ import pytest
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, EdgeKind, FactKey, Outcome, Source
+from pipeline.records.write_policy import WritePolicy
 from pipeline.services.review import (
     CandidateVerdict,
     ContradictionVerdict,
@@ -21,7 +22,7 @@ from pipeline.store import audit, duplicates, edges, facts, history, index_state
 from pipeline.store.duplicates import PairState
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy, accept
+from pipeline.write.accept import accept
 from pipeline.write.facts import set_fact
 from tests.fakes.in_process import scratch_database, workspace_over
 

@@ -4,9 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pipeline.context.session_brief import (
+    ACTIONS_SHOWN,
+    LEFT_OFF,
+    BriefRoom,
+    brief_project,
+    brief_resumed_session,
+)
 from pipeline.records import HEADER, RULES_HEADER, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
-from pipeline.services.briefing import AgentSession
-from pipeline.services.session_brief import ACTIONS_SHOWN, LEFT_OFF, BriefRoom, brief_project, brief_resumed_session
+from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.accept import accept

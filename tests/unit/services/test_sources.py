@@ -22,10 +22,10 @@ from pipeline.records import (
     Trust,
 )
 from pipeline.services.sources import ForgottenItems, ItemOutcome, OfferedItem, SourceUpdate, forget_items, take_items
-from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, changes, history, ingested, memories, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
+from pipeline.workspace import Workspace
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge, restore
 from tests.fakes.in_process import scratch_database, workspace_over

@@ -10,11 +10,11 @@ import pytest
 
 from pipeline.errors import Conflict, InvalidField, NotFound, StoreFull, StoreUnavailable
 from pipeline.records import PERSONAL, Draft, EdgeDraft, EdgeKind, Filter, Outcome, Revision
-from pipeline.services import memories, two_stores
+from pipeline.services import memories
 from pipeline.services.purges import finish_purges
-from pipeline.services.two_stores import finish_unfinished
 from pipeline.store import memories as stored, unfinished
-from pipeline.write import accept
+from pipeline.write import accept, two_stores
+from pipeline.write.two_stores import finish_unfinished
 
 OURS = "The port of billing is 8123"
 MINE = "I prefer tabs over spaces"

@@ -5,12 +5,12 @@ import pytest
 from config.settings import Settings
 from pipeline.errors import NotFound
 from pipeline.identity.claims import MAX_WAITING, Claims
+from pipeline.identity.identify import identify
 from pipeline.services.workspaces import (
     WorkspaceChoice,
     agree_to_claim,
     choose_workspace,
     history_of_folder,
-    identify,
     list_claims,
     note_claim,
     withdraw_claim,

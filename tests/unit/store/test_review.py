@@ -3,10 +3,11 @@
 import pytest
 
 from pipeline.records import OWNER, Draft, EdgeKind, FactKey, Scope, ScopeKind, Source, Viewer
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import duplicates, edges, memories, review
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy, accept
+from pipeline.write.accept import accept
 from pipeline.write.facts import end_fact, set_fact
 from tests.fakes.in_process import scratch_database
 

@@ -5,7 +5,8 @@ from flask import Flask
 
 from config.settings import Settings
 from pipeline.records.people import Person
-from pipeline.services.people import People, add_person, add_token, revoke
+from pipeline.services.people import add_person, add_token, revoke
+from pipeline.store.people import People
 from pipeline.store.people_file import PeopleFile
 from web.connections import BY_PROXY
 from web.listener import Listener, ListenerRefused, check_listener

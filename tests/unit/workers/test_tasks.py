@@ -10,8 +10,8 @@ from pipeline.errors import IndexUnavailable
 from pipeline.jobs.runner import Report
 from pipeline.records import Stage
 from pipeline.services import maintenance
-from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import meta, work
+from pipeline.workspace import WorkspaceSettings
 from tests.fakes.homes import Home
 from tests.fakes.in_process import open_worker
 from tests.fakes.job_runs import replace_job

@@ -24,6 +24,7 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, edges as edges_table, history, index_state, memories, review, work
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.text.normalize import content_hash
@@ -31,7 +32,7 @@ from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy, accept
+from pipeline.write.accept import accept
 from pipeline.write.admission import INSISTENT
 from pipeline.write.facts import set_fact
 from tests.fakes.in_process import PROFILE, accept_batch, dump, scratch_database

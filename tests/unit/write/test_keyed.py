@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Scope, Source
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import facts
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import end_fact, set_fact
 from pipeline.write.keyed import fact_key, fact_text, safe_value
 from tests.fakes.in_process import scratch_database

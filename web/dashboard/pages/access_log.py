@@ -1,7 +1,7 @@
 """Who read and wrote what in a workspace; for its owners."""
 
 from pipeline.records.people import Role
-from pipeline.services.access_log import AccessQuery
+from pipeline.store.access_log import AccessQuery
 from web.dashboard.view import PAGE_SIZE, Paged, Section, View, next_page, show
 
 section = Section("access", needs=Role.OWNER)

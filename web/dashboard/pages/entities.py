@@ -13,10 +13,11 @@ from pydantic import Field, StringConstraints
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import NotFound
+from pipeline.kinds import render_text
 from pipeline.records import EntityKind
 from pipeline.services import entities, maintenance
-from pipeline.services.entities import MAP_JOB, STRAY, Community, MapEntity
-from pipeline.services.memories import render_text
+from pipeline.services.entities import MAP_JOB
+from pipeline.store.maps import STRAY, Community, MapEntity
 from web.access import Access
 from web.dashboard.filters import preview, words
 from web.dashboard.view import MAX_SEARCH_CHARS, PAGE_SIZE, Paged, Query, Search, Section, View, back, next_page, show

@@ -12,8 +12,10 @@ from werkzeug.wrappers import Response
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import Draft, FactKey, Memory, Outcome, Scope
 from pipeline.services import facts
-from pipeline.services.facts import FactSetting, KeyView, Remaining, ScopedKey, fact_key
+from pipeline.services.facts import FactSetting, KeyView, Remaining
+from pipeline.store.facts import ScopedKey
 from pipeline.times import parse, utc_text
+from pipeline.write.keyed import fact_key
 from web.api import bodies
 from web.api.of_caller import scope_of_query
 from web.dashboard.filters import minute, preview, words

@@ -15,19 +15,17 @@ from pipeline.records import Memory, Page
 from pipeline.records.people import Role
 from pipeline.services import review
 from pipeline.services.review import (
-    MOST_COUNTED,
-    AuditEntry,
     CandidateVerdict,
     Contradiction,
     ContradictionVerdict,
-    Decision,
     DuplicatePair,
     PairVerdict,
     RefusedOffer,
     Settlement,
-    Waiting,
 )
-from pipeline.services.workspace import Workspace
+from pipeline.store.audit import AuditEntry
+from pipeline.store.review import MOST_COUNTED, Decision, Waiting
+from pipeline.workspace import Workspace
 from web.dashboard.text_diff import TextPart, side_by_side
 from web.dashboard.view import Cursor, Paged, Section, View, back, next_page, show
 

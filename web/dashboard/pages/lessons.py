@@ -7,9 +7,11 @@ from flask import url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
+from pipeline.context.lesson_records import ENOUGH, Usefulness
 from pipeline.services import lessons, memories
 from pipeline.services.feedback import answer_impression, withdraw_answer
-from pipeline.services.lessons import ENOUGH, Impression, LessonOrder, Usefulness
+from pipeline.services.lessons import LessonOrder
+from pipeline.store.impressions import Impression
 from web.dashboard.view import PAGE_SIZE, Paged, Search, Section, View, back, next_page, show
 
 section = Section("lessons")

@@ -21,6 +21,8 @@ from pipeline.services.memory_details import (
     read_details,
     read_earlier_text,
 )
+from pipeline.write.revise import text_mark
+from pipeline.write.share import is_sharer
 from web.dashboard.memory_life import describe_admission, list_life
 from web.dashboard.pages.facts import scope_text
 from web.dashboard.pages.timeline import describe_digestion
@@ -123,7 +125,7 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
 
 def _may_withdraw(view: View, memory: Memory) -> bool:
     is_owner: bool = g.caller.may(view.workspace_id, Role.OWNER)
-    return is_owner or sharing.is_sharer(memory, view.workspace.person_id)
+    return is_owner or is_sharer(memory, view.workspace.person_id)
 
 
 def _compare(change: HistoryChange) -> ShownChange:
@@ -147,7 +149,7 @@ def edit(view: View, memory_id: str) -> Response:
     """Change what was changed on the page; what somebody else changed meanwhile is not overwritten."""
     form: EditForm = view.form
     wanted = Revision(
-        content=None if form.content is None or memories.text_mark(form.content) == form.seen_text else form.content,
+        content=None if form.content is None or text_mark(form.content) == form.seen_text else form.content,
         tags=_parse_changed_tags(form.tags, form.seen_tags),
         importance=None if form.importance == form.seen_importance else form.importance,
     )
@@ -199,7 +201,7 @@ def _undo_of(edited: memories.Edited, wanted: Revision) -> dict[str, str]:
         undo |= {"importance": repr(before.importance), "given": repr(edited.given_before)}
         undo |= {"seen_given": repr(edited.given_after)}
     if wanted.content is not None and edited.entry is not None:
-        undo |= {"entry": str(edited.entry), "seen_text": memories.text_mark(after.content)}
+        undo |= {"entry": str(edited.entry), "seen_text": text_mark(after.content)}
     return undo
 
 

@@ -11,18 +11,13 @@ from typing import Annotated, Any
 from flask import request, url_for
 from pydantic import Field, StringConstraints
 
+from pipeline.recall.query import ParsedQuery, parse_query
+from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.records import Filter, Kind, Memory
 from pipeline.records.people import own_name
 from pipeline.records.recall import SEARCHED, Answer, Channel, MemoryExplanation, Query
 from pipeline.services.memories import get_memory
-from pipeline.services.recall import (
-    FEATURES_OF_GROUP,
-    ParsedQuery,
-    explain_memory,
-    list_likely_questions,
-    measure_recall,
-    parse_query,
-)
+from pipeline.services.recall import explain_memory, list_likely_questions, measure_recall
 from web.api.bodies import SessionId
 from web.dashboard import score_bars, view as page
 from web.dashboard.view import Moment, Section, View, show

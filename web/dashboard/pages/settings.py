@@ -31,7 +31,7 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.records.people import Role, own_name
 from pipeline.services import incognito
-from pipeline.services.incognito import IncognitoSession
+from pipeline.store.agent_sessions import IncognitoSession
 from web.access import Access
 from web.api.bodies import SessionId
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show

@@ -13,7 +13,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from pipeline.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.services import timeline
-from pipeline.services.timeline import ArchivedFilter, ArcStatus, JournalPlace, JournalQuery, SessionSpan, Undigested
+from pipeline.store.arcs import ArcStatus
+from pipeline.store.journal import (
+    MOST_COUNTED,
+    ArchivedFilter,
+    JournalPlace,
+    JournalQuery,
+    SessionSpan,
+)
+from pipeline.store.work import Undigested
+from pipeline.text.normalize import normalize_id as normalize_name
 from pipeline.times import utc_text
 from web.dashboard.live import Watch, events, streams_of
 from web.dashboard.sign_in import watch_caller
@@ -25,7 +34,7 @@ section = Section("timeline")
 arc_section = Section("arcs")
 
 _NAME = StringConstraints(strip_whitespace=True, max_length=MAX_SESSION_ID_CHARS)
-Name = Annotated[str, _NAME, AfterValidator(timeline.normalize_name)]
+Name = Annotated[str, _NAME, AfterValidator(normalize_name)]
 Tag = Annotated[str, BeforeValidator(lambda tag: tag.strip().lower()), StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Cursor = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z_\d{1,18}$")]
 STAGES = {Stage.EMBED: "embedding", Stage.ENTITIES: "entities", Stage.DEDUP: "comparison"}
@@ -179,7 +188,7 @@ def _list(view: View) -> dict[str, Any]:
         "next_url": _older(query, page.memories[-1]) if page.more else None,
         "digestion": describe_digestion(page.digestion),
         "number": page.number,
-        "most_counted": timeline.MOST_COUNTED,
+        "most_counted": MOST_COUNTED,
     }
 
 

@@ -10,10 +10,12 @@ from pydantic import BaseModel
 from werkzeug.wrappers import Response
 
 from config.process import Role
+from pipeline.jobs.registry import JobState, JobStatus
 from pipeline.records import Stage
 from pipeline.services import maintenance, operations
-from pipeline.services.maintenance import JobState, JobStatus, Run
-from pipeline.services.operations import QueueCounts, Worker
+from pipeline.services.operations import QueueCounts
+from pipeline.store.operations import Worker
+from pipeline.store.runs import Run
 from pipeline.times import utc_text
 from web.access import Access
 from web.dashboard.filters import ago, milliseconds, number, preview, words

@@ -1,11 +1,17 @@
-"""What is about the person, where it was kept in a workspace before it had a store of its own: it goes there."""
+"""Keep a workspace and the personal store in order: finish writes to both, and move what is about the person."""
 
 from pipeline.records import PERSONAL, Filter, Kind
-from pipeline.services.two_stores import move_memory
-from pipeline.services.workspace import Workspace
 from pipeline.store import memories
+from pipeline.workspace import Workspace
+from pipeline.write.two_stores import finish_unfinished, move_memory
 
 AT_ONCE = 100
+
+
+def settle_stores(workspace: Workspace) -> None:
+    """Finish interrupted writes to two stores, then move memories about the person to the personal store."""
+    finish_unfinished(workspace)
+    gather_personal(workspace)
 
 
 def gather_personal(workspace: Workspace) -> int:

@@ -12,11 +12,12 @@ from ulid import ULID
 
 from pipeline.errors import Conflict, NotFound, StoreUnavailable
 from pipeline.records import Receipt
-from pipeline.services.workspace import Workspace
+from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, review, unfinished
 from pipeline.store.unfinished import BATCH, MOVE
 from pipeline.times import parse
-from pipeline.write.accept import INCOGNITO, WritePolicy, write_all
+from pipeline.workspace import Workspace
+from pipeline.write.accept import INCOGNITO, write_all
 from pipeline.write.move import claim, put_away, release, take_in
 from pipeline.write.prepare import Prepared
 

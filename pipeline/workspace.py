@@ -1,5 +1,6 @@
 """One workspace, as its use cases reach it: its settings, its files, its database, how it takes memories in."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -8,15 +9,15 @@ from config.settings import Settings, SettingsError, environment_of, load_settin
 from config.workspace_configs import ConfigState
 from pipeline.errors import NotFound, ReadOnly, StoreClosed, StoreUnavailable
 from pipeline.lru import LruCache
-from pipeline.records import Scope, Viewer
+from pipeline.records import SHORT_ID, Scope, Viewer
 from pipeline.records.people import personal_scope
-from pipeline.store import refusals
+from pipeline.records.write_policy import WritePolicy
+from pipeline.store import agent_sessions, memories, refusals
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
 from pipeline.store.peers import Peers
 from pipeline.store.refusals import RefusedBy
 from pipeline.store.stores import Stores
-from pipeline.write.accept import WritePolicy
 
 # Settings of workspaces that have some of their own.
 MOST_SETTINGS = 64
@@ -54,7 +55,7 @@ class WorkspaceSettings:
         return self._own(workspace_id).problem
 
     def captures(self, workspace_id: str) -> bool:
-        """Tell whether what is said in a workspace is kept and read; never where its settings cannot be taken."""
+        """Return whether what is said in a workspace is kept and read; never where its settings cannot be taken."""
         own = self._own(workspace_id)
         silent = own.settings.incognito or own.settings.read_only or own.problem is not None
         return own.settings.capture != "off" and not silent
@@ -110,7 +111,7 @@ class Workspace:
 
     @property
     def notes_sessions(self) -> bool:
-        """Tell whether it is noted what a session was told; a reader's session is their own, not the workspace's."""
+        """Return whether to record what a session was shown; a reader's session is their own, not the workspace's."""
         return not self._settings.get(self.id).read_only
 
     @property
@@ -155,17 +156,23 @@ class Workspace:
 
     @property
     def tells_of_person(self) -> bool:
-        """Tell whether what is about the person is kept apart from this workspace and told in it."""
+        """Return whether memories about the person are in a personal store and shown in this workspace."""
         return not is_personal(self.id) and self.settings.personal
 
     @property
+    def personal_store(self) -> "Workspace | None":
+        """Return the store of memories about the person; None where there is none yet, or it is not used here."""
+        person = self.person
+        return person if self.tells_of_person and person.exists else None
+
+    @property
     def captures(self) -> bool:
-        """Tell whether what is said here is kept and read for what lasts."""
+        """Return whether what is said here is kept and read for what lasts."""
         return self._settings.captures(self.id) and not self.is_incognito
 
     @property
     def keeps_journal(self) -> bool:
-        """Tell whether it is noted what agents do here."""
+        """Return whether it is noted what agents do here."""
         return self.settings.journal and not self.settings.read_only
 
     @property
@@ -180,22 +187,28 @@ class Workspace:
 
     @property
     def exists(self) -> bool:
-        """Tell whether anything was ever written here."""
+        """Return whether anything was ever written here."""
         return self._databases.exists(self.id)
 
     def require_writable(self, *, by_tool: bool = False) -> None:
         """Raise ReadOnly for a workspace that is read only, or is so for the tools of agents."""
         if by_tool and not self.settings.write_tools:
-            raise ReadOnly(f"agents may not change what {self.id} holds (setting write_tools); tell your user")
+            raise ReadOnly(
+                f"Agents may not change workspace {self.id}: write_tools is off. Ask your user to change it."
+            )
         if self.settings.read_only:
-            raise ReadOnly(f"the workspace {self.id} is read only (setting read_only): nothing is stored or changed")
+            raise ReadOnly(
+                f"Workspace {self.id} is read-only. Turn off the setting read_only to store or change memories."
+            )
 
     def write_policy(self) -> WritePolicy:
         """Return how memories are taken in; raise StoreClosed when the workspace's settings cannot be taken."""
         self.require_writable()
         problem = self._settings.problem(self.id)
         if problem is not None:
-            raise StoreClosed(f"nothing is stored in this workspace until its settings are corrected: {problem}")
+            raise StoreClosed(
+                f"Nothing can be stored in this workspace because its settings are invalid. Correct them: {problem}"
+            )
         settings = self.settings
         return WritePolicy(
             review=settings.review,
@@ -220,3 +233,43 @@ class Workspace:
             self.operations.record_error("purge", f"purged texts cannot be recognized: {error}", workspace=person.id)
             return False
         return refusal is not None and refusal.how is RefusedBy.PURGED
+
+
+def is_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
+    """Return whether a workspace, or one of some sessions in it, is incognito; a use case asks once."""
+    return workspace.settings.incognito or is_any_incognito(workspace, sessions)
+
+
+def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
+    """Return whether one of some sessions of a workspace is incognito by itself."""
+    if not sessions:
+        return False
+    with workspace.database.read() as db:
+        return agent_sessions.is_any_incognito(db, sessions)
+
+
+def find_home(workspace: Workspace, memory_id: str) -> Workspace:
+    """Return where a memory is kept: here, or with what is about the person."""
+    person = workspace.personal_store
+    if person is None:
+        return workspace
+    if workspace.exists:
+        with workspace.database.read() as db:
+            known = memories.get(db, memory_id)
+        # What was shared here and withdrawn is kept with its person.
+        if known is not None and not (known.archived_at is not None and known.is_of_person):
+            return workspace
+    with person.database.read() as db:
+        memory = memories.get(db, memory_id)
+    return person if memory is not None and memory.is_of_person else workspace
+
+
+def resolve_id(workspace: Workspace, given: str) -> str:
+    """Return the id that is meant: what agents and people are shown is its end."""
+    if len(given) != SHORT_ID:
+        return given
+    ids = []
+    for store in filter(None, (workspace, workspace.personal_store)):
+        with store.database.read() as db:
+            ids += memories.list_ids_ending_in(db, given.upper(), workspace.person_id)
+    return ids[0] if len(ids) == 1 else given

@@ -1,4 +1,4 @@
-"""Which lines a message is told: the rules, the code that it names, and what is near the best of what is about it."""
+"""Choose the lines for a message: rules, code that the message names, and the best of the other results."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,17 +6,17 @@ from sqlite3 import Connection
 
 from pipeline.context.code_names import defines, read_code_names
 from pipeline.context.excerpt import CUT, find_excerpt
+from pipeline.context.lesson_records import is_rule
 from pipeline.context.render import Entry
 from pipeline.kinds import render_text
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.rank import RELEVANT
 from pipeline.records import Filter, Kind, Memory, Source, Viewer
 from pipeline.records.recall import Hit, Step
-from pipeline.services.lessons import is_rule
 from pipeline.store import ingested, memories
 from pipeline.text.tokens import search_tokens
 
-# What an agent is told unasked stands between it and its work: the few best.
+# Unrequested memories delay an agent, so only the few best are shown.
 TOLD = 5
 EXCERPT_CHARS = 200
 TOLD_SHARE_OF_BEST = 0.7
@@ -92,7 +92,7 @@ def _place_of(memory: Memory) -> str | None:
 
 
 def _is_commit(memory: Memory) -> bool:
-    """Tell whether a memory was taken from a project's history."""
+    """Return whether a memory was taken from a project's history."""
     return memory.source is Source.IMPORT and "commit" in memory.metadata
 
 

@@ -1,4 +1,4 @@
-"""The guard: critical lessons that name what an agent is about to do, told while it can still be left undone."""
+"""The guard: critical lessons that name a tool call, shown before the call runs."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,16 +7,17 @@ from sqlite3 import Connection
 from typing import Any, Literal
 
 from pipeline.context.advice import LOOKED_AT, lessons_about, read_touched
+from pipeline.context.briefing import drop_dead
+from pipeline.context.lesson_records import is_critical, is_rule
 from pipeline.context.render import Entry, render_line
 from pipeline.context.turn import forbids
 from pipeline.lru import LruCache
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import HEADER, Memory
-from pipeline.services.briefing import AgentSession, drop_dead
-from pipeline.services.feedback import Impression, make_impressions
-from pipeline.services.lessons import is_critical, is_rule
+from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, impressions
 from pipeline.store.agent_sessions import Action
+from pipeline.store.impressions import Impression, make_impressions
 from pipeline.write.tool_actions import READ_CHARS, UNREADABLE, ToolTarget, recognize_action
 
 MOST_LESSONS = 3
@@ -42,7 +43,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolGuard:
-    """What becomes of a tool call and why: the lessons that stand against it, and their impressions."""
+    """The decision about a tool call and its reason: the lessons against it, and their impressions."""
 
     decision: Decision
     reason: str
@@ -54,7 +55,7 @@ class AllowedCalls:
     """Know in this process which calls were asked about and then made, in sessions of which no journal is kept."""
 
     def __init__(self) -> None:
-        # By lesson, whether the call was made after it was told.
+        # By lesson, whether the call was made after the lesson was shown.
         self._asked: LruCache[Hashable, dict[int, bool]] = LruCache(MOST_ASKED)
 
     def find(self, workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> frozenset[int]:
@@ -63,7 +64,7 @@ class AllowedCalls:
         return frozenset(seq for seq, was_made in asked.items() if was_made)
 
     def note_asked(self, workspace_id: str, session: AgentSession, call: ToolCall, guard: ToolGuard) -> None:
-        """Note which lessons were told before a call."""
+        """Note which lessons were shown before a call."""
         key = _name_call(workspace_id, session, call.tool, call.given)
         if key is not None:
             self._asked.get(key, lambda _known: True, dict).update(

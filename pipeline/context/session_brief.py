@@ -1,4 +1,4 @@
-"""What an agent is told when its session begins: what is about its user, the project's brief, or where it left off."""
+"""The brief at the start of a session: memories about the user, the project's brief, or where the session left off."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,29 @@ from datetime import datetime
 from sqlite3 import Connection
 from types import MappingProxyType
 
+from pipeline.context.briefing import (
+    SHOWN_EACH,
+    drop_dead,
+    list_told_unasked,
+    once,
+)
+from pipeline.context.lesson_records import (
+    Lesson,
+    describe_record,
+    is_held_out,
+    is_rule,
+    with_records,
+)
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.services.briefing import SHOWN_EACH, AgentSession, drop_dead, list_told_unasked, once
-from pipeline.services.feedback import Impression, make_impressions
-from pipeline.services.lessons import Lesson, describe_record, is_held_out, is_rule, with_records
+from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, arcs, goals, memories
 from pipeline.store.agent_sessions import Action
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
+from pipeline.store.impressions import Impression, make_impressions
 
 ACTIONS_SHOWN = 12
 BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
@@ -29,7 +41,7 @@ UNDER_WAY = "Under way, as it was gathered from what was noted:"
 
 @dataclass(frozen=True, slots=True)
 class SessionBrief:
-    """What an agent is told when a session begins, the memories that it holds, and the impressions of its lessons."""
+    """The text that an agent is shown at the start of a session, its memories, and the impressions of its lessons."""
 
     text: str
     shown: tuple[Memory, ...]
@@ -140,7 +152,7 @@ def _render_arcs(found: Sequence[VisibleArc]) -> list[str]:
 
 
 def _render_actions(did: Sequence[Action], room: int) -> list[str]:
-    """Return the newest actions that there is room for, in their order; nothing is told twice in a row."""
+    """Return the newest actions that fit, oldest first, without direct repetitions."""
     lines: list[str] = []
     room -= len(LEFT_OFF) + 1
     for one in reversed(did):

@@ -1,8 +1,5 @@
 """Where the indexes of a workspace lie: under the home, or on object storage that every machine of a team reaches."""
 
-import shutil
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 
 from config.paths import WorkspacePaths
@@ -12,14 +9,9 @@ from pipeline.index.places import SharedPlace
 from pipeline.index.shared_models import SharedModels
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import AllTables, VectorTable
-from pipeline.jobs.shared_snapshots import SharedSnapshots, find_all
 from pipeline.store import leases
-from pipeline.store.backup import Snapshot
 from pipeline.store.database import Database
-from pipeline.store.moves import StorePlace
 from pipeline.store.objects import ObjectStorage
-
-_SNAPSHOTS = "snapshots"
 
 
 def open_storage(settings: Settings) -> ObjectStorage | None:
@@ -49,37 +41,6 @@ def _table_place(paths: WorkspacePaths, database: Database, objects: ObjectStora
 def shared_models(settings: Settings, objects: ObjectStorage | None) -> SharedModels | None:
     """Return the compiled encoders on object storage, None where each machine has its own alone."""
     return None if objects is None else SharedModels(objects.below("models"), settings.paths.models)
-
-
-def shared_snapshots(
-    settings: Settings, paths: WorkspacePaths, database: Database | None, objects: ObjectStorage | None
-) -> SharedSnapshots | None:
-    """Return the snapshots of a workspace on object storage, None where its store or its indexes lie under the home."""
-    name, url = paths.root.name, settings.store.reveal()
-    if objects is None or not url:
-        return None
-
-    def drop_indexes() -> None:
-        for kind in ("vectors", "segments"):
-            objects.below(f"{kind}/{name}").clear()
-        for copies in (paths.vectors, paths.lexical):
-            shutil.rmtree(copies, ignore_errors=True)
-
-    lease = nullcontext if database is None else partial(leases.hold, leases.WorkspaceValues(database), "snapshots")
-    return SharedSnapshots(objects.below(f"{_SNAPSHOTS}/{name}"), name, partial(_open_place, url), lease, drop_indexes)
-
-
-def find_shared_snapshots(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
-    """Return the snapshots of every workspace on object storage that has any, newest first."""
-    return find_all(objects.below(_SNAPSHOTS))
-
-
-@contextmanager
-def _open_place(url: str) -> Iterator[StorePlace]:
-    from pipeline.store.postgres.moves import PostgresPlace
-
-    with closing(PostgresPlace(url)) as place:
-        yield place
 
 
 def shared_segments(paths: WorkspacePaths, objects: ObjectStorage | None) -> SharedSegments | None:

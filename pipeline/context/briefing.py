@@ -1,0 +1,377 @@
+"""Briefing: the memories that an agent is shown before it answers a message.
+
+One recall finds what is about a message. What is under way, which the store knows, is told to who asks for it and when
+a session begins. Where nothing is about a message, nothing is told.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from sqlite3 import Connection
+from typing import Any
+
+from config.settings import Settings
+from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
+from pipeline.context.lesson_records import (
+    Lesson,
+    Usefulness,
+    describe_record,
+    is_critical,
+    is_held_out,
+    is_rule,
+    with_records,
+)
+from pipeline.context.prompt_lines import choose_told, excerpt_hits, find_named_code
+from pipeline.context.render import Entry, render_block
+from pipeline.kinds import render_text
+from pipeline.recall.annotations import drop_superseded, find_annotations
+from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.deadline import Deadline
+from pipeline.recall.query import asks_progress
+from pipeline.recall.rank import OUTLINE_RELEVANT, RELEVANT
+from pipeline.recall.search import SearchContext, search
+from pipeline.records import Filter, Kind, Memory, Viewer
+from pipeline.records.hooks import AgentSession
+from pipeline.records.recall import NOTHING, Answer, Hit, Query, Step
+from pipeline.store import agent_sessions, arcs, goals, memories
+from pipeline.store.arcs import VisibleArc
+from pipeline.store.impressions import Impression, make_impressions
+from pipeline.times import utc_text
+from pipeline.workspace import Workspace
+
+CONSIDERED = 40
+# Of what is about the person, whatever the workspace.
+PERSON_TOLD = 3
+MESSAGE_CHARS = 1600
+SHOWN_EACH = 5
+UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
+LATELY = timedelta(days=14)
+# Number of latest memories that are searched for recent activity: an import may add memories of long ago.
+LAST_WRITTEN = 50
+# What recall may take of a hook's time: the rest is for what comes before and after it.
+RECALL_SHARE = 0.75
+# Of lessons that name what a message names, and what a session did last; the others are found by what they mean.
+NAMED_LESSONS = 2
+LIKELY_LESSONS = 1
+RECENT_ACTIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BriefingLimits:
+    """The deadline of recall in milliseconds and the longest text in characters."""
+
+    budget_ms: int
+    max_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class LessonHit(Hit):
+    """A lesson that an agent is shown, with the id of its impression, which its answer refers to."""
+
+    impression_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What is about a message, by what it is; all empty when nothing is.
+
+    `text` is what an agent reads: the lessons, then what is about the message, best first, then, where it asks for it,
+    what is under way, as far as there is room: the memories `shown`. `lessons` are those that it holds, `impressions`
+    theirs; those `withheld` are not told, to learn whether they help. `person` is about the person, from a store of
+    their own, of which the text holds `person_shown`. A `degraded` one was made while a channel that should have
+    answered could not: there may be more.
+    """
+
+    relevant: bool = False
+    degraded: bool = False
+    lessons: tuple[LessonHit, ...] = ()
+    decisions: tuple[Hit, ...] = ()
+    facts: tuple[Hit, ...] = ()
+    open_goals: tuple[Memory, ...] = ()
+    recent_activity: tuple[Memory, ...] = ()
+    memories: tuple[Hit, ...] = ()
+    active_arcs: tuple[VisibleArc, ...] = ()
+    text: str = ""
+    shown: tuple[Memory, ...] = ()
+    impressions: tuple[Impression, ...] = ()
+    person: tuple[Hit, ...] = ()
+    person_shown: tuple[Memory, ...] = ()
+    withheld: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What is about a message, best first, by what it is; `goals` are those that are not finished."""
+
+    lessons: tuple[Hit, ...] = ()
+    decisions: tuple[Hit, ...] = ()
+    facts: tuple[Hit, ...] = ()
+    goals: tuple[Hit, ...] = ()
+    memories: tuple[Hit, ...] = ()
+
+    def beside_lessons(self) -> list[Hit]:
+        """Return everything but the lessons, best first."""
+        found = (*self.decisions, *self.facts, *self.goals, *self.memories)
+        return sorted(found, key=lambda hit: hit.score, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What a briefing reads: a workspace, None before anything was written there, and what is about the person.
+
+    `holdout` is the share of lessons that is withheld to learn whether they help.
+    """
+
+    workspace: SearchContext | None
+    person: SearchContext | None = None
+    holdout: float = 0.0
+
+
+def find_readable(workspace: Workspace, contexts: SearchContexts, *, holdout: bool = False) -> Readable:
+    """Return what a briefing of a workspace reads."""
+    person = workspace.personal_store
+    return Readable(
+        contexts.get(workspace) if workspace.exists else None,
+        contexts.get(person) if person is not None else None,
+        workspace.settings.lesson_holdout if holdout else 0.0,
+    )
+
+
+def hook_recall_budget_ms(settings: Settings) -> int:
+    """Return the milliseconds that recall may take, for a hook to answer in its own."""
+    return max(1, int(settings.hook_budget_ms * RECALL_SHARE))
+
+
+def message_query(message: str, viewer: Viewer, budget_ms: int) -> Query:
+    """Return what is asked of recall for a message."""
+    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, min_relevance=min(RELEVANT, OUTLINE_RELEVANT))
+
+
+def compose_briefing(
+    readable: Readable,
+    session: AgentSession,
+    message: str,
+    limits: BriefingLimits,
+    now: datetime,
+    *,
+    only_new: bool = False,
+) -> Briefing:
+    """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
+    query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
+    context = readable.workspace
+    found = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
+    person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
+    if context is None:
+        is_late = bool(deadline.late)
+        return _render(Briefing(bool(person), is_late, person=person), session, (), (), limits, now)
+    with context.database.read() as db:
+        hits = _choose(db, session, message, [hit for hit in found.hits if hit.memory.is_told_unasked], deadline)
+        if only_new:
+            hits = _drop_seen_hits(db, session, hits)
+        if not (hits or person) and not asks_progress(message):
+            return Briefing(degraded=found.degraded or bool(deadline.late))
+        about = _sort_by_use(hits)
+        known = _gather(db, session, about, hits, now)
+        beside = excerpt_hits(about.beside_lessons(), message, deadline)
+        under_way = once((*known.open_goals, *known.recent_activity), but=beside) if asks_progress(message) else []
+        if only_new:
+            under_way = drop_seen(db, session, under_way)
+        if not hits and not under_way and not person:
+            return Briefing(degraded=found.degraded or bool(deadline.late))
+        beside += _annotate(db, under_way)
+        rules = _with_records(db, about.lessons)
+    withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
+    lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
+    known = replace(known, degraded=found.degraded or bool(deadline.late), person=person, withheld=withheld)
+    return _render(known, session, lessons, beside, limits, now)
+
+
+def _gather(db: Connection, session: AgentSession, about: _About, hits: Sequence[Hit], now: datetime) -> Briefing:
+    """Return what is about a message by what it is, with what goes on."""
+    unfinished = list_told_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
+    return Briefing(
+        relevant=True,
+        decisions=about.decisions,
+        facts=about.facts,
+        open_goals=tuple(once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]),
+        recent_activity=tuple(list_told_unasked(_list_recent_activity(db, session.viewer, now))),
+        memories=about.memories,
+        active_arcs=tuple(arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)),
+    )
+
+
+def _find_of_person(
+    context: SearchContext | None, session: AgentSession, query: Query, deadline: Deadline, *, only_new: bool
+) -> tuple[Hit, ...]:
+    """Return the few that are surely about a message of what is about the person."""
+    if context is None:
+        return ()
+    query = replace(query, filter=replace(query.filter, scope=session.viewer.personal))
+    hits = search(context, query, deadline).hits
+    about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.is_told_unasked]
+    if only_new and about:
+        with context.database.read() as db:
+            about = _drop_seen_hits(db, session, about)
+    return tuple(about[:PERSON_TOLD])
+
+
+def list_told_unasked(found: Iterable[Memory]) -> list[Memory]:
+    """Return the memories that may be shown without a request."""
+    return [memory for memory in found if memory.is_told_unasked]
+
+
+def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) -> list[Memory]:
+    """Return those of some memories that an agent has not seen in its session as they are now."""
+    if session.id is None or not found:
+        return list(found)
+    seen = agent_sessions.list_seen_versions(db, session.id, session.agent_id or "", [memory.seq for memory in found])
+    return [memory for memory in found if seen.get(memory.seq) != version_of(memory)]
+
+
+def _drop_seen_hits(db: Connection, session: AgentSession, hits: Sequence[Hit]) -> list[Hit]:
+    new = {memory.seq for memory in drop_seen(db, session, [hit.memory for hit in hits])}
+    return [hit for hit in hits if hit.memory.seq in new]
+
+
+def version_of(memory: Memory) -> str:
+    """Return a fingerprint of what an agent reads of a memory."""
+    return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
+
+
+def _annotate(db: Connection, found: Sequence[Memory]) -> list[Entry]:
+    remarks = find_annotations(db, found)
+    return [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in found]
+
+
+def _with_records(db: Connection, hits: Sequence[Hit]) -> list[tuple[Hit, Lesson]]:
+    records = {record.memory.seq: record for record in with_records(db, [hit.memory for hit in hits])}
+    return [(hit, records[hit.memory.seq]) for hit in hits]
+
+
+def _render(
+    briefing: Briefing,
+    session: AgentSession,
+    lessons: Sequence[tuple[Hit, Lesson]],
+    beside: Sequence[Entry],
+    limits: BriefingLimits,
+    now: datetime,
+) -> Briefing:
+    """Add the text; only what an agent gets to read counts as shown."""
+    impressions = make_impressions([hit.memory for hit, _ in lessons], session.id, session.agent_id)
+    rules = [
+        (LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, impression_id=one.id), record)
+        for (hit, record), one in zip(lessons, impressions, strict=True)
+    ]
+    entries = [
+        *(Entry(hit.memory, hit.annotations, hit.impression_id, record=describe_record(one)) for hit, one in rules),
+        *(Entry(hit.memory, hit.annotations, of_person=True) for hit in briefing.person),
+        *beside,
+    ]
+    text, kept = render_block(entries, min(limits.max_chars, MESSAGE_CHARS), now)
+    ids = {entry.impression_id for entry in kept}
+    return replace(
+        briefing,
+        lessons=tuple(hit for hit, _ in rules if hit.impression_id in ids),
+        text=text or "",
+        shown=tuple(entry.memory for entry in kept if not entry.of_person),
+        impressions=tuple(one for one in impressions if one.id in ids),
+        person_shown=tuple(entry.memory for entry in kept if entry.of_person),
+    )
+
+
+def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit], deadline: Deadline) -> list[Hit]:
+    """Return the results to show, and the memories that a message names, whether or not they were found."""
+    found = [hit for hit in found if hit.relevance >= _least_relevance(hit.memory)]
+    if deadline.leaves_out(Step.NAMED):
+        return choose_told(_drop_dead_lessons(db, found), [])
+    alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, found))
+    return choose_told(alive, find_named_code(db, session.viewer, message, found))
+
+
+def _least_relevance(memory: Memory) -> float:
+    return OUTLINE_RELEVANT if memory.kind is Kind.CODE else RELEVANT
+
+
+def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
+    """Leave out the lessons that are ignored, and put those first that cost most or are known to help."""
+    lessons = [hit for hit in hits if is_rule(hit.memory)]
+    worth = {
+        record.memory.seq: (is_critical(record.memory), record.usefulness is Usefulness.USEFUL)
+        for record in with_records(db, [hit.memory for hit in lessons])
+        if record.usefulness is not Usefulness.DEAD
+    }
+    alive = sorted(
+        (hit for hit in lessons if hit.memory.seq in worth), key=lambda hit: worth[hit.memory.seq], reverse=True
+    )
+    return [*alive, *(hit for hit in hits if not is_rule(hit.memory))]
+
+
+def drop_dead(db: Connection, found: Sequence[Memory]) -> list[Memory]:
+    """Leave out the lessons that are never heeded."""
+    records = with_records(db, [memory for memory in found if is_rule(memory)])
+    dead = {record.memory.seq for record in records if record.usefulness is Usefulness.DEAD}
+    return [memory for memory in found if memory.seq not in dead]
+
+
+def _add_named_lessons(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
+    """Put first what names what a message names; where it is about anything, also what the session did last."""
+    named = _list_alive(db, read_message(message), session.viewer)[:NAMED_LESSONS]
+    if session.id is not None and (named or found):
+        did = agent_sessions.page_actions(db, session.id, RECENT_ACTIONS, None)
+        # What was shown makes room for what was not.
+        likely = drop_seen(db, session, _list_alive(db, read_actions(did), session.viewer))
+        named = once([*named, *likely[:LIKELY_LESSONS]])
+    known = {hit.memory.seq for hit in found}
+    return [*(Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known), *found]
+
+
+def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:
+    return drop_dead(db, drop_superseded(db, list_told_unasked(lessons_about(db, touched, viewer, LOOKED_AT))))
+
+
+def _sort_by_use(hits: Sequence[Hit]) -> _About:
+    lessons, decisions, facts, unfinished, others = [], [], [], [], []
+    for hit in hits:
+        if is_rule(hit.memory):
+            lessons.append(hit)
+        elif hit.memory.kind is Kind.DECISION:
+            decisions.append(hit)
+        elif hit.memory.kind is Kind.KEYED_FACT:
+            facts.append(hit)
+        elif hit.memory.kind is Kind.GOAL and hit.memory.details.get("status", "open") in goals.UNFINISHED:
+            unfinished.append(hit)
+        else:
+            others.append(hit)
+    return _About(tuple(lessons), tuple(decisions), tuple(facts), tuple(unfinished), tuple(others))
+
+
+def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list[Memory]:
+    """List what happened lately, the latest first."""
+    since = utc_text(now - LATELY)
+    return memories.list_latest_happened(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
+
+
+def once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
+    """Return memories in their order, each once, without those in some entries."""
+    known = {entry.memory.seq for entry in but}
+    return list({memory.seq: memory for memory in found if memory.seq not in known}.values())
+
+
+def trace_of(briefing: Briefing) -> dict[str, Any]:
+    """Return why each memory was shown or left out."""
+    found = (*briefing.lessons, *briefing.decisions, *briefing.facts, *briefing.memories, *briefing.person)
+    told = {memory.id for memory in (*briefing.shown, *briefing.person_shown)}
+    return {
+        "degraded": briefing.degraded,
+        "found": [
+            {
+                "id": hit.memory.id,
+                "score": round(hit.score, 4),
+                "relevance": round(hit.relevance, 3),
+                "told": hit.memory.id in told,
+            }
+            for hit in found
+        ],
+        "withheld": [memory.id for memory in briefing.withheld],
+    }

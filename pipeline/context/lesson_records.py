@@ -1,0 +1,104 @@
+"""The record of a lesson: how often it was shown and followed, and what that proves."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import Connection
+
+from pipeline.records import Kind, Memory, Trust
+from pipeline.store import impressions
+from pipeline.store.impressions import Tally
+from pipeline.write.fields import Severity
+
+# Fewer answers than this say nothing.
+ENOUGH = 5
+
+
+# Number of times that a lesson is shown before it may be withheld.
+TOLD_FIRST = 3
+
+
+# The author of answers from the journal: an agent that was shown nothing cannot answer.
+BY_JOURNAL = "by the journal"
+
+
+# Of the normal distribution, for 95 %.
+Z = 1.959964
+
+
+class Usefulness(StrEnum):
+    """What the answers to a lesson's impressions say."""
+
+    USEFUL = "useful"
+    UNPROVEN = "unproven"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson and its record; `low` and `high` bound the share of times that it is followed."""
+
+    memory: Memory
+    tally: Tally
+    low: float
+    high: float
+    usefulness: Usefulness
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson, "Probable Inference", JASA 22, 1927)."""
+    if not trials:
+        return 0.0, 1.0
+    share, square = successes / trials, Z * Z
+    centre = (share + square / (2 * trials)) / (1 + square / trials)
+    half = Z / (1 + square / trials) * math.sqrt(share * (1 - share) / trials + square / (4 * trials * trials))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def usefulness(tally: Tally) -> Usefulness:
+    """Say what a record proves: followed or ignored more often than not, or nothing yet."""
+    answered = tally.followed + tally.ignored
+    low, high = wilson_interval(tally.followed, answered)
+    if answered < ENOUGH or low <= 0.5 <= high:
+        return Usefulness.UNPROVEN
+    return Usefulness.USEFUL if low > 0.5 else Usefulness.DEAD
+
+
+def with_records(db: Connection, lessons: Sequence[Memory]) -> list[Lesson]:
+    """Return lessons with their records, in their order."""
+    found = []
+    for memory in lessons:
+        tally = impressions.tally(db, memory.seq)
+        low, high = wilson_interval(tally.followed, tally.followed + tally.ignored)
+        found.append(Lesson(memory, tally, low, high, usefulness(tally)))
+    return found
+
+
+def describe_record(lesson: Lesson) -> str:
+    """Return a lesson's record in a few words."""
+    answered = lesson.tally.followed + lesson.tally.ignored
+    return f"followed {lesson.tally.followed} of {answered}" if answered else "no record yet"
+
+
+def is_rule(memory: Memory) -> bool:
+    """Return whether a memory is a confirmed lesson."""
+    # An unconfirmed lesson is evidence, not a rule.
+    return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
+
+
+def is_critical(lesson: Memory) -> bool:
+    """Return whether not following a lesson costs most."""
+    return lesson.details.get("severity") == Severity.CRITICAL
+
+
+def is_held_out(lesson: Lesson, session_id: str | None, share: float) -> bool:
+    """Return whether a session is not told a lesson, to learn whether it helps: as good as random, and always the same.
+
+    Critical lessons are never withheld, nor those that were hardly told yet.
+    """
+    if session_id is None or is_critical(lesson.memory) or lesson.tally.shown < TOLD_FIRST:
+        return False
+    drawn = hashlib.sha256(f"{session_id}\0{lesson.memory.id}".encode()).digest()
+    return int.from_bytes(drawn[:4]) < share * 2**32

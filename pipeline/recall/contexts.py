@@ -1,0 +1,92 @@
+"""What recall reads of each workspace, for the workspaces that were used last."""
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from pipeline.index.dense import DenseIndex
+from pipeline.index.encoder import Encoder
+from pipeline.index.encoders import usual_model
+from pipeline.index.lexical import LexicalIndex
+from pipeline.index.rows import RankingFeatures, SessionMap
+from pipeline.index.storage import shared_segments, vector_table
+from pipeline.lru import LruCache
+from pipeline.recall.channels import ChannelPool
+from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext
+from pipeline.records.recall import Channel
+from pipeline.store.database import Database
+from pipeline.store.objects import ObjectStorage
+from pipeline.workspace import Workspace
+
+# More workspaces than people work on at a time; of any other, the segment and the vectors are read again.
+MOST_CONTEXTS = 16
+
+
+class SearchContexts:
+    """Keep what recall reads of the workspaces that were asked last."""
+
+    def __init__(
+        self,
+        encoder: Callable[[str], Encoder],
+        exact_rows: int,
+        report_error: Callable[[Workspace, Channel, Exception], None],
+        objects: ObjectStorage | None = None,
+    ) -> None:
+        self._encoder = encoder
+        self._objects = objects
+        self._exact_rows = exact_rows
+        self._report_error = report_error
+        self._channels = ChannelPool()
+        self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
+        self._counting = threading.Lock()
+        self.answered = {"whole": 0, "degraded": 0}
+        # Whether models that every first answer waits for are still loading.
+        self.is_warming = False
+
+    def get(self, workspace: Workspace) -> SearchContext:
+        """Return what recall reads of a workspace; raise NotFound when it does not exist."""
+        database = workspace.database
+        return self._kept.get(
+            workspace.id, lambda known: known.database is database, partial(self._make, workspace, database)
+        )
+
+    def count(self, *, degraded: bool) -> None:
+        """Count an answer, complete or without a channel that should have answered."""
+        with self._counting:
+            self.answered["degraded" if degraded else "whole"] += 1
+
+    def close(self) -> None:
+        """End the threads of the channels."""
+        self._channels.close()
+
+    def _make(self, workspace: Workspace, database: Database) -> SearchContext:
+        on_error = partial(self._report_error, workspace)
+
+        # A workspace's model changes once in its life, if ever.
+        searches: LruCache[str, DenseSearch] = LruCache(1)
+
+        def make(encoder: Encoder) -> DenseSearch:
+            table = vector_table(workspace.paths, database, encoder, self._objects)
+            report = partial(on_error, Channel.DENSE)
+            return DenseSearch(encoder, DenseIndex(table, self._exact_rows, encoder.background, report))
+
+        def dense_search(model: str | None) -> DenseSearch:
+            encoder = self._encoder(model or usual_model(workspace.home_settings))
+            return searches.get(encoder.name, lambda known: known.encoder is encoder, partial(make, encoder))
+
+        sessions = SessionMap()
+        return SearchContext(
+            database,
+            LexicalIndex(
+                workspace.paths.lexical,
+                sessions,
+                shared_segments(workspace.paths, self._objects),
+                partial(on_error, Channel.LEXICAL),
+            ),
+            dense_search,
+            sessions,
+            RankingFeatures(),
+            self._channels,
+            AnswerCache(),
+            on_error,
+        )

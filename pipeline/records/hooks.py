@@ -1,0 +1,32 @@
+"""What hooks are about: the session of an agent, and what a hook answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.records import Memory, Viewer
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSession:
+    """An agent's session: its id, for a subagent which one it is, its folder, and what the agent may see."""
+
+    id: str | None = None
+    agent_id: str | None = None
+    cwd: str = ""
+    viewer: Viewer = field(default_factory=Viewer)
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """The text that a hook gives an agent and its memories, or why it gives none.
+
+    Of one that is not `is_kept` not even the run is kept. The `trace` says why each memory was told or left out.
+    """
+
+    text: str | None = None
+    memories: tuple[Memory, ...] = ()
+    reason: str | None = None
+    is_late: bool = False
+    is_kept: bool = True
+    trace: Mapping[str, Any] | None = None
