@@ -105,7 +105,6 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
     "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http", "pipeline.team.link"),
-    "igraph": ("pipeline.jobs.map.graph", "pipeline.jobs.mining.arc_graph"),
     "scipy": ("pipeline.jobs.map.placement",),
     "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),
@@ -378,7 +377,6 @@ def test_the_web_front_loads_no_model_library(tmp_path):
         "lancedb",
         "apscheduler",
         "httpx",
-        "igraph",
         "sqlcipher3",
     }
     assert list_loaded(LOADED, tmp_path / "home") & heavy == set()
@@ -395,7 +393,7 @@ def test_the_client_of_a_teams_hooks_loads_no_library(tmp_path):
 
 def test_a_worker_without_a_task_loads_no_library_of_its_tasks(tmp_path):
     program = "import json, sys; import workers.tasks, workers.crew; print(json.dumps(sorted(sys.modules)))"
-    heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch", "igraph"}
+    heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch"}
     assert list_loaded(program, tmp_path / "home") & heavy == set()
 
 

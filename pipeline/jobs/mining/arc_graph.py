@@ -6,15 +6,14 @@ order, so that the same memories always give the same graph.
 """
 
 import math
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import igraph
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.index.vectors import VectorRows
+from pipeline.jobs.communities import Network, find_communities
 from pipeline.records import EntityKind
 from pipeline.store.arcs import Strand
 from pipeline.text.tokens import search_tokens
@@ -47,7 +46,6 @@ READ = 2048
 # By meaning a memory is compared with so many before and after it in time; names tie across any time.
 AROUND = 5_000
 SAMPLED = 2048
-SEED = 7
 # Members of a cluster are tied to each other by so much on average.
 LEAST_MEAN_WEIGHT = 0.18
 # A member needs this share of its cluster's mean strength, else it only happens to stand there.
@@ -244,18 +242,19 @@ def _none(size: int) -> Graph:
     return Graph(size, np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
 
 
-def find_clusters(graph: Graph) -> list[list[int]]:
-    """Return the communities of at least two places, in order of their first one.
+def find_clusters(graph: Graph, pausing: Callable[[], bool]) -> list[list[int]] | None:
+    """Return the clusters of at least two memories, in order of their first memory; None when asked to pause.
 
-    They are found by the Leiden method under the constant Potts model, so that it does not matter to a thread how many
-    others there are.
+    The constant Potts model makes the size of a cluster independent of the number of other memories.
     """
-    igraph.set_random_number_generator(random.Random(SEED))  # noqa: S311 - no secret: the same threads each time
-    ties = igraph.Graph(
-        graph.size, np.column_stack((graph.first, graph.second)).tolist(), edge_attrs={"weight": graph.weight.tolist()}
-    )
-    found = ties.community_leiden("CPM", weights="weight", resolution=LEAST_MEAN_WEIGHT, n_iterations=-1)
-    return sorted(sorted(places) for places in found if len(places) > 1)
+    network = Network.build(np.ones(graph.size), graph.first, graph.second, graph.weight)
+    labels = find_communities(network, LEAST_MEAN_WEIGHT, pausing)
+    if labels is None:
+        return None
+    clusters: dict[int, list[int]] = {}
+    for place, label in enumerate(labels.tolist()):
+        clusters.setdefault(label, []).append(place)
+    return [places for places in clusters.values() if len(places) > 1]
 
 
 def measure_strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[float]:

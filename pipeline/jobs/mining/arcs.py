@@ -156,7 +156,9 @@ def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | No
     graph = tie_strands(view.strands, terms, view.mentions, vectors, job.pausing)
     if graph is None or job.pausing():
         return None
-    found = find_clusters(graph)
+    found = find_clusters(graph, job.pausing)
+    if found is None:
+        return None
     strength = measure_strengths(graph, found)
     grouped = [[view.strands[place] for place in places] for places in drop_strays(found, strength)]
     return _Threads(
