@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import FieldError, InvalidField
+from pipeline.extras import require_extra
 from pipeline.ingest.fields import Item, Known, Progress, Readings, Skipped, Unchanged, split_text
 from pipeline.records import Draft, Kind, Source
 from pipeline.times import utc_text
@@ -73,6 +74,7 @@ class _Document:
 
 def read_pdf(path: Path, known: Known, progress: Progress, limits: PdfLimits = PdfLimits()) -> Readings:
     """Read a PDF file, or all those in a folder and below it; raise InvalidField for a path that cannot be read."""
+    require_extra("pdf")
     root, files = _files(path)
     inside = root.resolve()
     for done, file in enumerate(files, start=1):

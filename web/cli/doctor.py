@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pipeline.errors import ReverieError
+from pipeline.errors import ExtraMissing, ReverieError
 from pipeline.records import CheckResult
 from web.cli.command import Command, State, explain_failed_access, pass_state
 from web.cli.render import plain
@@ -55,6 +55,7 @@ def _list_checks(state: State) -> Iterator[Check]:
     from web.cli import checks
 
     yield "installation", checks.check_installation
+    yield "extras", checks.check_extras
     yield "torch", checks.check_torch
     # Not earlier: what is missing of the installation could not be reported.
     from pipeline.services import diagnostics
@@ -111,7 +112,10 @@ def _collect_results(check: Check) -> list[CheckResult]:
     try:
         results.extend(run())
     except (ReverieError, OSError) as error:
-        results.append(CheckResult(name, "fail", str(error), "`reverie errors` and `reverie status` may tell more"))
+        more = "`reverie errors` and `reverie status` may tell more"
+        # Its message says what to do.
+        hint = "" if isinstance(error, ExtraMissing) else more
+        results.append(CheckResult(name, "fail", str(error), hint))
     return results
 
 
