@@ -193,7 +193,11 @@ headers = {"Authorization": f"Bearer {container.token}"}
 memory = {"content": "Staging listens on port 6543", "kind": "decision"}
 question = "which port does staging use?"
 stored = client.post("/v1/memories", json=memory, headers=headers)
-recalled = client.post("/v1/recall", json={"query": question}, headers=headers)
+for _ in range(50):
+    # The first answer may come before the index is open.
+    recalled = client.post("/v1/recall", json={"query": question}, headers=headers)
+    if recalled.get_json()["results"]:
+        break
 event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": os.getcwd(), "prompt": question}
 hook = client.post("/hooks/claude-code", json=event, headers=headers)
 container.close()
