@@ -1,4 +1,4 @@
-"""The health job: look for what cannot be true across store and indexes, repair what is derived, report the rest."""
+"""The health job: check invariants across store and indexes, repair derived data, report everything else."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ from pipeline.store.log_differences import list_differences
 from pipeline.store.truth import MEMORY
 from pipeline.text.normalize import content_hash
 
-# A larger file is read from beginning to end once a day, when its snapshot is verified.
+# A larger file is read completely only once a day, when its snapshot is verified.
 READ_WHOLE_BYTES = 64 * 1024 * 1024
-# What one transaction repairs takes a few milliseconds.
+# Keeps a repair transaction to a few milliseconds.
 PIECE = 50
-# As many broken things are named in a report.
+# A report names at most this many broken items.
 NAMED = 3
 DAMAGE, LOG = "damage", "log"
 
 
 @dataclass(frozen=True, slots=True)
 class HealthProblem:
-    """Something that cannot be true: how many of what, by which check, and whether the next run repairs it."""
+    """A violated invariant: number of items, check, description, and whether the next run repairs it."""
 
     check: str
     count: int
@@ -40,7 +40,7 @@ class HealthProblem:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A question to the store whose right answer is nothing; without `repair`, what it finds is not derived."""
+    """A query that returns only violations. Without `repair`, the data is not derived and cannot be rebuilt."""
 
     name: str
     says: str
@@ -55,16 +55,17 @@ def health(
     on_problem: Callable[[str], object],
     segments: SharedSegments | None = None,
 ) -> Report:
-    """Check everything; a healthy workspace is not written to.
+    """Run all checks. A healthy workspace is not written to.
 
-    `repair_vectors` queues what the vector index lost and returns how many memories. `on_problem` takes what cannot be
-    derived anew, once: again only when it has become more. Counts are of what was found, by check.
+    `repair_vectors` queues memories that are missing from the vector index and returns their number. `on_problem`
+    receives each problem that cannot be repaired once, and again only when the number of items grew. The counts are
+    violations per check.
     """
     with job.database.read() as db:
         known = invariants.last_counts(db, "health")
     checks = _checks(job.database, paths, segments)
     if job.database.measure() > READ_WHOLE_BYTES:
-        # Comparing 100,000 memories with the log takes 20 s: `reverie doctor` does it, the hourly job does not.
+        # Comparing 100,000 memories with the log takes 20 s, so only `reverie doctor` does it, not the hourly job.
         checks = [check for check in checks if check.name != LOG]
     counts: dict[str, int] = {}
     for number, check in enumerate(checks):
@@ -76,7 +77,7 @@ def health(
         if check.repair is None and len(found) > known.get(check.name, 0):
             on_problem(_describe(check, found))
         if check.name == DAMAGE and found:
-            # What else would be found follows from this, and a repair could make it worse.
+            # Other violations follow from damage, and a repair could make it worse.
             return Report(counts)
         if not finished:
             return Report(counts, more=True)
@@ -90,7 +91,7 @@ def health(
 
 
 def examine(database: Database, paths: WorkspacePaths, segments: SharedSegments | None = None) -> list[HealthProblem]:
-    """Return what is wrong now, without repairing anything; of many broken rows it may count only the first."""
+    """Return current problems without repairing anything; of many broken rows it may count only the first."""
     problems = []
     for check in _checks(database, paths, segments):
         found = check.find()
@@ -102,7 +103,7 @@ def examine(database: Database, paths: WorkspacePaths, segments: SharedSegments 
 
 
 def _run(check: _Check, job: JobRun) -> tuple[list[Any], bool]:
-    """Return what a check found, and whether it came to its end."""
+    """Return the violations that a check found, and whether the check was completed."""
     every: list[Any] = []
     while found := check.find():
         every.extend(found)
@@ -142,7 +143,7 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
         DAMAGE, "faults in the file; `reverie snapshot restore` puts a copy back", partial(_damage, database)
     )
     return [
-        # A server looks after its own pages.
+        # A database server checks its own pages.
         *([] if database.file is None else [damage]),
         _Check("mentions", "mentions by no memory", reading(invariants.list_lost_mentions), _unlink),
         *(
@@ -212,7 +213,7 @@ def _segment_faults(database: Database, load: Callable[[str], Segment]) -> Seque
         held = set(load(name).rows.tolist()) if name else set()
     except IndexUnavailable as error:
         with database.read() as db:
-            # Swapped while we looked: the new one is looked at next time.
+            # The segment was replaced during the check; the next run checks the new one.
             return [str(error)] if meta.get(db, meta.SEGMENT) == name else []
     missing = len(set(outside) - held)
     return [f"{missing} memories stand neither in it nor in the tail"] if missing else []

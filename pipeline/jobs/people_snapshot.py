@@ -1,6 +1,7 @@
-"""Copies of who shares a home: kept beside those of its workspaces, by the same rule, and put back.
+"""Snapshots of the users of a data directory: stored next to its workspaces' snapshots, by the same rules, and
+restored.
 
-The access log is in none, and what was revoked stays so.
+They do not contain the access log, and a restored snapshot does not undo a revocation.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from pipeline.store.migrations import migrate_copy
 
 
 def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
-    """Copy the people of a home, where it has any and they changed; return the report with what was done."""
+    """Copy the users if there are any and they changed; return the report with the counts."""
     folder = people_file.find_copies(paths.people)
     if not paths.people.is_file():
         return report
@@ -33,7 +34,7 @@ def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
 
 
 def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
-    """Copy the people of a home now, whether or not they changed; raise NotFound where there are none."""
+    """Copy the users now, whether or not they changed; raise NotFound if there are none."""
     if not paths.people.is_file():
         raise NotFound("nobody was ever added: there are no people to copy")
     folder = people_file.find_copies(paths.people)
@@ -47,7 +48,7 @@ def _differs(newest: Path, file: Path) -> bool:
     try:
         return people_file.read_state(newest) != people_file.read_state(file)
     except StoreDamaged:
-        # Whichever of the two it is, the copy that is made now tells.
+        # Either file may be damaged; copying the current one shows which.
         return True
 
 
@@ -61,10 +62,11 @@ def _copy(file: Path, target: Path, pausing: Callable[[], bool] = lambda: False)
 
 
 def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: ProblemSink) -> tuple[Snapshot, str | None]:
-    """Put a copy in the place of the people; return it, and by which name what was there before is kept, if anything.
+    """Replace the users by a copy; return it, and the name under which the replaced file is kept, if there was one.
 
-    Who was removed since, and each token that was revoked since, stays so where the present file can be read. The
-    caller sees to it that nothing of the home runs. Interrupted at any place, the file is the old one or the new one.
+    Users that were removed and tokens that were revoked since then stay removed, if the present file can be read. The
+    caller makes sure that no process uses the data directory. After an interruption the file is either the old or the
+    new one.
     """
     folder, file = people_file.find_copies(paths.people), paths.people
     find_snapshot(folder, name)

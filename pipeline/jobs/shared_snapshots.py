@@ -1,7 +1,7 @@
-"""Snapshots of a workspace whose store is on a server: files of SQLite on object storage, as those of a home are.
+"""Snapshots of a workspace whose store is on a database server: SQLite files on object storage, as in a data directory.
 
-Any machine takes them, reaches into them with a purge, and puts one back; who does holds a lease. Beside them lies a
-list of what is in each, so that nobody has to fetch them to tell.
+Any machine with the lease can take them, remove purged memories from them, and restore one. A list of their contents is
+stored with them, so that listing does not download them.
 """
 
 import json
@@ -33,7 +33,7 @@ CONTENTS = "contents.json"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """How many memories a snapshot holds, its bytes, and the last change of the store that it was taken of."""
+    """Contents of a snapshot: number of memories, size in bytes, and the last change of the store at that time."""
 
     memories: int
     bytes: int
@@ -41,7 +41,7 @@ class Content:
 
 
 class SharedSnapshots:
-    """The snapshots of one workspace; `place` opens what the store is moved from and to, `lease` keeps others out."""
+    """The snapshots of one workspace; `place` opens the store to copy from or to, `lease` excludes other machines."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class SharedSnapshots:
         self._clear_indexes = indexes
 
     def find(self) -> list[Snapshot]:
-        """List the snapshots, newest first, without what is in them."""
+        """List the snapshots, newest first, without their contents."""
         return backup.parse_names(Path(key) for key in self._objects.list())
 
     def list(self) -> list[tuple[Snapshot, Content | None]]:
-        """List the snapshots, newest first, each with what is in it where that is known."""
+        """List the snapshots, newest first, with their contents if known."""
         known = self._read_contents()
         return [(one, known.get(one.file.name)) for one in self.find()]
 
     def take(self, database: Database, now: datetime, *, anew: bool = True) -> Snapshot | None:
-        """Take a snapshot and forget the oldest; return it, None where it was to be no copy of the same state."""
+        """Take a snapshot and delete outdated ones; return it, or None if `anew` is false and nothing changed."""
         with self._lease():
             before = self.list()
             with database.read() as db:
@@ -82,7 +82,7 @@ class SharedSnapshots:
         return taken
 
     def scrub(self, database: Database, on_problem: ProblemSink) -> int:
-        """Take every memory that was ever purged out of every snapshot; return how many snapshots held one."""
+        """Remove every purged memory from every snapshot; return the number of snapshots that contained one."""
         with database.read() as db:
             purged = backup.purged_in(db)
         if not purged:
@@ -97,7 +97,7 @@ class SharedSnapshots:
         return reached
 
     def restore(self, name: str, now: datetime, on_problem: ProblemSink) -> Restored:
-        """Put a snapshot in the store's place and keep what was there; raises Conflict while anything else runs."""
+        """Replace the store by a snapshot and keep the replaced state; raise Conflict while other processes run."""
         chosen = choose_snapshot([one for one, _ in self.list()], name)
         with self._place() as place, _scratch() as folder:
             place.check_unused()
@@ -106,7 +106,7 @@ class SharedSnapshots:
             file = folder / chosen.file.name
             self._fetch(chosen, file)
             one = Snapshot(file, chosen.taken, chosen.at)
-            # A purge whose work still waited must not be taken back.
+            # Restoring must not undo a purge that is not finished.
             scrub_copy(one, backup.list_purged(kept), on_problem)
             if not file.exists():
                 self._remove(chosen)
@@ -115,7 +115,7 @@ class SharedSnapshots:
             self._put(kept, None)
             read_file(draft, place, self._part)
             memories = backup.count_memories(draft)
-        # What the indexes hold by row number may be of other memories.
+        # The indexes refer to row numbers, which may now belong to other memories.
         self._clear_indexes()
         return Restored(chosen, memories, kept.stem)
 
@@ -128,7 +128,9 @@ class SharedSnapshots:
             return Snapshot(Path(file.name), taken, now)
 
     def _revise(self, act: Callable[[Snapshot], bool]) -> int:
-        """Let something be done to each snapshot; what it changed is put back, what it deleted is deleted."""
+        """Apply a function to each snapshot; upload changed snapshots, remove deleted ones; return the number of
+        changed ones.
+        """
         reached = 0
         for one, content in self.list():
             with _scratch() as folder:
@@ -161,7 +163,7 @@ class SharedSnapshots:
             found = json.loads(self._objects.get(CONTENTS) or b"{}")
             return {str(name): Content(int(one[0]), int(one[1]), one[2]) for name, one in found.items()}
         except (ValueError, TypeError, IndexError, AttributeError):
-            # It tells only what could be looked up.
+            # The list is only a cache of the snapshots' contents.
             return {}
 
     def _write_contents(self, contents: dict[str, Content]) -> None:
@@ -170,7 +172,7 @@ class SharedSnapshots:
 
 
 def find_all(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
-    """Return the snapshots of every workspace that has any, newest first, by one listing of what is above them."""
+    """Return the snapshots of every workspace, newest first, from one listing of their common prefix."""
     found: dict[str, list[Path]] = {}
     for key in objects.list():
         workspace_id, _, name = key.partition("/")

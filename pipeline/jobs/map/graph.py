@@ -1,14 +1,14 @@
-"""The graph that is drawn as a map: the entities that are mentioned most, and how strongly two of them are tied.
+"""Build the graph of the map: the most mentioned entities, and the strength of the ties between them.
 
 A tie is normalised pointwise mutual information (Bouma, "Normalized (Pointwise) Mutual Information in Collocation
-Extraction", 2009): how much more often two are mentioned together than chance would have it, so that who is mentioned
-everywhere is not tied to everything. What was seen once proves little and counts half.
+Extraction", 2009): how much more often two entities are mentioned together than expected by chance, so that an entity
+that is mentioned everywhere is not tied to everything. Entities that were mentioned together only once count half.
 
-Its communities are entities that are tied to each other more than to the rest, under numbers that last.
+Communities are entities that are tied to each other more than to others. Their numbers are stable.
 
-Where ties are spread evenly, many partitions are about as good as the best, and a few other ties lead from one to the
-next. So the communities of the last drawing go on, each entity moving where it gains by it, until those found from
-scratch are clearly better; and a community that goes on keeps its number.
+Where ties are spread evenly, many partitions are about as good as the best, and a few new ties change which one is
+best. So the communities of the last map are continued: each entity moves only if the move improves the partition.
+Communities from scratch replace them only if they are clearly better. A continued community keeps its number.
 """
 
 from collections import Counter
@@ -26,24 +26,24 @@ Ids = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 Pausing = Callable[[], bool]
 
-# Pairs grow with the square of the mentions: a long list of names says little about any two of them.
+# Pairs grow with the square of the mentions, and a long list of names proves little about any two of them.
 MAX_PAIRED = 24
-# With fewer entities that are mentioned twice, those that are mentioned once are shown too.
+# With fewer entities that are mentioned twice, those that are mentioned once are also shown.
 FEW = 200
-# The strongest ties of every entity are drawn, however weak beside those of others.
+# The strongest ties of every entity are drawn, even if they are weak compared with those of others.
 OWN_TIES = 6
 
-# A pair that is tied to nobody else is no community.
+# A pair without other ties is not a community.
 LEAST = 3
-# By how much communities found from scratch must be better, in modularity.
+# Minimum gain in modularity for communities from scratch.
 CLEARLY = 0.05
-# A community has the number of another when it holds at least this share of it, or is made of it to this share.
+# A group gets the number of an old community if it contains at least this share of it, or consists of it by this share.
 LEAST_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class MapGraph:
-    """Entities in row order, and ties between their places in that order: `low` < `high`, the strongest first.
+    """Entities in row order, and ties between their positions in that order: `low` < `high`, the strongest first.
 
     `mentions` counts the memories that mention an entity, `memories` those that mention both ends of a tie.
     """
@@ -67,7 +67,7 @@ class MapGraph:
 
 
 def build_graph(memory: Ids, entity: Ids, most: int, most_ties: int) -> MapGraph:
-    """Return the graph of (memory, entity) mentions, given in order: at most so many entities and ties."""
+    """Return the graph of (memory, entity) mentions, given in order, with limited numbers of entities and ties."""
     seqs, named, counts = np.unique(entity, return_inverse=True, return_counts=True)
     chosen = _most_mentioned(counts, most)
     place = np.full(len(seqs), -1, np.int64)
@@ -83,7 +83,7 @@ def build_graph(memory: Ids, entity: Ids, most: int, most_ties: int) -> MapGraph
 
 
 def measure_change(graph: MapGraph, places: Ids, ties: Iterable[tuple[int, int]]) -> float:
-    """Return which share of entities or ties came or went since a drawing; 1 where all did."""
+    """Return the share of entities or of ties that changed since the last map, whichever is larger; 1 if all did."""
     before, now = set(places.tolist()), set(graph.seqs.tolist())
     drawn = set(ties)
     tied = set(zip(graph.seqs[graph.low].tolist(), graph.seqs[graph.high].tolist(), strict=True))
@@ -92,14 +92,14 @@ def measure_change(graph: MapGraph, places: Ids, ties: Iterable[tuple[int, int]]
 
 
 def _most_mentioned(counts: Ids, most: int) -> Ids:
-    """Return the places of the entities that are mentioned most, in row order."""
+    """Return the positions of the most mentioned entities, in row order."""
     often = np.flatnonzero(counts > 1)
     fit = often if len(often) >= FEW else np.arange(len(counts))
     return np.sort(fit[np.argsort(-counts[fit], kind="stable")][:most])
 
 
 def _count_pairs(memory: Ids, place: Ids, size: int) -> tuple[Ids, Ids, Ids]:
-    """Return which two places stand in one memory, and in how many."""
+    """Return the pairs of positions that share a memory, and the number of memories that they share."""
     keys = []
     for step in range(1, MAX_PAIRED):
         same = np.flatnonzero(memory[:-step] == memory[step:])
@@ -114,14 +114,14 @@ def _count_pairs(memory: Ids, place: Ids, size: int) -> tuple[Ids, Ids, Ids]:
 
 def _npmi(together: Ids, one: Ids, other: Ids, memories: int) -> Numbers:
     share = together / memories
-    # What stands together in every memory there is tells nothing.
+    # A pair that occurs in every memory proves nothing.
     surprise = np.maximum(-np.log(share), 1e-9)
     surplus: Numbers = np.log(share * memories / one * (memories / other)) / surprise
     return surplus
 
 
 def _keep_strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Ids:
-    """Cut ties, given the strongest first, to the strongest of each place and then the strongest of all."""
+    """Limit ties, given the strongest first, to the strongest of each position and then the strongest of all."""
     if len(order) <= most:
         return order
     rank = np.arange(len(order))
@@ -136,9 +136,9 @@ def _keep_strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Id
 
 
 def find_communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | None:
-    """Return the community of each place, `STRAY` for those that belong to none; None when asked to pause.
+    """Return the community of each position, `STRAY` for an entity without one; None when asked to pause.
 
-    `before` are the numbers of the last drawing, `STRAY` where there was none.
+    `before` are the numbers of the last map, `STRAY` where there was none.
     """
     strength = graph.strength()
     network = Network.build(strength, graph.low, graph.high, graph.weight)
@@ -161,7 +161,7 @@ def find_communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | No
 
 
 def number_communities(groups: Sequence[Sequence[int]], before: Ids) -> list[int]:
-    """Return a number for each group of places: that of the community which it goes on from, else the lowest free."""
+    """Return a number for each group of positions: that of the community it continues, else the lowest free one."""
     sizes = Counter(before.tolist())
     shared = [Counter(before[group].tolist()) for group in groups]
     claims = sorted(

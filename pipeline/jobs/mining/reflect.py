@@ -1,7 +1,7 @@
-"""Reflect: why a decision matters, where its session shows it: what it came from and what it came to.
+"""The reflect job: link a decision to its cause and its outcome, if its session shows them.
 
-In a session, what failed or was corrected comes before a decision about the same thing, and what was mended, committed
-or reached after it. These become a chain of edges, each the cause of the next. What somebody erased is not drawn again.
+In a session, a failure or correction precedes a decision about the same thing; a fix, commit or reached goal follows
+it. They become a chain of edges, each the cause of the next. Edges that a person erased are not drawn again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,18 +17,18 @@ from pipeline.text.tokens import identifiers, search_tokens
 from pipeline.times import utc_text
 
 LOOK_BACK = timedelta(days=30)
-# What is younger may still come to something.
+# The outcome of a younger decision may still follow.
 SETTLED = timedelta(hours=1)
 PAGE = 20
 MOST_GOALS = 100
 MOST_DONE = 500
-# Of two texts that name no common thing, so many words must be common to both.
+# Two texts without a common name need this many common words.
 FEWEST_COMMON = 2
 _OUTCOMES = frozenset({Kind.ACTIVITY, Kind.MILESTONE, Kind.EPISODE})
 
 
 def reflect(job: JobRun) -> Report:
-    """Draw the chains of the sessions of the last month, once each, and what advanced open goals."""
+    """Draw the chains of last month's sessions, once each, and link the memories that advanced open goals."""
     _support_goals(job)
     since, before = utc_text(job.now - LOOK_BACK), utc_text(job.now - SETTLED)
     skipped = 0
@@ -49,7 +49,7 @@ def reflect(job: JobRun) -> Report:
 
 
 def _support_goals(job: JobRun) -> None:
-    """Tie what was done and reached to the open goals that it is about."""
+    """Link completed and achieved work to the open goals that it concerns."""
     with job.database.read() as db:
         open_goals = goals.list_unfinished(db, OWNER, MOST_GOALS)
         done = derivations.list_done(db, utc_text(job.now - LOOK_BACK), MOST_DONE) if open_goals else []
