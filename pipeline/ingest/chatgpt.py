@@ -1,7 +1,7 @@
 """The data export of ChatGPT: conversations.json, or conversations-000.json and on, alone or in the .zip.
 
-A conversation is a tree of messages, since each may be asked and answered again; `current_node` is the leaf that the
-owner saw last. OpenAI publishes no schema: this follows what exports hold since 2023.
+A conversation is a tree of messages, because each can be asked and answered again; `current_node` is the leaf that its
+owner saw last. OpenAI publishes no schema: this follows exports since 2023.
 """
 
 import json
@@ -21,17 +21,17 @@ VERSION = "chatgpt 1"
 EXPECTED = "data export of ChatGPT (conversations.json, or the .zip or folder that holds it)"
 FILES = re.compile(r"(^|/)conversations([-_ ]?\(?\d+\)?)?\.json$", re.IGNORECASE)
 
-# What the assistant says to a tool is no answer, but for what it notes down and the documents that it writes.
+# Messages of the assistant to a tool are not answers, except its notes and the documents that it writes.
 _NOTES = "bio"
 _WRITES, _REWRITES = "canmore.create_textdoc", "canmore.update_textdoc"
-# Contents that are no part of what is said; a type that is not known is read as text.
+# Content types that are not part of the conversation; an unknown type is read as text.
 _UNSPOKEN = frozenset(
     """
     thoughts reasoning_recap model_editable_context user_editable_context execution_output system_error
     tether_browsing_code tether_browsing_display tether_quote sonic_webpage app_pairing_content
     """.split()  # noqa: SIM905 - readable as words
 )
-# Where messages are in a list instead of a tree.
+# Fields of messages in a list instead of a tree.
 _LISTS = ("linear_conversation", "messages")
 
 _PRIVATE = "\ue200-\ue20f"
@@ -41,7 +41,7 @@ _FOOTNOTE = re.compile(r" ?【\d+(?::\d+)?†[^】\n]*】")
 
 
 def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
-    """Yield the conversations of an export, the branch that was seen last of each."""
+    """Yield the conversations of an export, each as the branch that was seen last."""
     yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
@@ -70,7 +70,7 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
 
 
 def _find_messages(raw: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Return the visible messages of a conversation, oldest first; None for something else."""
+    """Return the visible messages of a conversation, oldest first; None for other objects."""
     mapping = raw.get("mapping")
     listed = next((raw[name] for name in _LISTS if isinstance(raw.get(name), list)), None)
     if isinstance(mapping, dict):
@@ -136,7 +136,7 @@ def _extras(messages: Iterable[Mapping[str, Any]]) -> Iterator[Extra]:
 
 
 def _find_rewritten(given: Mapping[str, Any]) -> str:
-    """Return a document's new text where all of it was replaced; a patch says nothing without what it changes."""
+    """Return a document's new text if it was replaced completely; a patch is useless without the patched text."""
     updates = given.get("updates")
     whole = [one for one in updates if isinstance(one, dict)] if isinstance(updates, list) else []
     if len(whole) != 1 or whole[0].get("pattern") not in (".*", "^.*$", r"[\s\S]*"):
@@ -151,7 +151,7 @@ def _text(message: Mapping[str, Any]) -> str:
         return text_of(parts)
     if not isinstance(parts, list):
         return text_of(_field(content, "text"))
-    # What was spoken aloud stands as a transcript among the parts; images and sounds are only pointed to.
+    # Speech has a transcript among the parts; images and sounds are only references.
     texts = [text_of(one.get("text")) if isinstance(one, dict) else text_of(one) for one in parts]
     return "\n\n".join(one for one in texts if one)
 
@@ -164,12 +164,12 @@ def _format_attachments(message: Mapping[str, Any]) -> str:
 
 
 def _remove_marks(text: str) -> str:
-    """Return an answer without the marks of its citations, which only ChatGPT resolves."""
+    """Return an answer without its citation marks, which only ChatGPT can resolve."""
     return _FOOTNOTE.sub("", _MARKS.sub("", _MARK.sub(_expand_mark, text)))
 
 
 def _expand_mark(mark: re.Match[str]) -> str:
-    """Return what a mark stands for: a name or a link's text; a citation stands for nothing."""
+    """Return the replacement of a mark: a name or a link's text, nothing for a citation."""
     kind, *fields = mark[2].split("\ue202")
     if not fields or kind not in ("entity", "url"):
         return ""

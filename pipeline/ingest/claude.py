@@ -1,8 +1,8 @@
 """The data export of claude.ai: conversations.json, projects.json and memories.json, alone or in .zip files.
 
-Its messages stand in one list whatever was asked again; where they name their parents, the branch is read that was
-written last. What Claude remembers of its owner stands in memories.json, or since 2026 in a file for each account.
-Anthropic publishes no schema: this follows what exports hold since 2024.
+The messages of a conversation are in one list, including retries. If they name their parents, only the branch that was
+written last is read. Claude's memories of its owner are in memories.json, or since 2026 in one file per account.
+Anthropic publishes no schema: this follows exports since 2024.
 """
 
 import re
@@ -36,16 +36,16 @@ FILES = re.compile(
     r"(^|/)(conversations(-\d+)?\.json|(memories|projects)(-\d+)?\.json|(memories|projects)/[^/]+\.json)$"
 )
 
-# The fields of what is remembered of an account: a list of such objects, or one alone.
+# The fields of an account's memories: a list of such objects, or a single one.
 _ACCOUNT, _MEMORY_FIELDS = "account_uuid", ("conversations_memory", "project_memories", "memory_files")
-# A project in a file of its own, and the field of what Claude is told in it.
+# A project in a separate file, and the field with its instructions for Claude.
 _PROJECT, _TOLD = re.compile(r"(?:^|/)projects/([^/ ]+)\.json"), "prompt_template"
-# What stands in the plain text of a message for a block that it cannot show.
+# Replaces a block that the plain text of a message cannot show.
 _PLACEHOLDER = re.compile(r"\n{0,2}```\nThis block is not supported on your current device yet\.\n```\n{0,2}")
 _SPOKEN = ("text", "voice_note")
 _MESSAGES = ("chat_messages", "messages")
 _ASKING = ("human", "user")
-# The tools that write a document, and the fields that hold its title and its text.
+# The tools that write a document, and the fields with its title and its text.
 _WRITERS = {"artifacts": ("title", "content"), "create_file": ("path", "file_text")}
 _WHOLE = (None, "create", "rewrite")
 
@@ -58,7 +58,7 @@ class _Memory(NamedTuple):
 
 
 def read_claude(path: Path, known: Known, progress: Progress) -> Readings:
-    """Yield the conversations and projects of an export, and what Claude remembers of their owner."""
+    """Yield the conversations and projects of an export, and Claude's memories of their owner."""
     yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
@@ -79,14 +79,14 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
 
 
 def _read_field(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
-    """Read a field of an object that is a whole file: of what is remembered of an account, or of a project."""
+    """Read a field of an object that is a complete file: an account's memories, or a project."""
     field = {str(entry.name): [entry.value] if entry.number else entry.value}
     if entry.name in _MEMORY_FIELDS:
         return _read_memories(known, field)
     return _read_project(known, field, place) if _PROJECT.search(place) else None
 
 
-# What was talked about
+# Conversations
 
 
 def _conversation(known: Known, raw: Mapping[str, Any], listed: Sequence[Any], place: str) -> Reading:
@@ -112,14 +112,14 @@ def _conversation(known: Known, raw: Mapping[str, Any], listed: Sequence[Any], p
 
 
 def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> list[Mapping[str, Any]]:
-    """Return the messages of the branch that was written last, oldest first; all of them where none names a parent."""
+    """Return the messages of the branch that was written last, oldest first; all of them if none names a parent."""
     by_name = {one["uuid"]: one for one in messages if isinstance(one.get("uuid"), str)}
     parents = {name: one.get("parent_message_uuid") for name, one in by_name.items()}
     followed = {parent for parent in parents.values() if isinstance(parent, str)}
     if not followed & by_name.keys():
         return list(messages)
     leaves = [name for name in by_name if name not in followed]
-    # Of two that are equally late, the one that stands further down.
+    # Of two equally late messages, choose the later one in the list.
     latest = max(reversed(leaves), key=lambda name: time_of(by_name[name].get("created_at")) or "", default=None)
     step = current if isinstance(current, str) and current in by_name else latest
     branch: dict[str, Mapping[str, Any]] = {}
@@ -146,7 +146,7 @@ def _text(message: Mapping[str, Any]) -> str:
     blocks = [content] if isinstance(content, dict) else _objects(content)
     if not blocks:
         return _PLACEHOLDER.sub("\n\n", text_of(message.get("text")))
-    # The plain text beside the blocks mixes the answer with what Claude thought before it.
+    # The plain text next to the blocks mixes the answer with Claude's thoughts.
     texts = (text_of(block.get("text")) for block in blocks if block.get("type", "text") in _SPOKEN)
     return "\n\n".join(one for one in texts if one)
 
@@ -176,7 +176,7 @@ def _read_documents(message: Mapping[str, Any]) -> Iterator[Extra]:
 
 
 def _read_project(known: Known, raw: Mapping[str, Any], place: str) -> Iterator[Reading]:
-    """Yield what a project is for, what Claude is told in it, and each document that was given to it."""
+    """Yield a project's purpose, its instructions for Claude, and each of its documents."""
     of_file = _PROJECT.search(place)
     project = id_of(raw.get("uuid")) or (of_file[1] if of_file is not None else "")
     if not project:
@@ -196,7 +196,7 @@ def _read_project(known: Known, raw: Mapping[str, Any], place: str) -> Iterator[
             yield read_item(known, key, digest, _documents(heading, text, at))
 
 
-# What is remembered
+# Memories
 
 
 def _read_memories(known: Known, export: Mapping[str, Any]) -> Iterator[Reading]:

@@ -1,6 +1,6 @@
-"""Another tool's export: a file, a .zip, or a folder of both; read as a stream, nothing is unpacked to disk.
+"""Read another tool's export as a stream: a file, a .zip, or a folder of both. Nothing is unpacked to disk.
 
-Conversations with an assistant become memories: what was asked and answered, and what came along with it.
+Conversations with an assistant become memories of questions, answers, documents and notes.
 """
 
 import os
@@ -37,25 +37,25 @@ from pipeline.text.normalize import normalize_text
 
 MAX_VALUE_BYTES = 32 * 1024 * 1024
 
-# What a damaged, an encrypted or an oddly packed archive raises.
+# Raised for a damaged, encrypted or unusually packed archive.
 _UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error)
-# What a value of a type that no export had so far raises in a reader.
+# Raised by a reader for a value of an unexpected type.
 _UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-# The longest that a question or an answer may be apart from the text.
+# The maximum length of a question or an answer that is also stored separately.
 MAX_FIELD_CHARS = 2000
 MAX_QUESTION_CHARS = 500
-# Nobody says so much at once, and it is copied a few times on its way.
+# Longer texts are not written by people, and each is copied several times.
 MAX_TEXT_CHARS = 4_000_000
 
 _SHORT = 200
 
-# A question, its answer, and the moment of the first of them.
+# A question, its answer, and the time of the first of them.
 _Exchange = tuple[str, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of an export: its path within it, its size unpacked, the file on disk, and which member of that it is."""
+    """A file of an export: path in the export, unpacked size, file on disk, and the archive member, if any."""
 
     name: str
     size: int
@@ -65,10 +65,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """How a tool's export is read.
+    """A reader of a tool's export.
 
-    `expected` says what it is. Of an archive or a folder, the files whose path `files` finds are read. `take` gets an
-    entry and the name of its place, and answers what was read from it, or None where it knows no such entry.
+    `expected` names the export in errors. `files` selects the paths to read in an archive or a folder. `take` receives
+    an entry and the name of its file, and returns the readings, or None for an unknown entry.
     """
 
     expected: str
@@ -77,7 +77,7 @@ class ExportFormat:
 
 
 def read_export(path: Path, export: ExportFormat, progress: Progress) -> Readings:
-    """Yield what an export holds; raise InvalidField where it is no such export."""
+    """Yield the readings of an export; raise InvalidField if it is not one."""
     wanted: list[Part] = []
     for part in _parts(path):
         if isinstance(part, Skipped):
@@ -96,7 +96,7 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
 
 
 class _ExportReader:
-    """Reads part after part: counts the bytes, and the entries that are known and unknown."""
+    """Reads one part after another; counts the bytes, and the known and unknown entries."""
 
     def __init__(self, export: ExportFormat, progress: Progress, total: int) -> None:
         self._export = export
@@ -108,7 +108,7 @@ class _ExportReader:
         self.problem = ""
 
     def part(self, part: Part) -> Readings:
-        """Yield what a part holds."""
+        """Yield the readings of a part."""
         ends_at = self._done + part.size
         try:
             with _open(part) as stream:
@@ -148,7 +148,7 @@ class _ExportReader:
 
 
 class _Source:
-    """A stream whose failures are reported as problems of the source."""
+    """A stream that reports its failures as problems of the source."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -219,7 +219,7 @@ def _parts_of_file(path: Path, name: str, *, within: bool) -> Iterator[Part]:
     with _archive(path) as archive:
         for member in archive.infolist():
             if not member.is_dir():
-                # Names are compared and shown, never followed.
+                # Names are only compared and shown, never followed.
                 inner = member.filename.replace("\\", "/")
                 yield Part(_part_name(f"{name}/{inner}" if within else inner), member.file_size, path, member)
 
@@ -229,7 +229,7 @@ def _part_name(name: str) -> str:
 
 
 def _name_entry(place: str, value: object) -> str:
-    """Return the place of an entry, with the title by which a person knows it."""
+    """Return the position of an entry, with its title."""
     titles = (value.get(field) for field in ("title", "name")) if isinstance(value, dict) else ()
     title = next(filter(None, map(name_of, titles)), "")
     return f"{place} “{title}”" if title else place
@@ -242,7 +242,7 @@ def _place(part: Part, entry: ExportEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side said."""
+    """The words of one side."""
 
     asked: bool
     text: str
@@ -251,7 +251,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What a conversation made or was given beside its words: a document, a fact noted down, a summary.
+    """An attachment of a conversation: a document, a note, a summary.
 
     The title is a name, or empty.
     """
@@ -264,7 +264,7 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation as any assistant's export tells it: its title is a name, `began` and `ended` moments or None."""
+    """A conversation of any assistant: its title is a name, `began` and `ended` are times or None."""
 
     source: str
     id: str
@@ -276,7 +276,7 @@ class Conversation:
 
 
 def read_conversation(version: str, conversation: Conversation, known: Known) -> Reading:
-    """Return what a conversation comes to: an item, nothing new, or nothing to keep."""
+    """Return the reading of a conversation: an item, unchanged, or skipped."""
     digest = digest_of([version, *_strings(conversation)])
     if known.get(conversation.id) == digest:
         return Unchanged(conversation.id)
@@ -328,12 +328,12 @@ def _details(conversation: Conversation, extra: Extra) -> dict[str, str]:
 
 
 def _pair_turns(turns: Iterable[Turn]) -> Iterator[_Exchange]:
-    """Yield the exchanges in their order; what one side said in a row belongs together."""
+    """Yield the exchanges in order; consecutive messages of one side belong together."""
     asked: list[str] = []
     answered: list[str] = []
     at: str | None = None
     for turn in turns:
-        # What nobody could see says nothing.
+        # A message that nobody could see is not part of the conversation.
         if not turn.text or (len(turn.text) < _SHORT and not normalize_text(turn.text)):
             continue
         if turn.asked and answered:
@@ -352,14 +352,14 @@ def _question_and_answer(question: str, answer: str) -> Iterator[tuple[str, dict
     if len(pieces) == 1:
         yield pieces[0], _sides(pieces[0], asked=bool(question), answered=bool(answer))
         return
-    # A long exchange goes on in the next memory, which says what it answers.
+    # A long exchange continues in the next memory, which repeats the start of its question.
     heading = next(iter(split_text(question, MAX_QUESTION_CHARS)), "")
     for piece in pieces:
         yield piece, {"question": heading} if heading else {}
 
 
 def _sides(piece: str, *, asked: bool, answered: bool) -> dict[str, str]:
-    """Return both sides of an exchange apart, as far as they are short and where one ends is beyond doubt."""
+    """Return both sides of an exchange separately, if they are short and their border is certain."""
     texts = piece.removeprefix("Q: ").split("\n\nA: ") if asked else [piece.removeprefix("A: ")]
     names = [name for name, said in (("question", asked), ("answer", answered)) if said]
     if len(texts) != len(names):

@@ -1,7 +1,7 @@
-"""Memories as JSON, one object a line: in the shape in which the API takes and lists them, or whole pages of its lists.
+"""Read memories as JSON, one object per line: in the format of the API, or complete pages of its lists.
 
-Fields that only say what became of a memory in its store are passed over; a field that nobody knows is an error of its
-line, so that nothing is taken for what it is not.
+Fields that only describe a memory's state in its store are ignored. An unknown field makes its line invalid, so that no
+field is misinterpreted.
 """
 
 import json
@@ -57,12 +57,12 @@ from pipeline.write.prepare import check_branch
 VERSION = "jsonl 1"
 MAX_LINE_BYTES = 8 * 1024 * 1024
 
-# What a list or a record of the API says of a memory beside what was written.
+# Fields in the API's answers in addition to the written ones.
 PASSED_OVER = frozenset(
     {"id", "source", "trust", "tier", "pinned", "updated_at", "content_hash", "recall_count", "merge_count"}
     | {"instructs", "provenance", "edges", "entities", "history", "stale", "workspace"}
 )
-# What such a memory is no more, or not yet.
+# Such a memory is no longer, or not yet, valid.
 _STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that holds no longer"}
 
 
@@ -134,7 +134,7 @@ def _size(path: Path) -> int:
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """Yield every line that is not blank with its number, None for one that is too long to be kept."""
+    """Yield every line that is not blank with its number, None for a line that is too long."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -149,7 +149,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
 
 
 def _objects(line: bytes | None, place: str) -> Iterator[tuple[str, Mapping[str, Any] | LostValue]]:
-    """Yield the memories of a line: itself, or those of a page."""
+    """Yield the memories of a line: one object, or those of a page."""
     given = LostValue(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
     if isinstance(given, dict) and isinstance(given.get("items"), list):
         for number, one in enumerate(given["items"], 1):
@@ -174,7 +174,7 @@ def _read_object(known: Known, given: Mapping[str, Any] | LostValue, place: str)
 
 def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
     try:
-        # As JSON: only there does a strict model read kinds.
+        # Parsed as JSON, because only there a strict model accepts kinds as text.
         return _MemoryShape.model_validate_json(json.dumps(normalize_json(written)))
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False, include_context=False)
@@ -182,7 +182,7 @@ def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
 
 
 def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
-    """Yield a memory, in as many pieces as its text is long; raise InvalidField for what could not be stored."""
+    """Yield a memory, in several pieces if its text is long; raise InvalidField for values that cannot be stored."""
     shape = _check_shape(written)
     details = check_details(shape.kind, shape.details, "details")
     if shape.kind is Kind.KEYED_FACT and details:

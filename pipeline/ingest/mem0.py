@@ -1,8 +1,8 @@
-"""Memories of mem0, as its `get_all()` answers them and as OpenMemory backs them up.
+"""Read memories of mem0, as returned by its `get_all()` and as backed up by OpenMemory.
 
-That is `{"results": […]}` (a page of the platform's says besides whether there are more), a list in older versions, and
-`{"memories": […]}` in the backup. Whose memory it was stays in the metadata: a scope of its own would hide it from
-whoever imports it.
+The formats are `{"results": […]}` (with the page counts of the platform), a list in older versions, and `{"memories":
+[…]}` in the backup. The owner of a memory is stored in the metadata: a separate scope would hide it from the importing
+user.
 """
 
 import re
@@ -38,7 +38,7 @@ FILES = re.compile(r"\.json$")
 
 _LISTS = (None, "results", "memories", "items", "data")
 _TEXTS = ("memory", "content", "text", "data")
-# Around the memories stand a page's counts and links, and in a backup tables that say nothing by themselves.
+# Fields around the memories: counts and links of a page, and tables of a backup that mean nothing alone.
 _AROUND = ("count", "previous", "total", "page", "size", "pages", "page_size", "user", "export_meta")
 _TABLES = ("apps", "categories", "memory_categories", "status_history", "access_controls")
 _OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role", "attributed_to", "expiration_date")
@@ -71,7 +71,7 @@ def _read_row(known: Known, row: Mapping[str, Any], place: str) -> Reading:
     text = next((found for field in _TEXTS if (found := text_of(row.get(field)))), "")
     if not text:
         return Skipped(key, "no text")
-    # How well it matched a question is no part of a memory.
+    # The score of a search is not part of a memory.
     digest = digest_of_json(VERSION, {field: value for field, value in row.items() if field != "score"})
     return read_item(known, key, digest, _drafts(row, text))
 

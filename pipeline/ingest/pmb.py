@@ -1,7 +1,7 @@
 """Memories of PMB, as `pmb export --format json` writes them (version 1.2.3).
 
-Its events have a type, and what they are besides stands in their metadata: a lesson, a failure and a value that
-belongs to a key are facts there, a decision is an activity.
+Its events have a type, and details in their metadata: lessons, failures and values of keys are facts there, a decision
+is an activity.
 """
 
 import re
@@ -57,7 +57,7 @@ _STATUSES = {
     "done": GoalStatus.DONE,
     "cancelled": GoalStatus.DROPPED,
 }
-# What is kept in other fields, and what PMB notes for itself.
+# Stored in other fields, or PMB's own bookkeeping.
 _MAPPED = frozenset(
     {"tags", "query", "chain_name", "goal_status", "goal_progress", "due_at", "language", "memory_type"}
     | {"keyed_fact_key", "keyed_fact_subject", "keyed_fact_attribute", "keyed_fact_value", "supersedes"}
@@ -71,7 +71,7 @@ def read_pmb(path: Path, known: Known, progress: Progress) -> Readings:
 
 
 class _RowReader:
-    """Reads events; the workspace that they are of stands before them."""
+    """Reads events; their workspace precedes them."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
@@ -94,7 +94,7 @@ class _RowReader:
         text = text_of(row.get("content"))
         if reason := _reason_to_skip(row, metadata, text):
             return Skipped(key, reason)
-        # How often it was looked up there says nothing new.
+        # The number of reads in PMB is not useful here.
         written = {field: value for field, value in row.items() if field != "access_count"}
         digest = digest_of_json(VERSION, [written, self._workspace])
         return read_item(self._known, key, digest, _drafts(row, metadata, text, self._workspace))
@@ -127,7 +127,7 @@ def _drafts(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str, work
         yield Draft(
             content=content,
             kind=kind,
-            # That of a decision was meant for an activity.
+            # The metadata of a decision was meant for an activity.
             importance=None if kind is Kind.DECISION else _importance(row.get("importance")),
             tags=tags_of(SOURCE, metadata.get("tags"), *others, project),
             metadata=metadata_of({**kept, "project": project, "workspace": workspace}),
@@ -144,7 +144,7 @@ def _kind_and_details(
         return Kind.KEYED_FACT, fact
     kind = _KINDS_BY_METADATA.get(nature) or _KINDS.get(typed) or Kind.FACT
     given = {name: value for name, value in _fields(kind, metadata, text).items() if value not in (None, "")}
-    # Each for itself: one that the kind does not take spoils no other.
+    # One by one, so that a field that the kind rejects does not affect the others.
     checked = {name: _check_details(kind, {name: value}).get(name) for name, value in given.items()}
     return kind, {name: value for name, value in checked.items() if value is not None}
 
@@ -169,7 +169,7 @@ def _fields(kind: Kind, metadata: Mapping[str, Any], text: str) -> dict[str, Any
 
 
 def _fact_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a value that belongs to a key, empty where it cannot be kept as one."""
+    """Return the fields of a keyed value, empty if it cannot be stored as one."""
     given = {name: metadata.get(f"keyed_fact_{name}") for name in ("subject", "attribute", "value")}
     fact = _check_details(Kind.KEYED_FACT, given)
     try:

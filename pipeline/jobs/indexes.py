@@ -1,4 +1,4 @@
-"""Maintain the indexes of a workspace: build the lexical segment, repair and compact the vectors, rebuild all of them."""
+"""Maintain the indexes of a workspace: build the lexical segment, repair and compact the vectors, rebuild both."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A project's files: what each is for, what it defines, what it leans on."""
+"""Read a project's files: purpose, definitions and dependencies of each."""
 
 from pipeline.extras import require_extra
 

@@ -15,7 +15,7 @@ from pipeline.ingest.project.outline import Import
 KEPT_FOLDERS: Final = 1024
 
 _ENDINGS: Final = ("ts", "tsx", "d.ts", "js", "jsx", "mts", "cts", "mjs", "cjs")
-# A TypeScript file names another by what it will be compiled to.
+# A TypeScript file refers to another by its compiled name.
 _COMPILED: Final = {".js": (".ts", ".tsx"), ".jsx": (".tsx",), ".mjs": (".mts",), ".cjs": (".cts",)}
 _GO_MODULE: Final = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
 _RUST_MODULE: Final = re.compile(r"^(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;")
@@ -32,7 +32,7 @@ class ProjectTree:
         self._module: Callable[[str], str] = lru_cache(KEPT_FOLDERS)(self._module_name)
 
     def has(self, key: str) -> bool:
-        """Tell whether a file or folder of that POSIX path below the root is there."""
+        """Tell whether a file or folder with this POSIX path below the root exists."""
         folder = ""
         for name in key.split("/"):
             if name not in self._names(folder):
@@ -41,7 +41,7 @@ class ProjectTree:
         return True
 
     def first(self, keys: Iterable[str]) -> str | None:
-        """Return the first of some paths that is there and within the root."""
+        """Return the first path that exists within the root."""
         return next((key for key in map(posixpath.normpath, keys) if self.has(key)), None)
 
     def go_module(self, folder: str) -> tuple[str, str] | None:
@@ -74,7 +74,7 @@ def _upwards(folder: str) -> Iterator[str]:
 
 
 def resolve(imports: Iterable[Import], grammar: str, key: str, tree: ProjectTree) -> list[str]:
-    """Return what a file imports, each once: files and folders of the project first."""
+    """Return the imports of a file, each once: files and folders of the project first."""
     candidates, foreign = _LANGUAGES[grammar]
     own: list[str] = []
     others: list[str] = []
@@ -85,7 +85,7 @@ def resolve(imports: Iterable[Import], grammar: str, key: str, tree: ProjectTree
 
 
 def _python(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
-    """Yield the module that an imported name may be, then the module that it is taken from."""
+    """Yield the module that an imported name may be, then the module that contains it."""
     path = one.module.lstrip(".").replace(".", "/")
     level = len(one.module) - len(one.module.lstrip("."))
     folder = posixpath.dirname(key)
@@ -98,7 +98,7 @@ def _python(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
 
 
 def _python_roots(folder: str, tree: ProjectTree) -> list[str]:
-    """Return where absolute imports of a file begin: above its outermost package, at the root, in `src`."""
+    """Return where absolute imports of a file start: above its outermost package, at the root, in `src`."""
     above = folder
     while above and tree.has(posixpath.join(above, "__init__.py")):
         above = posixpath.dirname(above)
@@ -125,7 +125,7 @@ def _go(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
 
 
 def _rust(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
-    """Yield the file of a module that is declared here, or of the innermost that a path leads through."""
+    """Yield the file of a module that is declared here, or of the innermost module on a path."""
     folder, name = posixpath.split(key)
     if declared := _RUST_MODULE.search(one.module):
         inside = folder if name in _INNER_MODULES else posixpath.join(folder, name.removesuffix(".rs"))
@@ -143,7 +143,7 @@ def _rust_files(path: str) -> tuple[str, str]:
 
 
 def _rust_path(text: str) -> str:
-    # Only the path counts, not how its end is spread or renamed.
+    # Only the path matters, not how its end is destructured or renamed.
     return " ".join(text.split()).partition("{")[0].partition(" as ")[0].rstrip(";").removesuffix("::*").rstrip(":")
 
 
@@ -165,12 +165,12 @@ def _java_path(text: str) -> list[str]:
 
 
 def _java_package(text: str) -> str:
-    # Of what is not the project's own, the package says enough.
+    # For external imports the package is enough.
     return ".".join(takewhile(lambda part: part[:1].islower(), _java_path(text)))
 
 
 _Candidates = Callable[[Import, str, ProjectTree], Iterator[str]]
-# Which files an import may mean, and how one is written that means none of the project's.
+# For each language: the files that an import may refer to, and the name of an external import.
 _LANGUAGES: Final[Mapping[str, tuple[_Candidates, Callable[[str], str]]]] = {
     "python": (_python, str),
     "javascript": (_javascript, str),

@@ -1,4 +1,4 @@
-"""What a project's manifest says of it: its name, what it is, how it is run, what it leans on."""
+"""Describe a project's manifest: its name, purpose, commands and dependencies."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _RECIPE: Final = re.compile(r"^[ \t]++[@-]?(?P<command>[^#\s].*)$")
 
 
 def render_manifest(key: str, name: str, text: str) -> list[str]:
-    """Return the parts that tell of a manifest; raise SkippedFile for one that cannot be read."""
+    """Return the parts of a manifest's description; raise SkippedFile if it cannot be read."""
     try:
         title, lines = _READERS[name.casefold()](text)
     except LongKey as error:
@@ -160,7 +160,7 @@ def _justfile(text: str) -> tuple[str, Iterator[str]]:
 
 
 def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]:
-    """Yield what can be run: each target with what is said of it and its first command."""
+    """Yield the runnable targets, each with its description and its first command."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         target = targets.match(line)
@@ -218,7 +218,7 @@ def _pairs(values: Mapping[str, Any], between: str = " = ") -> Iterator[str]:
 
 
 def _requirements(value: Any) -> Iterable[str]:
-    """Return the names of packages, written as a list of requirements or as a table."""
+    """Return the names of packages, from a list of requirements or a table."""
     if isinstance(value, dict):
         return [name for name in value if name != "python"]
     return [found[1] for one in _words(value) if (found := _REQUIREMENT.match(one))]

@@ -118,7 +118,7 @@ def opening(content: str, most: int = SENTENCE_CHARS) -> str:
 
 
 def status(members: Sequence[Strand], now: datetime) -> ArcStatus:
-    """Return the status of an arc whose members are given in order of time: active, dormant or finished."""
+    """Return the status of an arc whose members are given in order of time: active, dormant or closed."""
     goals = [member.goal_status for member in members if member.goal_status is not None]
     open_goals = any(goal in UNFINISHED for goal in goals)
     if not open_goals and (bool(goals) or ends(members[-1])):
@@ -131,7 +131,7 @@ def ends(strand: Strand) -> bool:
     if strand.kind is Kind.MILESTONE:
         return True
     if strand.kind not in (Kind.ACTIVITY, Kind.FACT, Kind.EPISODE):
-        # A decision or a lesson about a fix sets a rule and finishes nothing.
+        # A decision or a lesson about a fix sets a rule and closes nothing.
         return False
     return any(not _DENIES.search(strand.content[: found.start()]) for found in _CLOSES.finditer(strand.content))
 
