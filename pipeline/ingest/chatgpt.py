@@ -18,7 +18,7 @@ from pipeline.records import Kind
 
 SOURCE = "chatgpt"
 VERSION = "chatgpt 1"
-EXPECTED = "data export of ChatGPT (conversations.json, or the .zip or folder that holds it)"
+EXPECTED = "data export of ChatGPT (conversations.json, or the .zip or folder that contains it)"
 FILES = re.compile(r"(^|/)conversations([-_ ]?\(?\d+\)?)?\.json$", re.IGNORECASE)
 
 # Messages of the assistant to a tool are not answers, except its notes and the documents that it writes.

@@ -31,7 +31,7 @@ from pipeline.records import Draft, Kind, Source
 
 SOURCE = "claude"
 VERSION = "claude 1"
-EXPECTED = "data export of claude.ai (conversations.json, or the .zip or folder that holds it)"
+EXPECTED = "data export of claude.ai (conversations.json, or the .zip or folder that contains it)"
 FILES = re.compile(
     r"(^|/)(conversations(-\d+)?\.json|(memories|projects)(-\d+)?\.json|(memories|projects)/[^/]+\.json)$"
 )

@@ -69,9 +69,9 @@ def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Ite
     elif start == ord("{"):
         yield from _fields(text, limit)
     else:
-        raise build_source_error("is no JSON list or object")
+        raise build_source_error("is not a JSON list or object")
     if text.peek() is not None:
-        raise build_source_error("goes on after the end of its JSON")
+        raise build_source_error("continues after the end of its JSON")
 
 
 def value_of(raw: bytes, limit: int) -> Any:
@@ -104,7 +104,7 @@ def _fields(text: "_Text", limit: int) -> Iterator[ExportEntry]:
             continue
         name = _parse(text.value(MAX_NAME_BYTES)) if byte == _QUOTE else None
         if not isinstance(name, str) or text.peek() != _COLON:
-            raise build_source_error(_CUT if text.peek() is None else "is no valid JSON")
+            raise build_source_error(_CUT if text.peek() is None else "is not valid JSON")
         text.at += 1
         if text.peek() == ord("["):
             text.at += 1

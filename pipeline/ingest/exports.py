@@ -85,14 +85,14 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
         elif (path.is_file() and part.member is None) or export.files.search(part.name):
             wanted.append(part)
         else:
-            yield Skipped(part.name, "not part of what is imported")
+            yield Skipped(part.name, "not used by this import")
     if not wanted:
-        raise build_source_error(f"holds no {export.expected}")
+        raise build_source_error(f"contains no {export.expected}")
     reader = _ExportReader(export, progress, sum(part.size for part in wanted))
     for part in wanted:
         yield from reader.part(part)
     if reader.strange and not reader.known:
-        raise build_source_error(f"is no {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
+        raise build_source_error(f"is not the {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
 
 
 class _ExportReader:
@@ -117,14 +117,14 @@ class _ExportReader:
         except InvalidField as error:
             self.strange += 1
             self.problem = error.errors[0].msg
-            yield Skipped(part.name, f"the rest of it could not be read: it {self.problem}")
+            yield Skipped(part.name, f"its remainder could not be read: it {self.problem}")
         self._done = ends_at
         self._progress(self._done, self._total)
 
     def _read_entry(self, entry: ExportEntry, place: str) -> Readings:
         if isinstance(entry.value, LostValue):
             self.strange += 1
-            self.problem = f"has nothing that can be read: {entry.value.reason}"
+            self.problem = f"has no readable content: {entry.value.reason}"
             yield Skipped(place, entry.value.reason)
             return
         try:
@@ -132,7 +132,7 @@ class _ExportReader:
             readings = None if taken is None else list(taken)
         except _UNEXPECTED as error:
             self.strange += 1
-            self.problem = f"has nothing that can be read: {error}"
+            self.problem = f"has no readable content: {error}"
             yield Skipped(_name_entry(place, entry.value), f"cannot be read: {type(error).__name__}: {error}"[:200])
             return
         if readings is None:
@@ -175,7 +175,7 @@ def _archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except _UNREADABLE as error:
-        raise build_source_error("is no .zip that can be read") from error
+        raise build_source_error("is not a readable .zip") from error
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
@@ -191,7 +191,7 @@ def _parts(path: Path) -> Iterator[Part | Skipped]:
     elif path.is_dir():
         yield from _parts_of_folder(path)
     else:
-        raise build_source_error("names no file or folder")
+        raise build_source_error("is not a file or folder")
 
 
 def _parts_of_folder(folder: Path) -> Iterator[Part | Skipped]:
@@ -205,7 +205,7 @@ def _parts_of_folder(folder: Path) -> Iterator[Part | Skipped]:
             name = path.relative_to(folder).as_posix()
             try:
                 if path.is_symlink() or not path.is_file():
-                    yield Skipped(_part_name(name), "no regular file")
+                    yield Skipped(_part_name(name), "not a regular file")
                 else:
                     yield from _parts_of_file(path, name, within=True)
             except InvalidField as error:
@@ -283,7 +283,7 @@ def read_conversation(version: str, conversation: Conversation, known: Known) ->
     exchanges = list(_pair_turns(conversation.turns))
     longest = max((len(one) for texts in exchanges for one in texts[:2]), default=0)
     if max((longest, *(len(extra.text) for extra in conversation.extras))) > MAX_TEXT_CHARS:
-        return Skipped(conversation.id, f"holds a text of more than {MAX_TEXT_CHARS:,} characters")
+        return Skipped(conversation.id, f"contains a text of more than {MAX_TEXT_CHARS:,} characters")
     return read_item(known, conversation.id, digest, _drafts(conversation, exchanges))
 
 

@@ -202,5 +202,5 @@ def _reason_to_skip(subject: str, body: str, author: str) -> str | None:
     said = _TYPE.sub("", subject)
     words = {word.lower() for word in _WORD.findall(_VERSION.sub(" ", said))}
     if _VERSION.search(said) and words <= _RELEASE_WORDS:
-        return "a version and no more"
-    return "its message says nothing" if words <= _EMPTY_WORDS else None
+        return "only a version number"
+    return "its message has no information" if words <= _EMPTY_WORDS else None

@@ -63,14 +63,14 @@ PASSED_OVER = frozenset(
     | {"instructs", "provenance", "edges", "entities", "history", "stale", "workspace"}
 )
 # Such a memory is no longer, or not yet, valid.
-_STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that holds no longer"}
+_STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that is no longer valid"}
 
 
 def _finite(value: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(value, allow_nan=False)
     except ValueError as error:
-        raise PydanticCustomError("not_finite", "must hold finite numbers only") from error
+        raise PydanticCustomError("not_finite", "must contain only finite numbers") from error
     return value
 
 
@@ -124,12 +124,12 @@ def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
                 yield _read_object(known, given, place)
     progress(total, total)
     if total and not objects:
-        raise build_source_error("holds no JSON objects, one a line")
+        raise build_source_error("contains no JSON objects, one per line")
 
 
 def _size(path: Path) -> int:
     if not path.is_file():
-        raise build_source_error("names no file")
+        raise build_source_error("is not a file")
     return path.stat().st_size
 
 
@@ -193,7 +193,7 @@ def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
     at = shape.valid_from or shape.occurred_at or shape.created_at
     pieces = split_text(shape.content)
     if not pieces:
-        raise InvalidField(FieldError("content", "must hold more than white space"))
+        raise InvalidField(FieldError("content", "must not be blank"))
     for piece in pieces:
         yield Draft(
             content=piece,

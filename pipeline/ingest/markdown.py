@@ -71,7 +71,7 @@ def read_markdown(path: Path, known: Known, progress: Progress) -> Readings:
     files = list(_files(path))
     total, done = sum(max(size, 0) for _, _, size in files), 0
     if not files:
-        raise build_source_error("holds no Markdown: no file that ends in .md or .markdown")
+        raise build_source_error("contains no Markdown: there is no file that ends in .md or .markdown")
     for key, file, size in files:
         yield from _read_note(known, key, file, size)
         done += max(size, 0)
@@ -84,7 +84,7 @@ def _files(path: Path) -> Iterator[tuple[str, Path, int]]:
         _check_is_text(path)
         yield normalize_text(path.name), path, path.stat().st_size
     elif not path.is_dir():
-        raise build_source_error("names no file or folder")
+        raise build_source_error("is not a file or folder")
     for place, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -103,11 +103,9 @@ def _check_is_text(file: Path) -> None:
         start = stream.read(LOOKED_AT_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")
     for looks, begins, reader in _OTHERS:
         if begins.match(start):
-            raise build_source_error(
-                f"{file.name} is no Markdown but {looks}{f'; {reader} reads it' if reader else ''}"
-            )
+            raise build_source_error(f"{file.name} is not Markdown but {looks}{f'. Use {reader}' if reader else ''}")
     if b"\0" in start:
-        raise build_source_error(f"{file.name} is no Markdown but a binary file")
+        raise build_source_error(f"{file.name} is not Markdown but a binary file")
 
 
 def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
@@ -144,7 +142,7 @@ def _read(key: str, file: Path, size: int) -> bytes | Skipped:
     if not key or len(key) > MAX_KEY_CHARS:
         return Skipped(key[:MAX_KEY_CHARS], f"its path is longer than {MAX_KEY_CHARS} characters")
     if size < 0 or not file.is_file():
-        return Skipped(key, "no regular file")
+        return Skipped(key, "not a regular file")
     try:
         with file.open("rb") as stream:
             raw = stream.read(MAX_FILE_BYTES + 1)

@@ -53,7 +53,7 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
     if entry.name in _AROUND or entry.name in _TABLES:
         return ()
     if entry.name == "next":
-        return [Skipped(place, "this is one page of several; the next is not in it")] if entry.value else ()
+        return [Skipped(place, "this is one page of several; import the others too")] if entry.value else ()
     if entry.name == "relations":
         return [Skipped(place, "a relation between entities")]
     if entry.number is None or entry.name not in _LISTS:

@@ -108,7 +108,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _readings(file: Path, key: str, known: Known, limits: PdfLimits) -> Readings:
     if not file.is_file():
-        yield Skipped(key, "no file")
+        yield Skipped(key, "not a file")
         return
     status = file.stat()
     if status.st_size > MAX_FILE_BYTES:
@@ -120,12 +120,12 @@ def _readings(file: Path, key: str, known: Known, limits: PdfLimits) -> Readings
         return
     document = _read(file, limits)
     if document.refused is not None or not document.pages:
-        nothing = "no page that can be read" if document.unread else "no text: scanned, perhaps"
+        nothing = "no readable page" if document.unread else "no text: scanned, perhaps"
         yield Skipped(key, document.refused or nothing)
         return
     yield Item(key, digest, tuple(_drafts(document, key, utc_text(datetime.fromtimestamp(status.st_mtime, UTC)))))
     for number in document.unread:
-        yield Skipped(f"{key}, page {number}", "a page that cannot be read")
+        yield Skipped(f"{key}, page {number}", "unreadable page")
     if document.end is not None:
         most = f"{limits.pages} pages" if document.end == "pages" else f"{limits.chars} characters"
         yield Skipped(f"{key}, from page {max(document.pages) + 1}", f"beyond {most}")
@@ -162,7 +162,7 @@ def _read(file: Path, limits: PdfLimits) -> _Document:
         with process.stdout as lines:
             is_whole = _note_all(document, lines)
         if process.wait() != 0 or not is_whole:
-            document.refused = f"takes longer than {limits.seconds} s" if late.is_set() else "broken beyond reading"
+            document.refused = f"takes longer than {limits.seconds} s" if late.is_set() else "too damaged to read"
     finally:
         watch.cancel()
         process.kill()

@@ -68,7 +68,7 @@ def pages(file: str, most_pages: int, most_chars: int) -> None:
     except (DependencyError, FileNotDecryptedError):
         return tell(refused="encrypted")
     except (PyPdfError, *_BROKEN):
-        return tell(refused="broken, or no PDF")
+        return tell(refused="damaged, or not a PDF")
     tell(title=str(title) if title else None)
     chars = 0
     for number in range(min(count, most_pages)):

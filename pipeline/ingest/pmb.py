@@ -108,9 +108,9 @@ def _reason_to_skip(row: Mapping[str, Any], metadata: Mapping[str, Any], text: s
     if metadata.get("index_artifact") is True or metadata.get("source") == "project":
         return "an index of a project's files"
     if row.get("type") == "fact_atom" or metadata.get("extracted") is True:
-        return "taken out of another memory"
+        return "extracted from another memory"
     if metadata.get("draft") is True:
-        return "a lesson that was never worded"
+        return "a lesson without a text"
     return ""
 
 

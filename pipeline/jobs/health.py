@@ -140,16 +140,18 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
 
     load = partial(load_segment, paths.lexical) if segments is None else segments.load
     damage = _Check(
-        DAMAGE, "faults in the file; `reverie snapshot restore` puts a copy back", partial(_damage, database)
+        DAMAGE,
+        "faults in the file; restore a snapshot with `reverie store snapshot restore`",
+        partial(_damage, database),
     )
     return [
         # A database server checks its own pages.
         *([] if database.file is None else [damage]),
-        _Check("mentions", "mentions by no memory", reading(invariants.list_lost_mentions), _unlink),
+        _Check("mentions", "mentions without a memory", reading(invariants.list_lost_mentions), _unlink),
         *(
             _Check(
                 rule.name,
-                "rows that tell of what is gone",
+                "rows about records that no longer exist",
                 reading(partial(invariants.list_broken_rows, rule=rule)),
                 partial(invariants.remove_rows, rule=rule),
             )
@@ -157,12 +159,14 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
         ),
         _Check(
             "segment",
-            "reasons for a new lexical segment",
+            "faults of the lexical segment",
             partial(_segment_faults, database, load),
             lambda db, _found: invariants.ask_for_segment(db),
         ),
         *(_Check(name, says, reading(find)) for name, says, find in _GIVEN),
-        _Check("permissions", "places that other users of this machine can enter", partial(_open_places, paths)),
+        _Check(
+            "permissions", "folders and files that other users of this machine can open", partial(_open_places, paths)
+        ),
     ]
 
 
@@ -183,7 +187,7 @@ _GIVEN: Sequence[tuple[str, str, Callable[[Connection], Sequence[str]]]] = (
     ),
     (
         LOG,
-        "records that another program changed; `reverie sync repair` puts back what the operation log contains",
+        "records that another program changed; restore them from the operation log with `reverie sync repair`",
         _list_unlogged,
     ),
 )
@@ -216,7 +220,7 @@ def _segment_faults(database: Database, load: Callable[[str], Segment]) -> Seque
             # The segment was replaced during the check; the next run checks the new one.
             return [str(error)] if meta.get(db, meta.SEGMENT) == name else []
     missing = len(set(outside) - held)
-    return [f"{missing} memories stand neither in it nor in the tail"] if missing else []
+    return [f"{missing} memories are missing from it and from the tail"] if missing else []
 
 
 def _open_places(paths: WorkspacePaths) -> Sequence[Path]:

@@ -126,7 +126,7 @@ def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], 
         if not lost and not missing:
             return 0
         if lost:
-            log(f"the vectors of {len(lost)} memories were lost and are computed anew")
+            log(f"the vectors of {len(lost)} memories were lost and will be computed again")
         with database.write() as db:
             for seq in lost:
                 index_state.forget_embedding(db, seq)
@@ -140,6 +140,6 @@ def _present(table: VectorTable, log: Callable[[str], None]) -> set[int]:
     try:
         return table.seqs()
     except IndexUnavailable as error:
-        log(f"the vector index was broken and is built anew: {error}")
+        log(f"the vector index was damaged and will be rebuilt: {error}")
     table.drop_broken()
     return set()

@@ -36,7 +36,7 @@ def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
 def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
     """Copy the users now, whether or not they changed; raise NotFound if there are none."""
     if not paths.people.is_file():
-        raise NotFound("nobody was ever added: there are no people to copy")
+        raise NotFound("There are no users to copy. Add one with `reverie user add`.")
     folder = people_file.find_copies(paths.people)
     with backup.locked(folder):
         file = backup.new_file(folder, Taken.DAILY, now)
@@ -82,7 +82,9 @@ def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: Probl
             aside = kept.stem
             _carry_over(file, draft, kept, on_problem)
         else:
-            on_problem("what was revoked since that copy was taken is not known: see `reverie user list`")
+            on_problem(
+                "Tokens revoked after this copy was taken may be valid again. Check them with `reverie user list`."
+            )
         backup.settle(draft)
         backup.put_in_place(draft, file)
     return chosen, aside
@@ -96,4 +98,4 @@ def _carry_over(file: Path, draft: Path, kept: Path, on_problem: ProblemSink) ->
         people_file.carry_accesses(file, draft)
         people_file.forget_accesses(kept)
     except StoreDamaged as error:
-        on_problem(f"what was revoked or asked since that copy was taken cannot all be read: {error}")
+        on_problem(f"Some revocations or requests after this copy was taken cannot be read: {error}")

@@ -110,7 +110,9 @@ class SharedSnapshots:
             scrub_copy(one, backup.list_purged(kept), on_problem)
             if not file.exists():
                 self._remove(chosen)
-                raise NotFound(f"{chosen.name} held what was purged, and is gone")
+                raise NotFound(
+                    f"The snapshot {chosen.name} contained a purged memory and was deleted. Choose another one."
+                )
             draft = prepare_copy(one)
             self._put(kept, None)
             read_file(draft, place, self._part)
@@ -147,7 +149,9 @@ class SharedSnapshots:
     def _fetch(self, one: Snapshot, file: Path) -> None:
         file.touch(0o600)
         if not self._objects.fetch(one.file.name, file):
-            raise NotFound(f"the snapshot {one.name} is gone")
+            raise NotFound(
+                f"The snapshot {one.name} no longer exists. List the others with `reverie store snapshot list`."
+            )
 
     def _put(self, file: Path, change: str | None) -> None:
         size = self._objects.put(file.name, file)

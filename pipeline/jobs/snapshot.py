@@ -71,7 +71,7 @@ def snapshot(job: JobRun, folder: Path) -> Report:
 def take_snapshot(paths: WorkspacePaths, now: datetime) -> Snapshot:
     """Copy the store now, whether or not it has changed, while other processes write to it."""
     if not paths.events.is_file():
-        raise NotFound("no such workspace")
+        raise NotFound("There are no memories in this workspace yet, so there is nothing to copy.")
     with backup.locked(paths.snapshots):
         file = backup.new_file(paths.snapshots, Taken.DAILY, now)
         backup.copy(paths.events, file)
@@ -124,7 +124,11 @@ def choose_snapshot(snapshots: Iterable[Snapshot], name: str) -> Snapshot:
     for one in snapshots:
         if name in (one.name, one.file.name) or (name == LATEST and one.taken is Taken.DAILY):
             return one
-    raise NotFound("there is no snapshot yet" if name == LATEST else f"no snapshot is named {name}")
+    raise NotFound(
+        "There is no snapshot yet. Take one with `reverie store snapshot take`."
+        if name == LATEST
+        else f"There is no snapshot named {name}. List them with `reverie store snapshot list`."
+    )
 
 
 def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -> int:
@@ -160,13 +164,13 @@ def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: P
         if is_migrated(snapshot.file, MIGRATIONS):
             _purge_in(snapshot.file, held)
             return True
-        reason = "it is of an older version"
+        reason = "it was taken by an older version"
     except StoreDamaged as error:
         if max(purged.values()) + UNSETTLED < snapshot.at:
             return False
         reason = str(error)
     backup.remove(snapshot.file)
-    on_problem(f"snapshot {snapshot.name} was deleted, since a purged memory cannot be taken out of it: {reason}")
+    on_problem(f"snapshot {snapshot.name} was deleted because a purged memory cannot be removed from it: {reason}")
     return True
 
 
@@ -254,7 +258,7 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
         memories = backup.count_memories(draft)
         backup.put_in_place(draft, paths.events)
         if backup.count_memories(paths.events) != memories:
-            raise StoreDamaged(f"what was put in place of {paths.events.name} is not what was copied")
+            raise StoreDamaged(f"The restored {paths.events.name} differs from its snapshot. Restore another snapshot.")
     return Restored(chosen, memories, aside)
 
 
@@ -264,7 +268,7 @@ def _list_purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, dateti
     try:
         return backup.list_purged(file)
     except StoreDamaged as error:
-        on_problem(f"what was purged last cannot be read: {error}")
+        on_problem(f"The latest purges cannot be read: {error}")
         return {}
 
 

@@ -39,7 +39,7 @@ def render_manifest(key: str, name: str, text: str) -> list[str]:
         raise SkippedFile("nested too deeply") from error
     sentences = list(lines)
     if not title and not sentences:
-        raise SkippedFile("says nothing of the project")
+        raise SkippedFile("has no information about the project")
     return split_into_parts(sentence(f"{key} · {title or 'settings'}", ""), sentences)
 
 
