@@ -45,7 +45,7 @@ def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
     yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
     raw = entry.value
     if entry.number is None or not isinstance(raw, dict):
         return None
@@ -54,7 +54,7 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
         return None
     name = id_of(raw.get("conversation_id")) or id_of(raw.get("id"))
     if not name:
-        return [Skipped(place, "a conversation without an id")]
+        return [Skipped(position, "a conversation without an id")]
     if raw.get("is_do_not_remember") is True:
         return [Skipped(name, "marked as not to be remembered")]
     conversation = Conversation(
@@ -76,7 +76,7 @@ def _find_messages(raw: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     if isinstance(mapping, dict):
         nodes = list(_branch(mapping, raw.get("current_node")))
     elif listed is not None:
-        nodes = [one for one in listed if isinstance(one, dict)]
+        nodes = [item for item in listed if isinstance(item, dict)]
     else:
         return None
     messages = (node.get("message", node) for node in nodes)
@@ -129,16 +129,16 @@ def _extras(messages: Iterable[Mapping[str, Any]]) -> Iterator[Extra]:
         if recipient == _NOTES:
             yield Extra(Kind.FACT, "", _text(message), at)
         elif recipient in (_WRITES, _REWRITES):
-            given = _json(_text(message))
+            arguments = _json(_text(message))
             if recipient == _WRITES:
-                title = name_of(given.get("name"))
-            yield Extra(Kind.DOCUMENT, title, text_of(given.get("content")) or _find_rewritten(given), at)
+                title = name_of(arguments.get("name"))
+            yield Extra(Kind.DOCUMENT, title, text_of(arguments.get("content")) or _find_rewritten(arguments), at)
 
 
-def _find_rewritten(given: Mapping[str, Any]) -> str:
+def _find_rewritten(arguments: Mapping[str, Any]) -> str:
     """Return a document's new text if it was replaced completely; a patch is useless without the patched text."""
-    updates = given.get("updates")
-    whole = [one for one in updates if isinstance(one, dict)] if isinstance(updates, list) else []
+    updates = arguments.get("updates")
+    whole = [update for update in updates if isinstance(update, dict)] if isinstance(updates, list) else []
     if len(whole) != 1 or whole[0].get("pattern") not in (".*", "^.*$", r"[\s\S]*"):
         return ""
     return text_of(whole[0].get("replacement"))
@@ -152,13 +152,13 @@ def _text(message: Mapping[str, Any]) -> str:
     if not isinstance(parts, list):
         return text_of(_field(content, "text"))
     # Speech has a transcript among the parts; images and sounds are only references.
-    texts = [text_of(one.get("text")) if isinstance(one, dict) else text_of(one) for one in parts]
-    return "\n\n".join(one for one in texts if one)
+    texts = [text_of(part.get("text")) if isinstance(part, dict) else text_of(part) for part in parts]
+    return "\n\n".join(part for part in texts if part)
 
 
 def _format_attachments(message: Mapping[str, Any]) -> str:
     files = _field(message, "metadata", "attachments")
-    names = [name_of(one.get("name")) for one in files if isinstance(one, dict)] if isinstance(files, list) else []
+    names = [name_of(file.get("name")) for file in files if isinstance(file, dict)] if isinstance(files, list) else []
     named = ", ".join(name for name in names if name)
     return f"\n\nAttached: {named}" if named else ""
 
@@ -175,7 +175,7 @@ def _expand_mark(mark: re.Match[str]) -> str:
         return ""
     if kind == "entity" and fields[0].startswith("["):
         try:
-            fields = [one for one in json.loads(fields[0])[1:2] if isinstance(one, str)]
+            fields = [field for field in json.loads(fields[0])[1:2] if isinstance(field, str)]
         except (ValueError, RecursionError):
             fields = []
     return mark[1] + "".join(fields[:1])
@@ -183,10 +183,10 @@ def _expand_mark(mark: re.Match[str]) -> str:
 
 def _json(text: str) -> Mapping[str, Any]:
     try:
-        given = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return given if isinstance(given, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _field(value: Any, *names: str) -> Any:

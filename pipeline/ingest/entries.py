@@ -158,41 +158,41 @@ class _Text:
 
     def value(self, limit: int) -> bytes | LostValue:
         """Skip a value and return it; one that is too large or too deep is not returned."""
-        kept = _Kept(limit)
+        content = _Kept(limit)
         first = self.peek()
         if first is None:
             raise build_source_error(_CUT)
         if first in _OPENING:
-            self._read_nested(kept, in_text=False)
+            self._read_nested(content, in_text=False)
         elif first == _QUOTE:
             self.at += 1
-            kept.add(b'"')
-            self._read_nested(kept, in_text=True)
+            content.add(b'"')
+            self._read_nested(content, in_text=True)
         else:
-            self._scalar(kept)
-        return kept.take_value()
+            self._scalar(content)
+        return content.take_value()
 
-    def _scalar(self, kept: "_Kept") -> None:
-        while found := _SCALAR.match(self._window, self.at):
-            self.at = found.end()
-            kept.add(found[0])
+    def _scalar(self, content: "_Kept") -> None:
+        while match := _SCALAR.match(self._window, self.at):
+            self.at = match.end()
+            content.add(match[0])
             if self.at < len(self._window) or not self._more():
                 return
-        if not kept.size:
+        if not content.size:
             # An unmatched bracket or colon.
-            kept.add(self._window[self.at : self.at + 1])
+            content.add(self._window[self.at : self.at + 1])
             self.at += 1
 
-    def _read_nested(self, kept: "_Kept", *, in_text: bool) -> None:
+    def _read_nested(self, content: "_Kept", *, in_text: bool) -> None:
         depth, ended = 0, False
         while not ended:
             start = self.at
-            depth, in_text, ended = self._through(depth, in_text, kept)
-            kept.add(self._window[start : self.at])
+            depth, in_text, ended = self._through(depth, in_text, content)
+            content.add(self._window[start : self.at])
             if not ended and not self._more():
                 raise build_source_error(_CUT)
 
-    def _through(self, depth: int, in_text: bool, kept: "_Kept") -> tuple[int, bool, bool]:
+    def _through(self, depth: int, in_text: bool, content: "_Kept") -> tuple[int, bool, bool]:
         """Advance to the end of the value or of the window; return the depth, whether in a text, and whether it is
         complete.
         """
@@ -207,7 +207,7 @@ class _Text:
                 in_text = not in_text
             elif byte in _OPENING:
                 depth += 1
-                kept.note_opening(depth)
+                content.note_opening(depth)
             else:
                 depth -= 1
             if depth <= 0 and not in_text:
@@ -255,5 +255,5 @@ class _Kept:
 
 
 def _end_of(pattern: re.Pattern[bytes], window: bytes, start: int) -> int:
-    found = pattern.match(window, start)
-    return start if found is None else found.end()
+    match = pattern.match(window, start)
+    return start if match is None else match.end()

@@ -78,18 +78,18 @@ class ExportFormat:
 
 def read_export(path: Path, export: ExportFormat, progress: Progress) -> Readings:
     """Yield the readings of an export; raise InvalidField if it is not one."""
-    wanted: list[Part] = []
+    selected: list[Part] = []
     for part in _parts(path):
         if isinstance(part, Skipped):
             yield part
         elif (path.is_file() and part.member is None) or export.files.search(part.name):
-            wanted.append(part)
+            selected.append(part)
         else:
             yield Skipped(part.name, "not used by this import")
-    if not wanted:
+    if not selected:
         raise build_source_error(f"contains no {export.expected}")
-    reader = _ExportReader(export, progress, sum(part.size for part in wanted))
-    for part in wanted:
+    reader = _ExportReader(export, progress, sum(part.size for part in selected))
+    for part in selected:
         yield from reader.part(part)
     if reader.strange and not reader.known:
         raise build_source_error(f"is not the {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
@@ -121,23 +121,23 @@ class _ExportReader:
         self._done = ends_at
         self._progress(self._done, self._total)
 
-    def _read_entry(self, entry: ExportEntry, place: str) -> Readings:
+    def _read_entry(self, entry: ExportEntry, position: str) -> Readings:
         if isinstance(entry.value, LostValue):
             self.strange += 1
             self.problem = f"has no readable content: {entry.value.reason}"
-            yield Skipped(place, entry.value.reason)
+            yield Skipped(position, entry.value.reason)
             return
         try:
-            taken = self._export.take(entry, place)
+            taken = self._export.take(entry, position)
             readings = None if taken is None else list(taken)
         except _UNEXPECTED as error:
             self.strange += 1
             self.problem = f"has no readable content: {error}"
-            yield Skipped(_name_entry(place, entry.value), f"cannot be read: {type(error).__name__}: {error}"[:200])
+            yield Skipped(_name_entry(position, entry.value), f"cannot be read: {type(error).__name__}: {error}"[:200])
             return
         if readings is None:
             self.strange += 1
-            yield Skipped(_name_entry(place, entry.value), "of an unknown kind")
+            yield Skipped(_name_entry(position, entry.value), "of an unknown kind")
             return
         self.known += len(readings)
         yield from readings
@@ -196,12 +196,12 @@ def _parts(path: Path) -> Iterator[Part | Skipped]:
 
 def _parts_of_folder(folder: Path) -> Iterator[Part | Skipped]:
     closed: list[OSError] = []
-    for place, folders, files in os.walk(folder, onerror=closed.append):
+    for parent, folders, files in os.walk(folder, onerror=closed.append):
         yield from (Skipped(_part_name(str(error.filename)), f"cannot be read: {error.strerror}") for error in closed)
         closed.clear()
         folders.sort()
         for file in sorted(files):
-            path = Path(place, file)
+            path = Path(parent, file)
             name = path.relative_to(folder).as_posix()
             try:
                 if path.is_symlink() or not path.is_file():
@@ -228,11 +228,11 @@ def _part_name(name: str) -> str:
     return name_of(name, MAX_KEY_CHARS - 100) or "a file without a name"
 
 
-def _name_entry(place: str, value: object) -> str:
+def _name_entry(position: str, value: object) -> str:
     """Return the position of an entry, with its title."""
     titles = (value.get(field) for field in ("title", "name")) if isinstance(value, dict) else ()
     title = next(filter(None, map(name_of, titles)), "")
-    return f"{place} “{title}”" if title else place
+    return f"{position} “{title}”" if title else position
 
 
 def _place(part: Part, entry: ExportEntry) -> str:
@@ -281,7 +281,7 @@ def read_conversation(version: str, conversation: Conversation, known: Known) ->
     if known.get(conversation.id) == digest:
         return Unchanged(conversation.id)
     exchanges = list(_pair_turns(conversation.turns))
-    longest = max((len(one) for texts in exchanges for one in texts[:2]), default=0)
+    longest = max((len(text) for texts in exchanges for text in texts[:2]), default=0)
     if max((longest, *(len(extra.text) for extra in conversation.extras))) > MAX_TEXT_CHARS:
         return Skipped(conversation.id, f"contains a text of more than {MAX_TEXT_CHARS:,} characters")
     return read_item(known, conversation.id, digest, _drafts(conversation, exchanges))
@@ -361,7 +361,7 @@ def _question_and_answer(question: str, answer: str) -> Iterator[tuple[str, dict
 def _sides(piece: str, *, asked: bool, answered: bool) -> dict[str, str]:
     """Return both sides of an exchange separately, if they are short and their border is certain."""
     texts = piece.removeprefix("Q: ").split("\n\nA: ") if asked else [piece.removeprefix("A: ")]
-    names = [name for name, said in (("question", asked), ("answer", answered)) if said]
+    names = [name for name, is_present in (("question", asked), ("answer", answered)) if is_present]
     if len(texts) != len(names):
         return {}
     return {name: text for name, text in zip(names, texts, strict=True) if 0 < len(text) <= MAX_FIELD_CHARS}

@@ -79,16 +79,16 @@ def time_of(value: Any) -> str | None:
 
 def tags_of(*values: Any) -> tuple[str, ...]:
     """Return the texts among the values, and in lists of them, as distinct tags."""
-    flat = [one for value in values for one in (value if isinstance(value, list | tuple) else [value])]
-    slugs = (_slug(one) for one in flat if isinstance(one, str))
+    flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+    slugs = (_slug(item) for item in flat if isinstance(item, str))
     return tuple(dict.fromkeys(slug for slug in slugs if slug))[:MAX_TAGS]
 
 
-def metadata_of(given: Mapping[str, Any]) -> dict[str, Any]:
+def metadata_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata that can be stored, without empty values; drop its largest fields, and name them, if too
     long.
     """
-    filled = {key: _finite(value) for key, value in given.items() if value not in (None, "", [], {})}
+    filled = {key: _finite(value) for key, value in fields.items() if value not in (None, "", [], {})}
     clean: dict[str, Any] = redact_json(normalize_json(filled))[0]
     left_out: list[str] = []
     while _size(clean) > MAX_METADATA_BYTES:
@@ -200,9 +200,9 @@ def _stop(text: str, start: int, end: int, limit: int) -> int:
     aim = start + left // -(-left // limit)
     lowest, highest = start + (aim - start) // 2, start + limit
     for ending in _ENDS:
-        places = [found.end() for found in ending.finditer(text, lowest, highest)]
+        places = [match.end() for match in ending.finditer(text, lowest, highest)]
         if places:
-            return min(places, key=lambda place: abs(place - aim))
+            return min(places, key=lambda end_at: abs(end_at - aim))
     return highest
 
 

@@ -66,10 +66,10 @@ class FrontMatter:
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     """Return a note's front matter and its text; unreadable front matter stays in the text."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    found = _find_block(text)
-    if found is None:
+    located = _find_block(text)
+    if located is None:
         return FrontMatter(), text
-    parse, block, end = found
+    parse, block, end = located
     try:
         values = parse(block)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
@@ -113,8 +113,8 @@ def _read_date(parts: Mapping[str, str]) -> str | None:
 def _find_block(text: str) -> tuple[Callable[[str], Any], str, int] | None:
     """Return the front matter's parser, its text, and its end; None for a note without front matter."""
     head = text[:MAX_CHARS]
-    if found := _BLOCK.match(head):
-        return (_parse_yaml if found[1] == "---" else parse_foreign_toml), found[2], found.end()
+    if match := _BLOCK.match(head):
+        return (_parse_yaml if match[1] == "---" else parse_foreign_toml), match[2], match.end()
     if not re.match(r"\{\s*\"", head):
         return None
     try:

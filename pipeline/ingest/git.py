@@ -185,8 +185,8 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
 
 def _drop_trailers(body: str) -> str:
     """Return the body of a message without lines that only name participants."""
-    kept = [line.rstrip() for line in body.replace("\r\n", "\n").split("\n") if _TRAILER.match(line) is None]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    lines = [line.rstrip() for line in body.replace("\r\n", "\n").split("\n") if _TRAILER.match(line) is None]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 def _reason_to_skip(subject: str, body: str, author: str) -> str | None:
@@ -199,8 +199,8 @@ def _reason_to_skip(subject: str, body: str, author: str) -> str | None:
         return None
     if _MERGE.match(subject):
         return "a merge"
-    said = _TYPE.sub("", subject)
-    words = {word.lower() for word in _WORD.findall(_VERSION.sub(" ", said))}
-    if _VERSION.search(said) and words <= _RELEASE_WORDS:
+    message = _TYPE.sub("", subject)
+    words = {word.lower() for word in _WORD.findall(_VERSION.sub(" ", message))}
+    if _VERSION.search(message) and words <= _RELEASE_WORDS:
         return "only a version number"
     return "its message has no information" if words <= _EMPTY_WORDS else None

@@ -119,9 +119,9 @@ def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
     with open_source(path) as file:
         for number, line in _lines(file):
             progress(min(file.tell(), total), total)
-            for place, given in _objects(line, f"line {number}"):
-                objects += not isinstance(given, LostValue)
-                yield _read_object(known, given, place)
+            for position, value in _objects(line, f"line {number}"):
+                objects += not isinstance(value, LostValue)
+                yield _read_object(known, value, position)
     progress(total, total)
     if total and not objects:
         raise build_source_error("contains no JSON objects, one per line")
@@ -148,28 +148,28 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
             yield number, line
 
 
-def _objects(line: bytes | None, place: str) -> Iterator[tuple[str, Mapping[str, Any] | LostValue]]:
+def _objects(line: bytes | None, position: str) -> Iterator[tuple[str, Mapping[str, Any] | LostValue]]:
     """Yield the memories of a line: one object, or those of a page."""
-    given = LostValue(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
-    if isinstance(given, dict) and isinstance(given.get("items"), list):
-        for number, one in enumerate(given["items"], 1):
-            yield f"{place} #{number}", one if isinstance(one, dict) else LostValue("not an object")
+    value = LostValue(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
+    if isinstance(value, dict) and isinstance(value.get("items"), list):
+        for number, item in enumerate(value["items"], 1):
+            yield f"{position} #{number}", item if isinstance(item, dict) else LostValue("not an object")
     else:
-        yield place, given if isinstance(given, dict | LostValue) else LostValue("not an object")
+        yield position, value if isinstance(value, dict | LostValue) else LostValue("not an object")
 
 
-def _read_object(known: Known, given: Mapping[str, Any] | LostValue, place: str) -> Reading:
-    if isinstance(given, LostValue):
-        return Skipped(place, given.reason)
-    key = id_of(given.get("id")) or place
-    if state := next((name for field, name in _STATES.items() if given.get(field)), None):
+def _read_object(known: Known, entry: Mapping[str, Any] | LostValue, position: str) -> Reading:
+    if isinstance(entry, LostValue):
+        return Skipped(position, entry.reason)
+    key = id_of(entry.get("id")) or position
+    if state := next((name for field, name in _STATES.items() if entry.get(field)), None):
         return Skipped(key, state)
-    written = {field: value for field, value in given.items() if field not in PASSED_OVER and field not in _STATES}
+    written = {field: value for field, value in entry.items() if field not in PASSED_OVER and field not in _STATES}
     try:
         return read_item(known, key, digest_of_json(VERSION, written), _drafts(written))
     except InvalidField as error:
-        problems = "; ".join(f"{one.loc}: {one.msg}" for one in error.errors[:3])
-        return Skipped(key, f"{place}: {problems}")
+        problems = "; ".join(f"{problem.loc}: {problem.msg}" for problem in error.errors[:3])
+        return Skipped(key, f"{position}: {problems}")
 
 
 def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
@@ -221,5 +221,5 @@ def _anchor(shape: _AnchorShape) -> Anchor:
 
 
 def _problem(error: ErrorDetails) -> FieldError:
-    place = ".".join(name_of(str(step), 60) for step in error["loc"])
-    return FieldError(place, "unknown field" if error["type"] == "extra_forbidden" else error["msg"])
+    path = ".".join(name_of(str(step), 60) for step in error["loc"])
+    return FieldError(path, "unknown field" if error["type"] == "extra_forbidden" else error["msg"])

@@ -85,10 +85,10 @@ def _files(path: Path) -> Iterator[tuple[str, Path, int]]:
         yield normalize_text(path.name), path, path.stat().st_size
     elif not path.is_dir():
         raise build_source_error("is not a file or folder")
-    for place, folders, names in os.walk(path):
+    for parent, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            file = Path(place, name)
+            file = Path(parent, name)
             if file.suffix.lower() in SUFFIXES:
                 key = normalize_text(file.relative_to(path).as_posix())
                 # A link that is followed may lead out of the folder.
@@ -130,8 +130,8 @@ def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
 
 def _date_of_name(stem: str) -> str | None:
     """Return the date at the start of a file's name, as in Jekyll's posts and daily notes."""
-    found = _DATED_NAME.match(stem)
-    return None if found is None else parse_moment("-".join(found.groups()))
+    match = _DATED_NAME.match(stem)
+    return None if match is None else parse_moment("-".join(match.groups()))
 
 
 def _time_of_file(file: Path) -> str:

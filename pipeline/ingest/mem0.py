@@ -49,26 +49,26 @@ def read_mem0(path: Path, known: Known, progress: Progress) -> Readings:
     yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
     if entry.name in _AROUND or entry.name in _TABLES:
         return ()
     if entry.name == "next":
-        return [Skipped(place, "this is one page of several; import the others too")] if entry.value else ()
+        return [Skipped(position, "this is one page of several; import the others too")] if entry.value else ()
     if entry.name == "relations":
-        return [Skipped(place, "a relation between entities")]
+        return [Skipped(position, "a relation between entities")]
     if entry.number is None or entry.name not in _LISTS:
         return None
     row = {"memory": entry.value} if isinstance(entry.value, str) else entry.value
     if not isinstance(row, dict) or not any(field in row for field in _TEXTS):
         return None
-    return [_read_row(known, row, place)]
+    return [_read_row(known, row, position)]
 
 
-def _read_row(known: Known, row: Mapping[str, Any], place: str) -> Reading:
-    key = id_of(row.get("id")) or place
+def _read_row(known: Known, row: Mapping[str, Any], position: str) -> Reading:
+    key = id_of(row.get("id")) or position
     if row.get("state") in ("deleted", "archived"):
         return Skipped(key, str(row["state"]))
-    text = next((found for field in _TEXTS if (found := text_of(row.get(field)))), "")
+    text = next((content for field in _TEXTS if (content := text_of(row.get(field)))), "")
     if not text:
         return Skipped(key, "no text")
     # The score of a search is not part of a memory.
@@ -78,12 +78,12 @@ def _read_row(known: Known, row: Mapping[str, Any], place: str) -> Reading:
 
 def _drafts(row: Mapping[str, Any], text: str) -> Iterator[Draft]:
     metadata = row.get("metadata")
-    given: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    fields: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
     for content in split_text(text):
         yield Draft(
             content=content,
             tags=tags_of(SOURCE, row.get("categories")),
-            metadata=metadata_of({**{field: row.get(field) for field in _OWNERS}, **given}),
+            metadata=metadata_of({**{field: row.get(field) for field in _OWNERS}, **fields}),
             session_id=session_of(SOURCE, id_of(row.get("run_id"))),
             source=Source.IMPORT,
             occurred_at=time_of(row.get("created_at")) or time_of(row.get("updated_at")),

@@ -132,11 +132,11 @@ def _readings(file: Path, key: str, known: Known, limits: PdfLimits) -> Readings
 
 
 def _digest(file: Path) -> str:
-    found = hashlib.sha256(VERSION)
+    digest = hashlib.sha256(VERSION)
     with file.open("rb") as stream:
         while block := stream.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _read(file: Path, limits: PdfLimits) -> _Document:
@@ -196,9 +196,9 @@ def _drafts(document: _Document, key: str, occurred_at: str) -> Iterator[Draft]:
     title = title_of(document.title, key)
     pages = {number: join_lines(text) for number, text in remove_running_lines(document.pages).items()}
     for first, last, passage in passages(pages):
-        place = f"p. {first}" if first == last else f"pp. {first}–{last}"
+        page_label = f"p. {first}" if first == last else f"pp. {first}–{last}"
         yield Draft(
-            content=f"{title} · {place}\n\n{passage}",
+            content=f"{title} · {page_label}\n\n{passage}",
             kind=Kind.DOCUMENT,
             tags=("pdf",),
             metadata={"path": key, "page": first, "last_page": last},
@@ -208,9 +208,9 @@ def _drafts(document: _Document, key: str, occurred_at: str) -> Iterator[Draft]:
         )
 
 
-def title_of(given: str | None, key: str) -> str:
+def title_of(own_title: str | None, key: str) -> str:
     """Return a file's title from its metadata, or its name."""
-    title = _MADE_BY.sub("", " ".join((given or "").split()))
+    title = _MADE_BY.sub("", " ".join((own_title or "").split()))
     if _NO_TITLE.match(title) or len(title) < 3:
         title = " ".join(re.split(r"[\s_]+", Path(key).stem)).strip() or "Untitled"
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}…"
@@ -225,13 +225,13 @@ def remove_running_lines(pages: dict[int, str]) -> dict[int, str]:
     seen = Counter(shape for number, lines in rims.items() for line in lines for shape in _shapes(line, number))
     least = max(RUNNING_PAGES, RUNNING_SHARE * len(pages))
     met: set[str] = set()
-    kept = {}
+    cleaned = {}
     for number in sorted(pages):
         running = {line: shape for line in rims[number] for shape in _shapes(line, number) if seen[shape] >= least}
         again = {line for line, shape in running.items() if shape in met}
         met.update(running.values())
-        kept[number] = "\n".join(line for line in pages[number].splitlines() if line.strip() not in again)
-    return kept
+        cleaned[number] = "\n".join(line for line in pages[number].splitlines() if line.strip() not in again)
+    return cleaned
 
 
 def _edge_lines(text: str) -> set[str]:
@@ -241,7 +241,7 @@ def _edge_lines(text: str) -> set[str]:
 
 def _shapes(line: str, page: int) -> tuple[str, ...]:
     # Printed numbers may start after a preface: compare their difference from the numbers in the file.
-    counted = _NUMBER.sub(lambda found: f"#{int(found[0]) - page}", line)
+    counted = _NUMBER.sub(lambda match: f"#{int(match[0]) - page}", line)
     return (line,) if counted == line else (line, counted)
 
 

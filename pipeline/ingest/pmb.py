@@ -77,7 +77,7 @@ class _RowReader:
         self._known = known
         self._workspace = ""
 
-    def __call__(self, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
+    def __call__(self, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
         if entry.name == "workspace" and isinstance(entry.value, dict):
             self._workspace = name_of(entry.value.get("name"))
             return ()
@@ -86,11 +86,11 @@ class _RowReader:
         row = entry.value
         if entry.name != "events" or entry.number is None or not isinstance(row, dict):
             return None
-        return [self._read_row(row, id_of(row.get("ulid")) or place)]
+        return [self._read_row(row, id_of(row.get("ulid")) or position)]
 
     def _read_row(self, row: Mapping[str, Any], key: str) -> Reading:
-        given = row.get("metadata")
-        metadata: Mapping[str, Any] = given if isinstance(given, dict) else {}
+        raw_metadata = row.get("metadata")
+        metadata: Mapping[str, Any] = raw_metadata if isinstance(raw_metadata, dict) else {}
         text = text_of(row.get("content"))
         if reason := _reason_to_skip(row, metadata, text):
             return Skipped(key, reason)
@@ -122,7 +122,7 @@ def _drafts(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str, work
         text = f"Q: {question}\n\nA: {text}"
     others = [name for name in (typed, nature) if name not in ("fact", "activity", kind)]
     project = name_of(metadata.get("project_name") or metadata.get("project"))
-    kept = {field: value for field, value in metadata.items() if field not in _MAPPED}
+    extra = {field: value for field, value in metadata.items() if field not in _MAPPED}
     for content in split_text(text):
         yield Draft(
             content=content,
@@ -130,7 +130,7 @@ def _drafts(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str, work
             # The metadata of a decision was meant for an activity.
             importance=None if kind is Kind.DECISION else _importance(row.get("importance")),
             tags=tags_of(SOURCE, metadata.get("tags"), *others, project),
-            metadata=metadata_of({**kept, "project": project, "workspace": workspace}),
+            metadata=metadata_of({**extra, "project": project, "workspace": workspace}),
             source=Source.IMPORT,
             occurred_at=time_of(metadata.get("valid_from")) or time_of(row.get("timestamp")),
             details=details,
@@ -143,9 +143,9 @@ def _kind_and_details(
     if fact := _fact_fields(metadata):
         return Kind.KEYED_FACT, fact
     kind = _KINDS_BY_METADATA.get(nature) or _KINDS.get(typed) or Kind.FACT
-    given = {name: value for name, value in _fields(kind, metadata, text).items() if value not in (None, "")}
+    details = {name: value for name, value in _fields(kind, metadata, text).items() if value not in (None, "")}
     # One by one, so that a field that the kind rejects does not affect the others.
-    checked = {name: _check_details(kind, {name: value}).get(name) for name, value in given.items()}
+    checked = {name: _check_details(kind, {name: value}).get(name) for name, value in details.items()}
     return kind, {name: value for name, value in checked.items() if value is not None}
 
 
@@ -170,8 +170,8 @@ def _fields(kind: Kind, metadata: Mapping[str, Any], text: str) -> dict[str, Any
 
 def _fact_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of a keyed value, empty if it cannot be stored as one."""
-    given = {name: metadata.get(f"keyed_fact_{name}") for name in ("subject", "attribute", "value")}
-    fact = _check_details(Kind.KEYED_FACT, given)
+    fields = {name: metadata.get(f"keyed_fact_{name}") for name in ("subject", "attribute", "value")}
+    fact = _check_details(Kind.KEYED_FACT, fields)
     try:
         if fact:
             fact_key(fact["subject"], fact["attribute"])
@@ -180,9 +180,9 @@ def _fact_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return fact
 
 
-def _check_details(kind: Kind, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_details(kind: Kind, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        return check_details(kind, given, "details")
+        return check_details(kind, fields, "details")
     except InvalidField:
         return {}
 

@@ -79,10 +79,10 @@ class LivedTime:
         return max(0.0, self._at(end) - self._at(begin))
 
     def _at(self, day: float) -> float:
-        place = bisect_right(self.days, day) - 1
-        if place < 0:
+        index = bisect_right(self.days, day) - 1
+        if index < 0:
             return day
-        return self.days[place] - self.idle[place] + min(day - self.days[place], IDLE_DAYS)
+        return self.days[index] - self.idle[index] + min(day - self.days[index], IDLE_DAYS)
 
 
 def measure_lived_time(days: Sequence[float]) -> LivedTime:
@@ -103,7 +103,7 @@ def decay(job: JobRun) -> Report:
             page = memory_usage.page(db, job.at, last, PAGE)
         if not page:
             return job.report(more=False)
-        due = [(usage, *wanted) for usage in page if (wanted := due_change(usage, lived, today)) is not None]
+        due = [(usage, *target) for usage in page if (target := due_change(usage, lived, today)) is not None]
         for chunk in _chunks(due):
             if job.pausing():
                 return job.report(more=True)
@@ -164,7 +164,7 @@ def _chunks(due: Sequence[tuple[Usage, float, Tier]]) -> Iterator[Sequence[tuple
 
 def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]]) -> None:
     with job.database.write() as db:
-        written = [one for one in chunk if memory_usage.set_importance(db, *one)]
+        written = [change for change in chunk if memory_usage.set_importance(db, *change)]
         if written:
             changes.append(db, changes.FADE, [usage.id for usage, _, _ in written])
     for usage, importance, tier in written:

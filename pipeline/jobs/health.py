@@ -71,12 +71,12 @@ def health(
     for number, check in enumerate(checks):
         if job.pausing():
             return Report(counts, more=True)
-        found, finished = _run(check, job)
-        if found:
-            counts[check.name] = len(found)
-        if check.repair is None and len(found) > known.get(check.name, 0):
-            on_problem(_describe(check, found))
-        if check.name == DAMAGE and found:
+        violations, finished = _run(check, job)
+        if violations:
+            counts[check.name] = len(violations)
+        if check.repair is None and len(violations) > known.get(check.name, 0):
+            on_problem(_describe(check, violations))
+        if check.name == DAMAGE and violations:
             # Other violations follow from damage, and a repair could make it worse.
             return Report(counts)
         if not finished:
@@ -94,9 +94,11 @@ def examine(database: Database, paths: WorkspacePaths, segments: SharedSegments 
     """Return current problems without repairing anything; of many broken rows it may count only the first."""
     problems = []
     for check in _checks(database, paths, segments):
-        found = check.find()
-        if found:
-            problems.append(HealthProblem(check.name, len(found), _describe(check, found), check.repair is not None))
+        violations = check.find()
+        if violations:
+            problems.append(
+                HealthProblem(check.name, len(violations), _describe(check, violations), check.repair is not None)
+            )
             if check.name == DAMAGE:
                 break
     return problems
@@ -105,29 +107,29 @@ def examine(database: Database, paths: WorkspacePaths, segments: SharedSegments 
 def _run(check: _Check, job: JobRun) -> tuple[list[Any], bool]:
     """Return the violations that a check found, and whether the check was completed."""
     every: list[Any] = []
-    while found := check.find():
-        every.extend(found)
+    while violations := check.find():
+        every.extend(violations)
         if check.repair is None:
             break
-        for piece in _pieces(found):
+        for piece in _pieces(violations):
             with job.database.write() as db:
                 check.repair(db, piece)
             if job.pausing():
                 return every, False
-        if len(found) < invariants.BATCH:
+        if len(violations) < invariants.BATCH:
             break
     return every, True
 
 
-def _pieces(found: Sequence[Any]) -> Iterator[list[Any]]:
-    rest = iter(found)
+def _pieces(violations: Sequence[Any]) -> Iterator[list[Any]]:
+    rest = iter(violations)
     while piece := list(islice(rest, PIECE)):
         yield piece
 
 
-def _describe(check: _Check, found: Sequence[Any]) -> str:
-    names = ", ".join(str(one) for one in found[:NAMED])
-    return f"{check.name}: {len(found)} {check.says}: {names}{' …' if len(found) > NAMED else ''}"
+def _describe(check: _Check, violations: Sequence[Any]) -> str:
+    names = ", ".join(str(violation) for violation in violations[:NAMED])
+    return f"{check.name}: {len(violations)} {check.says}: {names}{' …' if len(violations) > NAMED else ''}"
 
 
 def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments | None) -> list[_Check]:
@@ -224,5 +226,5 @@ def _segment_faults(database: Database, load: Callable[[str], Segment]) -> Seque
 
 
 def _open_places(paths: WorkspacePaths) -> Sequence[Path]:
-    places = [place for place in (paths.root, paths.snapshots) if place.exists()]
-    return [place for place in places if place.stat().st_mode & 0o077]
+    places = [path for path in (paths.root, paths.snapshots) if path.exists()]
+    return [path for path in places if path.stat().st_mode & 0o077]

@@ -41,7 +41,7 @@ def rebuild_segment(database: Database, folder: Path, shared: SharedSegments | N
             if shared is not None:
                 shared.send(name)
             with database.write() as db:
-                wanted = meta.get(db, meta.SEGMENT_WANTED)
+                request = meta.get(db, meta.SEGMENT_WANTED)
                 # Another machine may have been faster; the tail no longer contains the rows that its segment covers.
                 is_named = meta.get(db, meta.SEGMENT) == before
                 if is_named:
@@ -50,7 +50,7 @@ def rebuild_segment(database: Database, folder: Path, shared: SharedSegments | N
                 remove_segments(folder, keep=name)
                 if shared is not None:
                     # A purged memory must not remain readable.
-                    shared.remove_others(name, datetime.now(UTC), at_once=wanted is not None)
+                    shared.remove_others(name, datetime.now(UTC), at_once=request is not None)
                 return len(documents)
     return 0
 
@@ -60,8 +60,8 @@ def _name_segment(db: Connection, name: str, covered: int) -> None:
     meta.put(db, meta.SEGMENT_COVERS, str(covered))
     index_state.trim_tail(db, covered)
     # A purge that arrived while we read is still in the segment that we built: keep its request.
-    wanted = meta.get(db, meta.SEGMENT_WANTED)
-    if wanted is not None and int(wanted) <= covered:
+    request = meta.get(db, meta.SEGMENT_WANTED)
+    if request is not None and int(request) <= covered:
         meta.drop(db, meta.SEGMENT_WANTED)
 
 

@@ -24,12 +24,12 @@ def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
     if not paths.people.is_file():
         return report
     with backup.locked(folder):
-        newest = next((one for one in backup.snapshots(folder) if one.taken is Taken.DAILY), None)
+        newest = next((outdated for outdated in backup.snapshots(folder) if outdated.taken is Taken.DAILY), None)
         taken = newest is None or _differs(newest.file, paths.people)
         if taken and not _copy(paths.people, backup.new_file(folder, Taken.DAILY, job.now), job.pausing):
             return replace(report, more=True)
-        for one in find_outlived(backup.snapshots(folder), job.now):
-            backup.remove(one.file)
+        for outdated in find_outlived(backup.snapshots(folder), job.now):
+            backup.remove(outdated.file)
     return replace(report, counts={**report.counts, "people": 1}) if taken else report
 
 
@@ -77,10 +77,10 @@ def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: Probl
         migrate_copy(draft, people_file.MIGRATIONS)
         aside = None
         if file.exists():
-            kept = backup.new_file(folder, Taken.BEFORE_RESTORE, now)
-            backup.put_aside(file, kept)
-            aside = kept.stem
-            _carry_over(file, draft, kept, on_problem)
+            backup_file = backup.new_file(folder, Taken.BEFORE_RESTORE, now)
+            backup.put_aside(file, backup_file)
+            aside = backup_file.stem
+            _carry_over(file, draft, backup_file, on_problem)
         else:
             on_problem(
                 "Tokens revoked after this copy was taken may be valid again. Check them with `reverie user list`."
@@ -90,12 +90,12 @@ def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: Probl
     return chosen, aside
 
 
-def _carry_over(file: Path, draft: Path, kept: Path, on_problem: ProblemSink) -> None:
+def _carry_over(file: Path, draft: Path, backup_file: Path, on_problem: ProblemSink) -> None:
     try:
         with backup.typed_errors(file):
             migrate_copy(file, people_file.MIGRATIONS)
         people_file.carry_revocations(file, draft)
         people_file.carry_accesses(file, draft)
-        people_file.forget_accesses(kept)
+        people_file.forget_accesses(backup_file)
     except StoreDamaged as error:
         on_problem(f"Some revocations or requests after this copy was taken cannot be read: {error}")

@@ -291,12 +291,12 @@ class JobStatus:
 def job_statuses(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[JobStatus]:
     """Return the status of each job."""
     asked, held = list_requested_jobs(db), runs.list_held_locks(db, now.timestamp())
-    found = []
+    statuses = []
     for job in jobs:
         last = runs.last(db, job.name)
         state = _state(last, is_asked=job.name in asked, is_held=job.name in held)
-        found.append(JobStatus(job, last, state, max(_next_at(db, job, last, now), now)))
-    return found
+        statuses.append(JobStatus(job, last, state, max(_next_at(db, job, last, now), now)))
+    return statuses
 
 
 def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
@@ -314,8 +314,8 @@ def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
 def list_requested_jobs(db: Connection) -> list[str]:
     """List requested jobs that have not started, including a segment that a reader found broken."""
     asked = runs.list_requested(db)
-    wanted = meta.get(db, meta.SEGMENT_WANTED) is not None and "segment" not in asked
-    return [*asked, "segment"] if wanted else asked
+    needs_segment = meta.get(db, meta.SEGMENT_WANTED) is not None and "segment" not in asked
+    return [*asked, "segment"] if needs_segment else asked
 
 
 def list_due_jobs(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[str]:

@@ -64,7 +64,7 @@ class SharedSnapshots:
     def list(self) -> list[tuple[Snapshot, Content | None]]:
         """List the snapshots, newest first, with their contents if known."""
         known = self._read_contents()
-        return [(one, known.get(one.file.name)) for one in self.find()]
+        return [(snapshot, known.get(snapshot.file.name)) for snapshot in self.find()]
 
     def take(self, database: Database, now: datetime, *, anew: bool = True) -> Snapshot | None:
         """Take a snapshot and delete outdated ones; return it, or None if `anew` is false and nothing changed."""
@@ -72,13 +72,13 @@ class SharedSnapshots:
             before = self.list()
             with database.read() as db:
                 change = changes.last_stamp(db)
-            newest = next((content for one, content in before if one.taken is Taken.DAILY), None)
+            newest = next((content for snapshot, content in before if snapshot.taken is Taken.DAILY), None)
             if not anew and newest is not None and newest.change == change:
                 taken = None
             else:
                 taken = self._take(now, Taken.DAILY, change)
-            for one in find_outlived([one for one, _ in self.list()], now):
-                self._remove(one)
+            for snapshot in find_outlived([snapshot for snapshot, _ in self.list()], now):
+                self._remove(snapshot)
         return taken
 
     def scrub(self, database: Database, on_problem: ProblemSink) -> int:
@@ -89,7 +89,7 @@ class SharedSnapshots:
             return 0
         with self._lease():
             before = self.list()
-            reached = self._revise(lambda one: scrub_copy(one, purged, on_problem))
+            reached = self._revise(lambda snapshot: scrub_copy(snapshot, purged, on_problem))
             if before and not self.list():
                 with database.read() as db:
                     change = changes.last_stamp(db)
@@ -98,34 +98,36 @@ class SharedSnapshots:
 
     def restore(self, name: str, now: datetime, on_problem: ProblemSink) -> Restored:
         """Replace the store by a snapshot and keep the replaced state; raise Conflict while other processes run."""
-        chosen = choose_snapshot([one for one, _ in self.list()], name)
-        with self._place() as place, _scratch() as folder:
-            place.check_unused()
-            kept = backup.new_file(folder, Taken.BEFORE_RESTORE, now, {one.file.name for one, _ in self.list()})
-            write_file(place, self._part, kept)
+        chosen = choose_snapshot([snapshot for snapshot, _ in self.list()], name)
+        with self._place() as store, _scratch() as folder:
+            store.check_unused()
+            replaced = backup.new_file(
+                folder, Taken.BEFORE_RESTORE, now, {snapshot.file.name for snapshot, _ in self.list()}
+            )
+            write_file(store, self._part, replaced)
             file = folder / chosen.file.name
             self._fetch(chosen, file)
-            one = Snapshot(file, chosen.taken, chosen.at)
+            snapshot = Snapshot(file, chosen.taken, chosen.at)
             # Restoring must not undo a purge that is not finished.
-            scrub_copy(one, backup.list_purged(kept), on_problem)
+            scrub_copy(snapshot, backup.list_purged(replaced), on_problem)
             if not file.exists():
                 self._remove(chosen)
                 raise NotFound(
                     f"The snapshot {chosen.name} contained a purged memory and was deleted. Choose another one."
                 )
-            draft = prepare_copy(one)
-            self._put(kept, None)
-            read_file(draft, place, self._part)
+            draft = prepare_copy(snapshot)
+            self._put(replaced, None)
+            read_file(draft, store, self._part)
             memories = backup.count_memories(draft)
         # The indexes refer to row numbers, which may now belong to other memories.
         self._clear_indexes()
-        return Restored(chosen, memories, kept.stem)
+        return Restored(chosen, memories, replaced.stem)
 
     def _take(self, now: datetime, taken: Taken, change: str | None) -> Snapshot:
-        with _scratch() as folder, self._place() as place:
-            names = {one.file.name for one, _ in self.list()}
+        with _scratch() as folder, self._place() as store:
+            names = {snapshot.file.name for snapshot, _ in self.list()}
             file = backup.new_file(folder, taken, now, names)
-            write_file(place, self._part, file)
+            write_file(store, self._part, file)
             self._put(file, change)
             return Snapshot(Path(file.name), taken, now)
 
@@ -134,23 +136,23 @@ class SharedSnapshots:
         changed ones.
         """
         reached = 0
-        for one, content in self.list():
+        for snapshot, content in self.list():
             with _scratch() as folder:
-                file = folder / one.file.name
-                self._fetch(one, file)
-                if act(Snapshot(file, one.taken, one.at)):
+                file = folder / snapshot.file.name
+                self._fetch(snapshot, file)
+                if act(Snapshot(file, snapshot.taken, snapshot.at)):
                     reached += 1
                     if file.exists():
                         self._put(file, None if content is None else content.change)
                     else:
-                        self._remove(one)
+                        self._remove(snapshot)
         return reached
 
-    def _fetch(self, one: Snapshot, file: Path) -> None:
+    def _fetch(self, snapshot: Snapshot, file: Path) -> None:
         file.touch(0o600)
-        if not self._objects.fetch(one.file.name, file):
+        if not self._objects.fetch(snapshot.file.name, file):
             raise NotFound(
-                f"The snapshot {one.name} no longer exists. List the others with `reverie store snapshot list`."
+                f"The snapshot {snapshot.name} no longer exists. List the others with `reverie store snapshot list`."
             )
 
     def _put(self, file: Path, change: str | None) -> None:
@@ -158,30 +160,32 @@ class SharedSnapshots:
         content = Content(backup.count_memories(file), size, change)
         self._write_contents({**self._read_contents(), file.name: content})
 
-    def _remove(self, one: Snapshot) -> None:
-        self._objects.delete([one.file.name])
-        self._write_contents({name: kept for name, kept in self._read_contents().items() if name != one.file.name})
+    def _remove(self, snapshot: Snapshot) -> None:
+        self._objects.delete([snapshot.file.name])
+        self._write_contents(
+            {name: content for name, content in self._read_contents().items() if name != snapshot.file.name}
+        )
 
     def _read_contents(self) -> dict[str, Content]:
         try:
-            found = json.loads(self._objects.get(CONTENTS) or b"{}")
-            return {str(name): Content(int(one[0]), int(one[1]), one[2]) for name, one in found.items()}
+            stored = json.loads(self._objects.get(CONTENTS) or b"{}")
+            return {str(name): Content(int(row[0]), int(row[1]), row[2]) for name, row in stored.items()}
         except (ValueError, TypeError, IndexError, AttributeError):
             # The list is only a cache of the snapshots' contents.
             return {}
 
     def _write_contents(self, contents: dict[str, Content]) -> None:
-        told = {name: [one.memories, one.bytes, one.change] for name, one in contents.items()}
-        self._objects.put(CONTENTS, json.dumps(told).encode("ascii"))
+        rows = {name: [content.memories, content.bytes, content.change] for name, content in contents.items()}
+        self._objects.put(CONTENTS, json.dumps(rows).encode("ascii"))
 
 
 def find_all(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
     """Return the snapshots of every workspace, newest first, from one listing of their common prefix."""
-    found: dict[str, list[Path]] = {}
+    files_by_workspace: dict[str, list[Path]] = {}
     for key in objects.list():
         workspace_id, _, name = key.partition("/")
-        found.setdefault(workspace_id, []).append(Path(name))
-    return {workspace_id: backup.parse_names(files) for workspace_id, files in found.items()}
+        files_by_workspace.setdefault(workspace_id, []).append(Path(name))
+    return {workspace_id: backup.parse_names(files) for workspace_id, files in files_by_workspace.items()}
 
 
 @contextmanager

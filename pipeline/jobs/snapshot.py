@@ -62,10 +62,10 @@ def snapshot(job: JobRun, folder: Path) -> Report:
                 return Report(more=True)
             taken = 1
         surplus = find_outlived(backup.snapshots(folder), job.now)
-        for one in surplus:
-            backup.remove(one.file)
-        kept = len(backup.snapshots(folder))
-    return Report({"taken": taken, "unchanged": 1 - taken, "removed": len(surplus), "kept": kept})
+        for outdated in surplus:
+            backup.remove(outdated.file)
+        remaining = len(backup.snapshots(folder))
+    return Report({"taken": taken, "unchanged": 1 - taken, "removed": len(surplus), "kept": remaining})
 
 
 def take_snapshot(paths: WorkspacePaths, now: datetime) -> Snapshot:
@@ -84,23 +84,23 @@ def find_outlived(snapshots: Iterable[Snapshot], now: datetime) -> list[Snapshot
     Keeps the newest of each of the last 7 days and 4 ISO weeks (UTC) that have any, replaced stores of the last 4
     weeks, and the newest of each type.
     """
-    ordered = sorted(snapshots, key=lambda one: one.at, reverse=True)
+    ordered = sorted(snapshots, key=lambda snapshot: snapshot.at, reverse=True)
     keep: set[Path] = set()
     for sort in Taken:
-        mine = [one for one in ordered if one.taken is sort]
-        keep.update(one.file for one in mine[:1])
+        mine = [snapshot for snapshot in ordered if snapshot.taken is sort]
+        keep.update(snapshot.file for snapshot in mine[:1])
         if sort is Taken.DAILY:
-            keep.update(_newest_each(mine, DAYS, lambda one: one.at.date()))
-            keep.update(_newest_each(mine, WEEKS, lambda one: one.at.isocalendar()[:2]))
+            keep.update(_newest_each(mine, DAYS, lambda snapshot: snapshot.at.date()))
+            keep.update(_newest_each(mine, WEEKS, lambda snapshot: snapshot.at.isocalendar()[:2]))
         else:
-            keep.update(one.file for one in mine if one.at > now - timedelta(weeks=WEEKS))
-    return [one for one in ordered if one.file not in keep]
+            keep.update(snapshot.file for snapshot in mine if snapshot.at > now - timedelta(weeks=WEEKS))
+    return [snapshot for snapshot in ordered if snapshot.file not in keep]
 
 
 def _newest_each(ordered: Sequence[Snapshot], limit: int, period: Callable[[Snapshot], object]) -> list[Path]:
     newest: dict[object, Path] = {}
-    for one in ordered:
-        newest.setdefault(period(one), one.file)
+    for snapshot in ordered:
+        newest.setdefault(period(snapshot), snapshot.file)
     return list(newest.values())[:limit]
 
 
@@ -121,9 +121,9 @@ def choose_snapshot(snapshots: Iterable[Snapshot], name: str) -> Snapshot:
     """Return a snapshot by name, or the newest for `latest`, from a list with the newest first; raise NotFound if there
     is none.
     """
-    for one in snapshots:
-        if name in (one.name, one.file.name) or (name == LATEST and one.taken is Taken.DAILY):
-            return one
+    for snapshot in snapshots:
+        if name in (snapshot.name, snapshot.file.name) or (name == LATEST and snapshot.taken is Taken.DAILY):
+            return snapshot
     raise NotFound(
         "There is no snapshot yet. Take one with `reverie store snapshot take`."
         if name == LATEST
@@ -150,7 +150,7 @@ def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -
 
 
 def _scrub_all(snapshots: Iterable[Snapshot], purged: Mapping[str, datetime], on_problem: ProblemSink) -> int:
-    return sum(scrub_copy(one, purged, on_problem) for one in snapshots) if purged else 0
+    return sum(scrub_copy(snapshot, purged, on_problem) for snapshot in snapshots) if purged else 0
 
 
 def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: ProblemSink) -> bool:
@@ -184,7 +184,7 @@ def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
                 continue
         with copy.write() as db:
             unfinished = purges.list_unfinished(db)
-            finder = QuotationFinder([QuotationMarks.of_json(one.marks) for one in unfinished.values()])
+            finder = QuotationFinder([QuotationMarks.of_json(purge.marks) for purge in unfinished.values()])
             _forget_matching(db, finder.quotes)
             # A copy has no worker to finish them.
             purges.remove(db, unfinished)
@@ -207,10 +207,10 @@ def forget_said(database: Database, folder: Path, matches: Callable[[str], bool]
     if not folder.is_dir():
         return
     with backup.locked(folder):
-        for one in backup.snapshots(folder):
+        for snapshot in backup.snapshots(folder):
             # A snapshot of an older version contains no turns.
-            if is_migrated(one.file, MIGRATIONS):
-                with _opened_copy(one.file) as copy, copy.write() as db:
+            if is_migrated(snapshot.file, MIGRATIONS):
+                with _opened_copy(snapshot.file) as copy, copy.write() as db:
                     _forget_matching(db, matches)
 
 
@@ -218,14 +218,14 @@ def forget_said_now(database: Database, matches: Callable[[str], bool]) -> bool:
     """Delete matching turns, session names and questions from a store; return whether there were any."""
     # Search before writing: other writes must not wait while thousands of turns are read.
     with database.read() as db:
-        said, named = turns.find_matching(db, matches), turns.find_names_matching(db, matches)
+        turn_rows, named = turns.find_matching(db, matches), turns.find_names_matching(db, matches)
         asked = predictions.find_matching(db, matches)
-    if said or named or asked:
+    if turn_rows or named or asked:
         with database.write() as db:
-            turns.forget(db, said)
+            turns.forget(db, turn_rows)
             turns.forget_names(db, named)
             predictions.forget(db, asked)
-    return bool(said or named or asked)
+    return bool(turn_rows or named or asked)
 
 
 def _forget_matching(db: Connection, matches: Callable[[str], bool]) -> None:
@@ -248,9 +248,9 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
         draft = prepare_copy(chosen)
         aside = None
         if paths.events.exists():
-            kept = backup.new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
-            backup.put_aside(paths.events, kept)
-            aside = kept.stem
+            replaced = backup.new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
+            backup.put_aside(paths.events, replaced)
+            aside = replaced.stem
         # The indexes refer to row numbers, which may now belong to other memories.
         for derived in (paths.lexical, paths.vectors):
             if derived.exists():

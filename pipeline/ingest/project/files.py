@@ -139,8 +139,8 @@ def list_files(root: Path) -> list[File | Skipped]:
 
     Raises InvalidField if git does not trust the folder of a checkout.
     """
-    found = {one.key: one for one in _walk(str(root))}
-    return [found[key] for key in sorted(found)]
+    listed = {file.key: file for file in _walk(str(root))}
+    return [listed[key] for key in sorted(listed)]
 
 
 def read_file(path: str) -> tuple[bytes, float]:
@@ -176,20 +176,20 @@ def _walk(root: str) -> Iterator[File | Skipped]:
             yield Skipped(_storable(folder), UNWANTED)
             continue
         for name in names:
-            found = _look(root, f"{folder}{name}")
-            if isinstance(found, str):
-                waiting.append(found)
+            look = _look(root, f"{folder}{name}")
+            if isinstance(look, str):
+                waiting.append(look)
             else:
-                yield found
+                yield look
 
 
 def _list_by_git(root: str, folder: str) -> list[File | Skipped]:
     """Return the files that git lists in a checkout; none outside of one, or if all are ignored."""
-    place = Path(root, folder)
-    if not (os.path.lexists(place / _GIT) if folder else root_of_folder(place)):
+    path = Path(root, folder)
+    if not (os.path.lexists(path / _GIT) if folder else root_of_folder(path)):
         return []
     try:
-        git = Git(place)
+        git = Git(path)
         names, closed = git.list_paths(*_LISTING, "--cached", "--others")
         ignored, _ = git.list_paths(*_LISTING, "--others", "--ignored", "--directory")
     except InvalidField as error:
@@ -200,11 +200,11 @@ def _list_by_git(root: str, folder: str) -> list[File | Skipped]:
     if not names:
         return []
     real: dict[str, bool] = {}
-    found = [_look_in_checkout(root, f"{folder}{name}", real) for name in names]
+    entries = [_look_in_checkout(root, f"{folder}{name}", real) for name in names]
     return [
         *(Skipped(_storable(f"{folder}{name}"), IGNORED) for name in ignored),
         *(Skipped(_storable(f"{folder}{name}/"), UNREADABLE) for name in closed),
-        *(one for one in found if one is not None),
+        *(entry for entry in entries if entry is not None),
     ]
 
 
@@ -215,11 +215,11 @@ def _look_in_checkout(root: str, key: str, real: dict[str, bool]) -> File | Skip
     unwanted = next((end for end, part in enumerate(parts, 1) if part in _UNWANTED_NAMES), 0)
     if unwanted:
         return Skipped(_storable("/".join([*parts[:unwanted], ""])), UNWANTED)
-    place = f"{root}/{above}".rstrip("/")
+    parent = f"{root}/{above}".rstrip("/")
     # A committed folder may have become a link out of the project.
-    if place not in real:
-        real[place] = os.path.realpath(place) == place
-    if not real[place]:
+    if parent not in real:
+        real[parent] = os.path.realpath(parent) == parent
+    if not real[parent]:
         return Skipped(_storable(above), LINK)
     try:
         os.lstat(f"{root}/{key}")
@@ -227,8 +227,8 @@ def _look_in_checkout(root: str, key: str, real: dict[str, bool]) -> File | Skip
         return None
     except OSError:
         return Skipped(_storable(key), UNREADABLE)
-    found = _look(root, key.rstrip("/"))
-    return Skipped(_storable(found), ANOTHER) if isinstance(found, str) else found
+    entry = _look(root, key.rstrip("/"))
+    return Skipped(_storable(entry), ANOTHER) if isinstance(entry, str) else entry
 
 
 def _look(root: str, key: str) -> File | Skipped | str:

@@ -156,8 +156,8 @@ def parse(data: bytes, grammar: str) -> Node:
 
 def match_queries(root: Node, grammar: str) -> list[dict[str, Node]]:
     """Return the matches of the queries below a node: nodes by capture name, the matches of our queries first."""
-    found = sorted(QueryCursor(_query(grammar)).matches(root), key=lambda match: match[0])
-    return [{name: nodes[0] for name, nodes in captures.items()} for _, captures in found]
+    matches = sorted(QueryCursor(_query(grammar)).matches(root), key=lambda match: match[0])
+    return [{name: nodes[0] for name, nodes in captures.items()} for _, captures in matches]
 
 
 @lru_cache(maxsize=len(GRAMMARS))

@@ -53,17 +53,17 @@ class ProjectTree:
 
     def _list_folder(self, folder: str) -> frozenset[str]:
         try:
-            return frozenset(place.name for place in (self._root / folder).iterdir())
+            return frozenset(entry.name for entry in (self._root / folder).iterdir())
         except (OSError, ValueError):
             # A folder that cannot be listed contains nothing that an import could name.
             return frozenset()
 
     def _module_name(self, folder: str) -> str:
         try:
-            found = _GO_MODULE.search(text_of(read_file(str(self._root / folder / "go.mod"))[0]))
+            match = _GO_MODULE.search(text_of(read_file(str(self._root / folder / "go.mod"))[0]))
         except SkippedFile:
             return ""
-        return found[1] if found else ""
+        return match[1] if match else ""
 
 
 def _upwards(folder: str) -> Iterator[str]:
@@ -78,22 +78,22 @@ def resolve(imports: Iterable[Import], grammar: str, key: str, tree: ProjectTree
     candidates, foreign = _LANGUAGES[grammar]
     own: list[str] = []
     others: list[str] = []
-    for one in imports:
-        found = tree.first(candidates(one, key, tree))
-        (others if found is None else own).append(found or foreign(one.module))
+    for imported in imports:
+        target = tree.first(candidates(imported, key, tree))
+        (others if target is None else own).append(target or foreign(imported.module))
     return [name for name in dict.fromkeys([*own, *others]) if name and name != key]
 
 
-def _python(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+def _python(imported: Import, key: str, tree: ProjectTree) -> Iterator[str]:
     """Yield the module that an imported name may be, then the module that contains it."""
-    path = one.module.lstrip(".").replace(".", "/")
-    level = len(one.module) - len(one.module.lstrip("."))
+    path = imported.module.lstrip(".").replace(".", "/")
+    level = len(imported.module) - len(imported.module.lstrip("."))
     folder = posixpath.dirname(key)
     bases = [posixpath.join(folder, *[".."] * (level - 1))]
     if not level:
         bases = [] if path.partition("/")[0] in sys.stdlib_module_names else _python_roots(folder, tree)
     for base in bases:
-        for module in (posixpath.join(base, path, one.name), posixpath.join(base, path)):
+        for module in (posixpath.join(base, path, imported.name), posixpath.join(base, path)):
             yield from (f"{module.rstrip('/')}.py", f"{module}/__init__.py")
 
 
@@ -105,10 +105,10 @@ def _python_roots(folder: str, tree: ProjectTree) -> list[str]:
     return list(dict.fromkeys([above, "", "src"]))
 
 
-def _javascript(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
-    if not one.module.startswith("."):
+def _javascript(imported: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
+    if not imported.module.startswith("."):
         return
-    path = posixpath.join(posixpath.dirname(key), one.module)
+    path = posixpath.join(posixpath.dirname(key), imported.module)
     stem, ending = posixpath.splitext(path)
     yield from (f"{stem}{other}" for other in _COMPILED.get(ending, ()))
     if ending:
@@ -117,21 +117,21 @@ def _javascript(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
     yield from (f"{path}/index.{other}" for other in _ENDINGS)
 
 
-def _go(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+def _go(imported: Import, key: str, tree: ProjectTree) -> Iterator[str]:
     name, folder = tree.go_module(posixpath.dirname(key)) or ("", "")
-    path = one.module.strip('"`')
+    path = imported.module.strip('"`')
     if name and path.startswith(f"{name}/"):
         yield posixpath.join(folder, path[len(name) + 1 :])
 
 
-def _rust(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+def _rust(imported: Import, key: str, tree: ProjectTree) -> Iterator[str]:
     """Yield the file of a module that is declared here, or of the innermost module on a path."""
     folder, name = posixpath.split(key)
-    if declared := _RUST_MODULE.search(one.module):
+    if declared := _RUST_MODULE.search(imported.module):
         inside = folder if name in _INNER_MODULES else posixpath.join(folder, name.removesuffix(".rs"))
         yield from _rust_files(posixpath.join(inside, declared[1]))
-    elif one.module.startswith("crate::"):
-        path = _rust_path(one.module).split("::")[1:]
+    elif imported.module.startswith("crate::"):
+        path = _rust_path(imported.module).split("::")[1:]
         roots = (up for up in _upwards(folder) if any(tree.has(posixpath.join(up, root)) for root in _CRATE_ROOTS))
         for crate in [*roots][:1]:
             for end in range(len(path), 0, -1):
@@ -147,9 +147,9 @@ def _rust_path(text: str) -> str:
     return " ".join(text.split()).partition("{")[0].partition(" as ")[0].rstrip(";").removesuffix("::*").rstrip(":")
 
 
-def _java(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
+def _java(imported: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
     """Yield the file of an imported class, by its package below the folder that contains both packages."""
-    path, parts = _java_path(one.module), posixpath.dirname(key).split("/")
+    path, parts = _java_path(imported.module), posixpath.dirname(key).split("/")
     if path[0] not in parts:
         return
     root = "/".join(parts[: parts.index(path[0])])

@@ -127,7 +127,7 @@ class _Captures:
 
     def imports(self) -> tuple[Import, ...]:
         """Return the imports in the order of the file."""
-        return tuple(self._imports[place] for place in sorted(self._imports))
+        return tuple(self._imports[start] for start in sorted(self._imports))
 
     def text(self, node: Node | None) -> str:
         """Return the text of a node, "" for none."""
@@ -170,7 +170,7 @@ class _Outliner:
     def read_symbols(self) -> list[Symbol]:
         """Return the definitions in the order of the file."""
         scopes = [_Scope(len(self.captures.data))]
-        found: list[tuple[Symbol, _Scope]] = []
+        symbols: list[tuple[Symbol, _Scope]] = []
         for node, tag in self._in_order():
             while len(scopes) > 1 and scopes[-1].end <= node.start_byte:
                 scopes.pop()
@@ -180,12 +180,12 @@ class _Outliner:
             if tag is not None:
                 symbol, inside = self._read(tag, around)
                 scopes.append(inside)
-                found += [] if symbol is None else [(symbol, inside)]
+                symbols += [] if symbol is None else [(symbol, inside)]
             elif not self.captures.has("field", node):
                 scopes.append(_Scope(node.end_byte, is_local=True))
             elif not self._is_private(node, self.captures.text(node)):
                 around.fields[_field(self.captures.text(node))] = None
-        return [replace(symbol, fields=tuple(scope.fields)) if scope.fields else symbol for symbol, scope in found]
+        return [replace(symbol, fields=tuple(scope.fields)) if scope.fields else symbol for symbol, scope in symbols]
 
     def _in_order(self) -> list[tuple[Node, _Tag | None]]:
         """Return definitions, fields, and private parts of functions, outermost first."""
@@ -193,8 +193,8 @@ class _Outliner:
         tags = [tag for tag in captures.tags.values() if not captures.has("ignore", tag.name)]
         local = [node for node in captures.list_captured("local") if not captures.has("open", node)]
         fields = [node for node in captures.list_captured("field") if node.start_byte not in captures.tags]
-        found = [*((tag.node, tag) for tag in tags), *((node, None) for node in (*local, *fields))]
-        return sorted(found, key=lambda one: (one[0].start_byte, -one[0].end_byte, one[1] is not None))
+        nodes = [*((tag.node, tag) for tag in tags), *((node, None) for node in (*local, *fields))]
+        return sorted(nodes, key=lambda pair: (pair[0].start_byte, -pair[0].end_byte, pair[1] is not None))
 
     def _read(self, tag: _Tag, around: _Scope) -> tuple[Symbol | None, _Scope]:
         """Return the symbol of a definition, if it is listed, and the container of its members."""
@@ -246,8 +246,8 @@ class _Outliner:
             if captures.has("comment", node):
                 comments.append(captures.text(node).rstrip())
                 self.described.add(start)
-        places = (bisect_left(captures.attributes, place, key=_start) for place in (start, tag.name.start_byte))
-        return "\n".join(reversed(comments)), [captures.text(node) for node in captures.attributes[slice(*places)]]
+        indices = (bisect_left(captures.attributes, offset, key=_start) for offset in (start, tag.name.start_byte))
+        return "\n".join(reversed(comments)), [captures.text(node) for node in captures.attributes[slice(*indices)]]
 
     def _is_apart(self, comment: Node) -> bool:
         """Tell whether a comment follows code or describes the file."""
@@ -270,8 +270,8 @@ class _Outliner:
     def _head(self, tag: _Tag, name: str) -> str:
         """Write the head of a definition: complete if it is short, else with the names of the parameters only."""
         start, bodies = tag.name.end_byte, self.captures.bodies
-        place = bisect_left(bodies, start)
-        end = min(bodies[place], tag.node.end_byte) if place < len(bodies) else tag.node.end_byte
+        index = bisect_left(bodies, start)
+        end = min(bodies[index], tag.node.end_byte) if index < len(bodies) else tag.node.end_byte
         full = self._tidy(tag, name, self.captures.between(start, end))
         parameters = _parameters(tag.node)
         if len(full) > LONGEST_SIGNATURE and parameters is not None and start <= parameters.start_byte < end:
@@ -322,24 +322,26 @@ def _start(node: Node) -> int:
     return node.start_byte
 
 
-def _last_before(data: bytes, place: int) -> int:
+def _last_before(data: bytes, offset: int) -> int:
     """Return the end of the last node before a position."""
-    while place and data[place - 1 : place].isspace():
-        place -= 1
-    return place
+    while offset and data[offset - 1 : offset].isspace():
+        offset -= 1
+    return offset
 
 
 def _parameters(node: Node) -> Node | None:
     """Return the parameters of a function, or of one that is named by its assignment."""
     assigned = (node.child_by_field_name(name) for name in ("value", "right"))
-    holders = [node, *(one for one in assigned if one is not None)]
-    return next((found for one in holders if (found := one.child_by_field_name("parameters")) is not None), None)
+    holders = [node, *(holder for holder in assigned if holder is not None)]
+    return next(
+        (parameters for holder in holders if (parameters := holder.child_by_field_name("parameters")) is not None), None
+    )
 
 
 def _leaf(parameter: Node) -> Node:
     """Return the name of a parameter, as far as the grammar provides it."""
     fields = (parameter.child_by_field_name(name) for name in ("name", "pattern", "left"))
-    return next((one for one in fields if one is not None), next(iter(parameter.named_children), parameter))
+    return next((field for field in fields if field is not None), next(iter(parameter.named_children), parameter))
 
 
 def _purpose(root: Node, captures: _Captures, described: set[int]) -> str:

@@ -89,7 +89,7 @@ def render_prose(key: str, text: str) -> tuple[str, list[str]]:
 
 
 def _head(key: str, title: str, trail: tuple[str, ...]) -> str:
-    return BETWEEN.join([f"{key} · {title}" if title else key, *(one for one in trail if one != title)])
+    return BETWEEN.join([f"{key} · {title}" if title else key, *(heading for heading in trail if heading != title)])
 
 
 def _pieces(text: str) -> list[str]:
@@ -122,7 +122,7 @@ def _pack(sections: list[_Section]) -> Iterator[_Section]:
 
 def _shared_trail(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     # The first heading becomes the head; the following ones are part of the text.
-    same = [one for one, other in zip(first, second, strict=False) if one == other]
+    same = [heading for heading, other in zip(first, second, strict=False) if heading == other]
     return first if len(same) == len(first) else first[: len(same) + 1]
 
 
@@ -197,17 +197,17 @@ def summary(text: str) -> str:
 
 def purpose(text: str) -> str:
     """Return the leading sentences of a description."""
-    kept = ""
+    text_so_far = ""
     for sentence in _sentences(text):
-        if kept and len(kept) + 1 + len(sentence) > LONGEST_PURPOSE:
+        if text_so_far and len(text_so_far) + 1 + len(sentence) > LONGEST_PURPOSE:
             break
-        kept = f"{kept} {sentence}".strip()
-    return shorten(kept, LONGEST_PURPOSE)
+        text_so_far = f"{text_so_far} {sentence}".strip()
+    return shorten(text_so_far, LONGEST_PURPOSE)
 
 
 def find_purpose(comments: Iterable[str]) -> str:
     """Return the text of the first leading comment of a file that is not a licence."""
-    return next((found for comment in comments if (found := purpose(strip_markers(comment)))), "")
+    return next((description for comment in comments if (description := purpose(strip_markers(comment)))), "")
 
 
 def _sentences(text: str) -> list[str]:
@@ -237,5 +237,5 @@ def _is_licence(lines: list[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    text = _LINK.sub(lambda found: found[1].replace("#", ".").lstrip("."), _ROLE.sub(r"\1", text))
+    text = _LINK.sub(lambda match: match[1].replace("#", ".").lstrip("."), _ROLE.sub(r"\1", text))
     return one_line(_HTML.sub("", text).replace("``", "`"))

@@ -47,14 +47,14 @@ def read_project(root: Path, known: Known, progress: Progress, describe: Describ
     """
     top = _folder(root)
     listed = list_files(top)
-    total = sum(isinstance(found, File) for found in listed)
+    total = sum(isinstance(entry, File) for entry in listed)
     done = 0
     with LimitedDescriber(top) as limited:
-        for found in listed:
-            if isinstance(found, Skipped):
-                yield found
+        for entry in listed:
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
-            reading = _read(found, known, describe or limited.describe)
+            reading = _read(entry, known, describe or limited.describe)
             done += 1
             progress(done, total)
             yield reading

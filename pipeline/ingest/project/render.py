@@ -70,11 +70,13 @@ def _with_purpose(outline: Outline, stem: str) -> Outline:
     """Return an outline that takes its purpose from the main symbol, if the file has none."""
     if outline.purpose:
         return outline
-    public = [one for one in outline.symbols if one.public and one.role is SymbolRole.DEFINITION]
-    alike = [one for one in public if _fold_name(one.name) == _fold_name(stem)] or (public if len(public) == 1 else [])
+    public = [symbol for symbol in outline.symbols if symbol.public and symbol.role is SymbolRole.DEFINITION]
+    alike = [symbol for symbol in public if _fold_name(symbol.name) == _fold_name(stem)] or (
+        public if len(public) == 1 else []
+    )
     if not alike or not alike[0].doc:
         return outline
-    symbols = tuple(replace(one, doc="") if one is alike[0] else one for one in outline.symbols)
+    symbols = tuple(replace(symbol, doc="") if symbol is alike[0] else symbol for symbol in outline.symbols)
     return Outline(shorten(alike[0].doc, LONGEST_PURPOSE), symbols, outline.imports)
 
 
@@ -95,13 +97,13 @@ def _fields(names: Sequence[str]) -> str:
 
 
 def _lists(outline: Outline, imports: Sequence[str]) -> Iterator[str]:
-    public = [one for one in outline.symbols if one.public]
+    public = [symbol for symbol in outline.symbols if symbol.public]
     yield from format_list("Constants", _format_places(public, SymbolRole.CONSTANT))
     yield from format_list("Tests", _format_places(outline.symbols, SymbolRole.TEST))
-    hidden = (replace(one, signature=one.name) for one in outline.symbols if not one.public)
+    hidden = (replace(symbol, signature=symbol.name) for symbol in outline.symbols if not symbol.public)
     yield from format_list("Private", _format_places(hidden, SymbolRole.DEFINITION))
     yield from format_list("Imports", imports)
 
 
 def _format_places(symbols: Iterable[Symbol], role: SymbolRole) -> Iterator[str]:
-    return (f"{one.signature} (l. {one.line})" for one in symbols if one.role is role)
+    return (f"{symbol.signature} (l. {symbol.line})" for symbol in symbols if symbol.role is role)

@@ -70,9 +70,9 @@ def build_graph(memory: Ids, entity: Ids, most: int, most_ties: int) -> MapGraph
     """Return the graph of (memory, entity) mentions, given in order, with limited numbers of entities and ties."""
     seqs, named, counts = np.unique(entity, return_inverse=True, return_counts=True)
     chosen = _most_mentioned(counts, most)
-    place = np.full(len(seqs), -1, np.int64)
-    place[chosen] = np.arange(len(chosen))
-    at = place[named]
+    position_of = np.full(len(seqs), -1, np.int64)
+    position_of[chosen] = np.arange(len(chosen))
+    at = position_of[named]
     low, high, together = _count_pairs(memory[at >= 0], at[at >= 0], len(chosen))
     mentions = counts[chosen]
     weight = _npmi(together, mentions[low], mentions[high], len(np.unique(memory))) * together / (together + 1)
@@ -98,25 +98,25 @@ def _most_mentioned(counts: Ids, most: int) -> Ids:
     return np.sort(fit[np.argsort(-counts[fit], kind="stable")][:most])
 
 
-def _count_pairs(memory: Ids, place: Ids, size: int) -> tuple[Ids, Ids, Ids]:
+def _count_pairs(memory: Ids, position: Ids, size: int) -> tuple[Ids, Ids, Ids]:
     """Return the pairs of positions that share a memory, and the number of memories that they share."""
     keys = []
     for step in range(1, MAX_PAIRED):
         same = np.flatnonzero(memory[:-step] == memory[step:])
         if not len(same):
             break
-        keys.append(place[same] * size + place[same + step])
+        keys.append(position[same] * size + position[same + step])
     if not keys:
         return (np.empty(0, np.int64),) * 3
-    found, together = np.unique(np.concatenate(keys), return_counts=True)
-    return found // size, found % size, together
+    pairs, together = np.unique(np.concatenate(keys), return_counts=True)
+    return pairs // size, pairs % size, together
 
 
-def _npmi(together: Ids, one: Ids, other: Ids, memories: int) -> Numbers:
+def _npmi(together: Ids, first: Ids, second: Ids, memories: int) -> Numbers:
     share = together / memories
     # A pair that occurs in every memory proves nothing.
     surprise = np.maximum(-np.log(share), 1e-9)
-    surplus: Numbers = np.log(share * memories / one * (memories / other)) / surprise
+    surplus: Numbers = np.log(share * memories / first * (memories / second)) / surprise
     return surplus
 
 
@@ -131,8 +131,8 @@ def _keep_strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Id
     nth = np.arange(len(ends)) - np.searchsorted(ends, np.arange(size))[ends]
     own = np.zeros(len(order), bool)
     own[ranks[nth < OWN_TIES]] = True
-    kept = np.concatenate((np.flatnonzero(own), np.flatnonzero(~own)))[:most]
-    return order[np.sort(kept)]
+    strongest = np.concatenate((np.flatnonzero(own), np.flatnonzero(~own)))[:most]
+    return order[np.sort(strongest)]
 
 
 def find_communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | None:
@@ -152,8 +152,8 @@ def find_communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | No
     # Modularity is the quality as a share of all weight, which the strengths count twice.
     gain = (network.measure(fresh, 1 / total) - network.measure(continued, 1 / total)) * 2 / total
     chosen = fresh if gain > CLEARLY else continued
-    found = (np.flatnonzero(chosen == name).tolist() for name in np.unique(chosen))
-    groups = sorted((group for group in found if len(group) >= LEAST), key=lambda group: (-len(group), group))
+    members = (np.flatnonzero(chosen == name).tolist() for name in np.unique(chosen))
+    groups = sorted((group for group in members if len(group) >= LEAST), key=lambda group: (-len(group), group))
     numbers = np.full(graph.size, STRAY, np.int64)
     for number, group in zip(number_communities(groups, before), groups, strict=True):
         numbers[group] = number
@@ -165,15 +165,15 @@ def number_communities(groups: Sequence[Sequence[int]], before: Ids) -> list[int
     sizes = Counter(before.tolist())
     shared = [Counter(before[group].tolist()) for group in groups]
     claims = sorted(
-        (-count, number, place)
-        for place, counts in enumerate(shared)
+        (-count, number, index)
+        for index, counts in enumerate(shared)
         for number, count in counts.items()
-        if number != STRAY and count >= LEAST_SHARE * min(sizes[number], len(groups[place]))
+        if number != STRAY and count >= LEAST_SHARE * min(sizes[number], len(groups[index]))
     )
     numbers: dict[int, int] = {}
-    for _, number, place in claims:
-        if place not in numbers and number not in numbers.values():
-            numbers[place] = number
+    for _, number, index in claims:
+        if index not in numbers and number not in numbers.values():
+            numbers[index] = number
     taken = set(numbers.values())
     free = (number for number in range(2 * len(groups)) if number not in taken)
-    return [numbers[place] if place in numbers else next(free) for place in range(len(groups))]
+    return [numbers[index] if index in numbers else next(free) for index in range(len(groups))]

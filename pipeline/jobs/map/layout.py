@@ -48,13 +48,13 @@ def layout(job: JobRun, most: int = MOST_ENTITIES, most_ties: int = MOST_TIES) -
         return Report(more=True)
     graph = build_graph(*mentions, most, most_ties)
     counts = {"entities": graph.size, "ties": len(graph.low), "redrawn": 0}
-    drawn = np.array([place.entity_seq for place in known.places], np.int64)
+    drawn = np.array([shown.entity_seq for shown in known.places], np.int64)
     if measure_change(graph, drawn, known.ties) <= ENOUGH:
         return Report(counts)
-    found = _draw(job, graph, known.places)
-    if found is None:
+    drawing = _draw(job, graph, known.places)
+    if drawing is None:
         return Report(counts, more=True)
-    if not _write(job, graph, *found, generation):
+    if not _write(job, graph, *drawing, generation):
         return Report(counts, more=True)
     return Report(counts | {"redrawn": 1}, more=not _delete_leftovers(job))
 
@@ -94,7 +94,7 @@ def _draw(job: JobRun, graph: MapGraph, places: Sequence[MapPlace]) -> tuple[Ids
     """Return the community and the position of every entity; None when asked to pause."""
     if not graph.size:
         return np.empty(0, np.int64), np.empty((0, 2))
-    stood = {place.entity_seq: place for place in places}
+    stood = {shown.entity_seq: shown for shown in places}
     spots = np.full((graph.size, 2), np.nan)
     numbers = np.full(graph.size, STRAY, np.int64)
     for at, seq in enumerate(graph.seqs.tolist()):
@@ -114,7 +114,7 @@ def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generat
         ids = maps.ids(db, graph.seqs.tolist())
         number = maps.get_shown_drawing(db).number + 1
     places = _places(graph, community, spots)
-    named = [(ids[place.entity_seq], place) for place in places if place.entity_seq in ids]
+    named = [(ids[row.entity_seq], row) for row in places if row.entity_seq in ids]
     ties = _ties(graph)
     total = len(named) + len(ties)
     for start in range(0, len(named), PIECE):

@@ -96,13 +96,13 @@ def _scatter(
     angle = chance.random(graph.size) * 2 * np.pi
     away = np.sqrt(chance.random(graph.size))[:, None] * np.column_stack((np.cos(angle), np.sin(angle)))
     inside = home[graph.low] == home[graph.high]
-    one = np.concatenate((graph.low[inside], graph.high[inside]))
-    other = np.concatenate((graph.high[inside], graph.low[inside]))
-    guides = stays[other]
-    one, other = one[guides], other[guides]
-    count = np.bincount(one, minlength=graph.size)
+    first = np.concatenate((graph.low[inside], graph.high[inside]))
+    second = np.concatenate((graph.high[inside], graph.low[inside]))
+    guides = stays[second]
+    first, second = first[guides], second[guides]
+    count = np.bincount(first, minlength=graph.size)
     guided = np.column_stack(
-        [np.bincount(one, moved[other, axis], graph.size) / np.maximum(count, 1) for axis in (0, 1)]
+        [np.bincount(first, moved[second, axis], graph.size) / np.maximum(count, 1) for axis in (0, 1)]
     )
     anywhere = centre[home] + 0.8 * discs[home, None] * away
     places: Numbers = np.where(count[:, None] > 0, guided + 2 * CELL * away, anywhere)
@@ -140,19 +140,19 @@ class _Forces:
         field = _Field.over((centre - edge).min(axis=0), (centre + edge).max(axis=0))
         return cls(pull / usual, (pulled / usual)[:, None], mass, lean, home, centre, discs, stood, field)
 
-    def at(self, place: Numbers) -> Numbers:
+    def at(self, spots: Numbers) -> Numbers:
         """Return the force on each entity."""
-        push = self.field.push(place, self.mass) * (self.mass * PUSH)[:, None]
+        push = self.field.push(spots, self.mass) * (self.mass * PUSH)[:, None]
         # Neighbours must not move a community as a whole.
         count = np.bincount(self.home)
         for axis in (0, 1):
             push[:, axis] -= (np.bincount(self.home, push[:, axis]) / count)[self.home]
-        pull = (self.pull @ place - self.pulled * place) * PULL
-        off = place - self.centre[self.home]
+        pull = (self.pull @ spots - self.pulled * spots) * PULL
+        off = spots - self.centre[self.home]
         distance, edge = np.hypot(off[:, 0], off[:, 1]), self.discs[self.home]
         beyond = np.maximum(0, 1 - edge / np.maximum(distance, 1e-6))
         hold = off * (GRAVITY * (0.5 + 0.5 * (distance / edge) ** 2) + WALL * beyond)[:, None]
-        loyal = np.where(np.isnan(self.stood), 0, (self.stood - place) * LOYALTY)
+        loyal = np.where(np.isnan(self.stood), 0, (self.stood - spots) * LOYALTY)
         force: Numbers = push + pull - hold + self.lean + loyal
         return force
 
@@ -168,17 +168,17 @@ def _lean_outwards(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre
     return lean
 
 
-def _run_rounds(forces: _Forces, place: Numbers, radius: Numbers, rounds: int, pausing: Pausing) -> Numbers | None:
+def _run_rounds(forces: _Forces, spots: Numbers, radius: Numbers, rounds: int, pausing: Pausing) -> Numbers | None:
     for step in range(rounds):
         if pausing():
             return None
-        force = forces.at(place)
+        force = forces.at(spots)
         fastest = SLOWEST + FASTEST * (1 - step / rounds)
         strength = np.maximum(np.hypot(force[:, 0], force[:, 1]), 1e-9)
-        place = place + force * np.minimum(HASTE, fastest / strength)[:, None]
+        spots = spots + force * np.minimum(HASTE, fastest / strength)[:, None]
         if step >= BODILESS * rounds:
-            place, _ = push_apart(place, radius, GAP)
-    return separate_discs(place, radius, GAP, SETTLING)
+            spots, _ = push_apart(spots, radius, GAP)
+    return separate_discs(spots, radius, GAP, SETTLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +203,10 @@ class _Field:
         across, along = fft.rfft2(x[None, :] * share), fft.rfft2(y[:, None] * share)
         return cls(low - 2 * CELL, (rows, columns), size, across, along)
 
-    def push(self, place: Numbers, mass: Numbers) -> Numbers:
+    def push(self, spots: Numbers, mass: Numbers) -> Numbers:
         """Return the repulsion on each entity by all others."""
         rows, columns = self.shape
-        at = np.clip((place - self.corner) / CELL, 0, np.array((columns, rows)) - 1.001)
+        at = np.clip((spots - self.corner) / CELL, 0, np.array((columns, rows)) - 1.001)
         cell = at.astype(np.int64)
         x, y = (at - cell).T
         corners = [
@@ -247,40 +247,40 @@ def place_discs(radius: Numbers, ties: Numbers, start: Numbers, pausing: Pausing
     return centre - (centre - start)[known].mean(axis=0) if known.any() else centre
 
 
-def separate_discs(place: Numbers, radius: Numbers, gap: float, rounds: int) -> Numbers:
+def separate_discs(centres: Numbers, radius: Numbers, gap: float, rounds: int) -> Numbers:
     """Return coordinates at which no two discs overlap by a unit or more, if that is reached within the rounds."""
     for _ in range(rounds):
-        place, overlap = push_apart(place, radius, gap)
+        centres, overlap = push_apart(centres, radius, gap)
         if overlap < 1:
             break
-    return place
+    return centres
 
 
-def push_apart(place: Numbers, radius: Numbers, gap: float) -> tuple[Numbers, float]:
+def push_apart(centres: Numbers, radius: Numbers, gap: float) -> tuple[Numbers, float]:
     """Push discs apart that are closer than a gap, the smaller one further; return the largest overlap."""
-    pairs: Ids = cKDTree(place).query_pairs(2 * radius.max() + gap, output_type="ndarray")
-    one, other = pairs[:, 0], pairs[:, 1]
-    way = place[one] - place[other]
+    pairs: Ids = cKDTree(centres).query_pairs(2 * radius.max() + gap, output_type="ndarray")
+    first, second = pairs[:, 0], pairs[:, 1]
+    way = centres[first] - centres[second]
     distance = np.hypot(way[:, 0], way[:, 1])
-    lack = radius[one] + radius[other] + gap - distance
+    lack = radius[first] + radius[second] + gap - distance
     close = lack > 1e-3
     if not close.any():
-        return place, 0.0
-    one, other, way, distance, lack = one[close], other[close], way[close], distance[close], lack[close]
+        return centres, 0.0
+    first, second, way, distance, lack = first[close], second[close], way[close], distance[close], lack[close]
     # Two discs at the same point move apart in a direction derived from their numbers.
-    angle = GOLDEN_ANGLE * (one + other)
+    angle = GOLDEN_ANGLE * (first + second)
     direction = np.where(
         distance[:, None] > 1e-6,
         way / np.maximum(distance, 1e-6)[:, None],
         np.column_stack((np.cos(angle), np.sin(angle))),
     )
-    yields = (radius[other] ** 2 / (radius[one] ** 2 + radius[other] ** 2))[:, None]
+    yields = (radius[second] ** 2 / (radius[first] ** 2 + radius[second] ** 2))[:, None]
     push = direction * lack[:, None]
-    ends = np.concatenate((one, other))
+    ends = np.concatenate((first, second))
     shift = np.concatenate((push * yields, -push * (1 - yields)))
-    crowd = np.sqrt(np.maximum(np.bincount(ends, minlength=len(place)), 1))
-    moved = [np.bincount(ends, shift[:, axis], len(place)) / crowd for axis in (0, 1)]
-    return place + YIELDING * np.column_stack(moved), float(lack.max())
+    crowd = np.sqrt(np.maximum(np.bincount(ends, minlength=len(centres)), 1))
+    moved = [np.bincount(ends, shift[:, axis], len(centres)) / crowd for axis in (0, 1)]
+    return centres + YIELDING * np.column_stack(moved), float(lack.max())
 
 
 def _sunflower(count: int) -> Numbers:

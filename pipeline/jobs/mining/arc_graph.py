@@ -80,12 +80,12 @@ def tie_strands(
     pausing: Callable[[], bool],
 ) -> Graph | None:
     """Tie memories, given in order of time; return None when asked to pause."""
-    places = {strand.seq: place for place, strand in enumerate(strands)}
+    positions = {strand.seq: position for position, strand in enumerate(strands)}
     entities: dict[object, list[int]] = {}
     for seq, entity in sorted(mentions):
-        if seq in places:
-            entities.setdefault(entity, []).append(places[seq])
-    near = _none(len(strands)) if vectors is None else _near(vectors, strands, places, pausing)
+        if seq in positions:
+            entities.setdefault(entity, []).append(positions[seq])
+    near = _none(len(strands)) if vectors is None else _near(vectors, strands, positions, pausing)
     if near is None or pausing():
         return None
     parts = [
@@ -99,22 +99,22 @@ def tie_strands(
 
 
 def _by_feature(features: Iterable[Iterable[str]]) -> dict[object, list[int]]:
-    found: dict[object, list[int]] = {}
-    for place, names in enumerate(features):
+    positions: dict[object, list[int]] = {}
+    for position, names in enumerate(features):
         for name in names:
-            found.setdefault(name, []).append(place)
-    return found
+            positions.setdefault(name, []).append(position)
+    return positions
 
 
 def _tie_by_features(features: Mapping[object, Sequence[int]], size: int, share: float) -> Graph:
     """Tie memories that share a feature, each to the next ones in time, with a weight by the feature's rarity."""
     most = max(COMMON_LEAST, int(size * COMMON_SHARE))
-    kept = [sorted(places) for places in features.values() if 1 < len(places) <= most]
-    if not kept:
+    groups = [sorted(positions) for positions in features.values() if 1 < len(positions) <= most]
+    if not groups:
         return _none(size)
-    place = np.concatenate([np.asarray(places, np.int32) for places in kept])
-    lengths = np.asarray([len(places) for places in kept], np.int32)
-    owner = np.repeat(np.arange(len(kept), dtype=np.int32), lengths)
+    position = np.concatenate([np.asarray(positions, np.int32) for positions in groups])
+    lengths = np.asarray([len(positions) for positions in groups], np.int32)
+    owner = np.repeat(np.arange(len(groups), dtype=np.int32), lengths)
     # A name in two of many memories weighs 1, a common name little.
     whole = size + UNSEEN
     rarity = (share * (np.log(whole / lengths) / math.log(whole / 2)) ** 2).astype(np.float32)
@@ -122,21 +122,21 @@ def _tie_by_features(features: Mapping[object, Sequence[int]], size: int, share:
     parts = []
     for step in range(1, REACH + 1):
         same = np.flatnonzero(owner[:-step] == owner[step:]) if len(owner) > step else np.empty(0, np.int64)
-        parts.append((place[same], place[same + step], np.maximum(rarity[owner[same]], 0)))
+        parts.append((position[same], position[same + step], np.maximum(rarity[owner[same]], 0)))
     return Graph(size, *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _in_session(strands: Sequence[Strand]) -> Graph:
     """Tie each memory to the next two of its session."""
     sessions: dict[str, list[int]] = {}
-    for place, strand in enumerate(strands):
+    for position, strand in enumerate(strands):
         if strand.session_id is not None:
-            sessions.setdefault(strand.session_id, []).append(place)
+            sessions.setdefault(strand.session_id, []).append(position)
     pairs = [
-        (one, other, SESSION / step)
-        for places in sessions.values()
+        (first_place, second_place, SESSION / step)
+        for positions in sessions.values()
         for step in (1, 2)
-        for one, other in zip(places, places[step:], strict=False)
+        for first_place, second_place in zip(positions, positions[step:], strict=False)
     ]
     if not pairs:
         return _none(len(strands))
@@ -169,14 +169,14 @@ def _near(
         own = np.arange(count)
         cosines[own, own + start - low] = -1
         nearest = min(NEAREST, known - 1)
-        found = np.argpartition(cosines, -nearest, axis=1)[:, -nearest:]
-        one = np.repeat(own + start, nearest)
-        other = found.ravel() + low
-        cosine = np.take_along_axis(cosines, found, axis=1).ravel()
-        kept = cosine > level
+        neighbours = np.argpartition(cosines, -nearest, axis=1)[:, -nearest:]
+        ends = np.repeat(own + start, nearest)
+        other_ends = neighbours.ravel() + low
+        cosine = np.take_along_axis(cosines, neighbours, axis=1).ravel()
+        outstanding = cosine > level
         # Rounded because the last bits depend on the number of rows that are multiplied at once.
-        weight = np.round(np.minimum((cosine[kept] - level) / (1 - level), 1), 3).astype(np.float32)
-        pairs.append((owners[one[kept]], owners[other[kept]], weight))
+        weight = np.round(np.minimum((cosine[outstanding] - level) / (1 - level), 1), 3).astype(np.float32)
+        pairs.append((owners[ends[outstanding]], owners[other_ends[outstanding]], weight))
     first, second, weight = (np.concatenate(column) for column in zip(*pairs, strict=True))
     # Each direction contributes half: a memory that is nearest only in one direction counts half.
     return Graph(len(strands), np.minimum(first, second), np.maximum(first, second), MEANING * (0.3 + weight) / 2)
@@ -237,8 +237,8 @@ def _prune(graph: Graph) -> Graph:
     order = np.lexsort((ties, -graph.weight[ties], ends))
     ends, ties = ends[order], ties[order]
     begins = np.searchsorted(ends, ends, side="left")
-    kept = np.unique(ties[np.arange(len(ends)) - begins < STRONGEST])
-    return Graph(graph.size, graph.first[kept], graph.second[kept], graph.weight[kept])
+    strongest = np.unique(ties[np.arange(len(ends)) - begins < STRONGEST])
+    return Graph(graph.size, graph.first[strongest], graph.second[strongest], graph.weight[strongest])
 
 
 def _none(size: int) -> Graph:
@@ -255,15 +255,15 @@ def find_clusters(graph: Graph, pausing: Callable[[], bool]) -> list[list[int]] 
     if labels is None:
         return None
     clusters: dict[int, list[int]] = {}
-    for place, label in enumerate(labels.tolist()):
-        clusters.setdefault(label, []).append(place)
-    return [places for places in clusters.values() if len(places) > 1]
+    for position, label in enumerate(labels.tolist()):
+        clusters.setdefault(label, []).append(position)
+    return [positions for positions in clusters.values() if len(positions) > 1]
 
 
-def measure_strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[float]:
+def measure_strengths(graph: Graph, clusters: Sequence[Sequence[int]]) -> list[float]:
     """Return how strongly each position is tied to its own cluster."""
     home = np.full(graph.size, -1, np.int32)
-    for number, places in enumerate(found):
+    for number, places in enumerate(clusters):
         home[places] = number
     own = (home[graph.first] == home[graph.second]) & (home[graph.first] >= 0)
     ends = np.concatenate((graph.first[own], graph.second[own]))
@@ -271,10 +271,10 @@ def measure_strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[floa
     return strength
 
 
-def drop_strays(found: Sequence[Sequence[int]], strength: Sequence[float]) -> list[list[int]]:
+def drop_strays(clusters: Sequence[Sequence[int]], strength: Sequence[float]) -> list[list[int]]:
     """Return the clusters without the positions that are weakly tied to their cluster."""
-    kept = []
-    for places in found:
-        least = max(LEAST_STRENGTH, LEAST_SHARE * sum(strength[place] for place in places) / len(places))
-        kept.append([place for place in places if strength[place] >= least])
-    return kept
+    trimmed = []
+    for positions in clusters:
+        least = max(LEAST_STRENGTH, LEAST_SHARE * sum(strength[position] for position in positions) / len(positions))
+        trimmed.append([position for position in positions if strength[position] >= least])
+    return trimmed

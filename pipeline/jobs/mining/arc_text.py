@@ -133,7 +133,7 @@ def ends(strand: Strand) -> bool:
     if strand.kind not in (Kind.ACTIVITY, Kind.FACT, Kind.EPISODE):
         # A decision or a lesson about a fix sets a rule and closes nothing.
         return False
-    return any(not _DENIES.search(strand.content[: found.start()]) for found in _CLOSES.finditer(strand.content))
+    return any(not _DENIES.search(strand.content[: match.start()]) for match in _CLOSES.finditer(strand.content))
 
 
 def _naming_tag(members: Sequence[Strand]) -> list[str]:
@@ -148,11 +148,11 @@ def _phrases(members: Sequence[Strand], spread: Mapping[str, int], size: int) ->
     frequent = Counter(stem for text in clauses for stem in {word.stem for clause in text for word in clause.words})
     forms: dict[tuple[str, ...], Counter[str]] = {}
     for text in clauses:
-        found: dict[tuple[str, ...], str] = {}
+        phrases: dict[tuple[str, ...], str] = {}
         for clause in text:
             for stems, form in _runs(clause, frequent):
-                found.setdefault(stems, form)
-        for stems, form in found.items():
+                phrases.setdefault(stems, form)
+        for stems, form in phrases.items():
             forms.setdefault(stems, Counter())[form] += 1
     shared = {
         stems: form
@@ -172,7 +172,7 @@ def _phrases(members: Sequence[Strand], spread: Mapping[str, int], size: int) ->
 
 def _clauses(content: str) -> list[_Clause]:
     return [
-        _Clause(clause, [_Word(found.start(), found.end(), _stem(found[0])) for found in _WORD.finditer(clause)])
+        _Clause(clause, [_Word(match.start(), match.end(), _stem(match[0])) for match in _WORD.finditer(clause)])
         for clause in _BREAK.split(content)
     ]
 

@@ -157,11 +157,11 @@ def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | No
     graph = tie_strands(view.strands, terms, view.mentions, vectors, job.pausing)
     if graph is None or job.pausing():
         return None
-    found = find_clusters(graph, job.pausing)
-    if found is None:
+    clusters = find_clusters(graph, job.pausing)
+    if clusters is None:
         return None
-    strength = measure_strengths(graph, found)
-    grouped = [[view.strands[place] for place in places] for places in drop_strays(found, strength)]
+    strength = measure_strengths(graph, clusters)
+    grouped = [[view.strands[position] for position in positions] for positions in drop_strays(clusters, strength)]
     return _Threads(
         [members for members in grouped if is_thread(members)],
         {strand.seq: value for strand, value in zip(view.strands, strength, strict=True)},
@@ -171,23 +171,23 @@ def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | No
 
 def _changes(job: JobRun, scope: Scope, view: _View, threads: _Threads) -> Iterator[Change]:
     """Yield each change as soon as it is known, so that a paused run has made progress."""
-    kept = succession([[member.seq for member in members] for members in threads.members], view.stored)
+    matching = succession([[member.seq for member in members] for members in threads.members], view.stored)
     claimed = {member.seq for members in threads.members for member in members}
     inherited: dict[int, list[int]] = {}
     ended = []
     for known in view.stored:
         rest = _rest(known.arc, view, claimed)
-        heir = kept.heirs.get(known.seq)
+        heir = matching.heirs.get(known.seq)
         if heir is not None:
             inherited.setdefault(heir, []).extend(rest)
         if heir is None and len(rest) >= LEAST_MEMBERS:
             arc = _at_rest(job, known, rest, view, threads)
             if arc != known.arc:
                 yield Change(known.seq, arc)
-        elif heir is None or kept.arcs[heir] != known:
+        elif heir is None or matching.arcs[heir] != known:
             ended.append(Change(known.seq, None))
     for number, members in enumerate(threads.members):
-        before = kept.arcs[number]
+        before = matching.arcs[number]
         arc = _arc(job, scope, members, inherited.get(number, ()), view, threads, before)
         if before is None:
             yield Change(None, arc)
@@ -259,12 +259,12 @@ def _name(scope: Scope) -> str:
     return f"{scope.kind}:{scope.id or ''}"
 
 
-def _note(job: JobRun, place: str | None) -> None:
+def _note(job: JobRun, name: str | None) -> None:
     with job.database.write() as db:
-        if place is None:
+        if name is None:
             meta.drop(db, PAUSED_AFTER)
         else:
-            meta.put(db, PAUSED_AFTER, place)
+            meta.put(db, PAUSED_AFTER, name)
 
 
 # An arc's id continues only in a thread with at least this many of its members. Writing one new arc changes nothing

@@ -88,19 +88,19 @@ def consolidate(job: JobRun, tables: Tables | None = None, model: JobModel | Non
             return job.report(more=True)
         _renew(run, seq)
     done = None
-    for place, subject in _subjects(job):
+    for cursor, subject in _subjects(job):
         written = run.written
         if job.pausing() or not _tell(run, subject, known):
             if done is not None:
                 _note(job, done)
             return job.report(more=True)
-        done = place
+        done = cursor
         job.counts["subjects"] += 1
         job.progress(job.counts["subjects"], 0)
         if run.written > written:
             # Examining this subject again after later subjects took memories would form other groups of the remaining
             # ones.
-            _note(job, place)
+            _note(job, cursor)
     with job.database.write() as db:
         meta.drop(db, CURSOR)
     return job.report(more=False)
@@ -122,9 +122,9 @@ def _subjects(job: JobRun) -> Iterator[tuple[str, Subject]]:
             _note(job, f"{number}:{seq}")
 
 
-def _note(job: JobRun, place: str) -> None:
+def _note(job: JobRun, cursor: str) -> None:
     with job.database.write() as db:
-        meta.put(db, CURSOR, place)
+        meta.put(db, CURSOR, cursor)
 
 
 def _tell(run: _Consolidation, subject: Subject, known: dict[str, list[int]]) -> bool:
@@ -150,7 +150,7 @@ def _begin(run: _Consolidation, bucket: Bucket, free: Sequence[Memory], known: d
     if len(free) < SMALLEST:
         return False
     alike, least = measure_likeness(free, bucket.subject.name, run.tables)
-    group = [free[place] for place in find_coherent_group(alike, least, SMALLEST)]
+    group = [free[index] for index in find_coherent_group(alike, least, SMALLEST)]
     if not group:
         return False
     with run.job.database.read() as db:
@@ -172,7 +172,7 @@ def _lengthen(run: _Consolidation, bucket: Bucket, free: Sequence[Memory], known
             continue
         alike, least = measure_likeness([*sources, *free], bucket.subject.name, run.tables)
         own = list(range(len(sources)))
-        new = [free[place - len(own)] for place in extend_group(alike, least, own) if place >= len(own)]
+        new = [free[index - len(own)] for index in extend_group(alike, least, own) if index >= len(own)]
         if not new:
             continue
         members = sorted((*sources, *new), key=lambda memory: (memory.occurred_at, memory.seq))
@@ -236,7 +236,7 @@ def _ask_wording(run: _Consolidation, subject: str, members: Sequence[Memory]) -
         for memory in members[-30:]
     ]
     prompt = as_data(subject=subject, notes=notes)
-    answer = run.model.ask(CONSOLIDATE, SYSTEM, prompt, Summary, lambda found: is_grounded(found.summary, prompt))
+    answer = run.model.ask(CONSOLIDATE, SYSTEM, prompt, Summary, lambda reply: is_grounded(reply.summary, prompt))
     run.job.counts["by_model" if answer else "without_model"] += 1
     return None if answer is None else answer.summary
 
@@ -292,16 +292,16 @@ def find_coherent_group(alike: Likeness, least: float, size: int) -> list[int]:
 
 def extend_group(alike: Likeness, least: float, group: Sequence[int]) -> list[int]:
     """Extend a group by all memories that are alike to it, the most alike first."""
-    found = list(group)
+    members = list(group)
     while True:
-        others = [place for place in range(len(alike)) if place not in found]
+        others = [index for index in range(len(alike)) if index not in members]
         if not others:
-            return sorted(found)
-        means = _means(alike, others, found)
+            return sorted(members)
+        means = _means(alike, others, members)
         best = int(np.argmax(means))
         if means[best] < least:
-            return sorted(found)
-        found.append(others[best])
+            return sorted(members)
+        members.append(others[best])
 
 
 def _means(alike: Likeness, ones: Sequence[int], group: Sequence[int]) -> NDArray[np.float64]:
@@ -314,10 +314,10 @@ def _means(alike: Likeness, ones: Sequence[int], group: Sequence[int]) -> NDArra
 def _by_vectors(memories: Sequence[Memory], table: VectorTable) -> Likeness:
     rows = table.vectors([memory.seq for memory in memories])
     means = np.zeros((len(memories), table.dimension))
-    for place, memory in enumerate(memories):
+    for index, memory in enumerate(memories):
         passages = rows.matrix[rows.seqs == memory.seq]
         if len(passages):
-            means[place] = passages.mean(axis=0)
+            means[index] = passages.mean(axis=0)
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     units = np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 0)
     alike: Likeness = units @ units.T
@@ -329,8 +329,8 @@ def _by_words(memories: Sequence[Memory], about: str) -> Likeness:
     known = frozenset(search_tokens(about))
     tokens = [frozenset(search_tokens(memory.content)) - known for memory in memories]
     alike = np.eye(len(memories))
-    for one, words in enumerate(tokens):
-        for other in range(one):
-            both = math.sqrt(len(words) * len(tokens[other])) or 1.0
-            alike[one, other] = alike[other, one] = len(words & tokens[other]) / both
+    for first, words in enumerate(tokens):
+        for second in range(first):
+            both = math.sqrt(len(words) * len(tokens[second])) or 1.0
+            alike[first, second] = alike[second, first] = len(words & tokens[second]) / both
     return alike

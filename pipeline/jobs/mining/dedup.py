@@ -83,7 +83,7 @@ def _look_at_pair(job: JobRun, ask: Ask | None, pair: Pair) -> None:
     if both is None:
         return
     verdict = judge_pair(*both, pair.cosine)
-    if verdict.open and ask is not None and ASKED not in pair.reasons and not any(one.instructs for one in both):
+    if verdict.open and ask is not None and ASKED not in pair.reasons and not any(memory.instructs for memory in both):
         verdict = _ask_model(job, ask, verdict, *both)
     with database.write() as db:
         current = duplicates.get(db, pair.id)
@@ -96,36 +96,36 @@ def _look_at_pair(job: JobRun, ask: Ask | None, pair: Pair) -> None:
 
 def judge_pair(older: Memory, newer: Memory, cosine: float) -> Verdict:
     """Return the judgement of two memories by rules alone."""
-    found = classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
-    if found.relation in (Relation.DIFFERENT, Relation.CONTRADICTS, Relation.SUPERSEDES):
-        return Verdict(found.relation, reasons=(*found.reasons, TOLD_APART))
+    judgement = classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
+    if judgement.relation in (Relation.DIFFERENT, Relation.CONTRADICTS, Relation.SUPERSEDES):
+        return Verdict(judgement.relation, reasons=(*judgement.reasons, TOLD_APART))
     survivor = older
-    if found.relation is Relation.BORDERLINE:
+    if judgement.relation is Relation.BORDERLINE:
         richer = next((a for a, b in ((older, newer), (newer, older)) if says_more(a.content, b.content)), None)
         if richer is None:
             return _open(older, newer, classify_pair(older.content, newer.content, cosine))
         survivor = richer
     absorbed = newer if survivor is older else older
-    hindering = _find_blockers(survivor, absorbed, alike=found.relation is Relation.SAME)
+    hindering = _find_blockers(survivor, absorbed, alike=judgement.relation is Relation.SAME)
     relation = Relation.BORDERLINE if hindering else Relation.SAME
-    return Verdict(relation, survivor, (*found.reasons, *hindering))
+    return Verdict(relation, survivor, (*judgement.reasons, *hindering))
 
 
-def _open(older: Memory, newer: Memory, found: Judgement) -> Verdict:
+def _open(older: Memory, newer: Memory, judgement: Judgement) -> Verdict:
     """Return an undecided judgement, and whether the model may merge the pair; the memory with more words would
     survive.
     """
     survivor, absorbed = (newer, older) if len(newer.content) > len(older.content) else (older, newer)
     hindering = _find_blockers(survivor, absorbed, alike=False)
-    return Verdict(Relation.BORDERLINE, survivor, (*found.reasons, *hindering), open=not hindering)
+    return Verdict(Relation.BORDERLINE, survivor, (*judgement.reasons, *hindering), open=not hindering)
 
 
 def _find_blockers(survivor: Memory, absorbed: Memory, *, alike: bool) -> tuple[str, ...]:
-    found = find_merge_blockers(survivor, absorbed)
+    blockers = find_merge_blockers(survivor, absorbed)
     # A merge counts as a person's confirmation of the survivor. Unconfirmed words must not gain by it.
     if not alike and survivor.trust is Trust.EVIDENCE and absorbed.trust is Trust.TRUSTED:
-        return (*found, UNVOUCHED)
-    return found
+        return (*blockers, UNVOUCHED)
+    return blockers
 
 
 def _ask_model(job: JobRun, ask: Ask, verdict: Verdict, older: Memory, newer: Memory) -> Verdict:
@@ -167,20 +167,20 @@ def _apply_verdict(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Mem
 
 def _both(db: Connection, pair: Pair) -> tuple[Memory, Memory] | None:
     """Return a pair's memories while both may be compared and one may replace the other."""
-    found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
-    if len(found) < 2:
+    pair_memories = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+    if len(pair_memories) < 2:
         return None
-    older, newer = found[pair.older_seq], found[pair.newer_seq]
+    older, newer = pair_memories[pair.older_seq], pair_memories[pair.newer_seq]
     alike = (older.kind, older.scope, older.key) == (newer.kind, newer.scope, newer.key) and older.key is None
-    if not alike or any(one.archived_at or one.candidate for one in found.values()):
+    if not alike or any(memory.archived_at or memory.candidate for memory in pair_memories.values()):
         return None
     # Derived texts depend on their sources and are not merged.
-    return None if len(ingested.in_step(db, list(found))) == 2 else (older, newer)
+    return None if len(ingested.in_step(db, list(pair_memories))) == 2 else (older, newer)
 
 
 def _has_changed(before: tuple[Memory, Memory], now: tuple[Memory, Memory]) -> bool:
     # Counters such as recalls do not affect the judgement.
-    return any(_compared_fields(one) != _compared_fields(other) for one, other in zip(before, now, strict=True))
+    return any(_compared_fields(old) != _compared_fields(new) for old, new in zip(before, now, strict=True))
 
 
 def _compared_fields(memory: Memory) -> tuple[object, ...]:

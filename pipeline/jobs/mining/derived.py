@@ -141,23 +141,23 @@ def shorten(sentence: str) -> str:
     return f"{head.rsplit(' ', 1)[0]}{CUT}"
 
 
-def find_central_sentences(given: Sequence[Memory]) -> list[tuple[Memory, str]]:
+def find_central_sentences(sources: Sequence[Memory]) -> list[tuple[Memory, str]]:
     """Return the sentences that are most common to some memories, with their memories, one sentence per memory."""
     parts = [
-        (place, sentence)
-        for place, memory in enumerate(given)
+        (index, sentence)
+        for index, memory in enumerate(sources)
         for sentence in split_sentences(memory.content[:READ_CHARS])
     ]
     tokens = [frozenset(search_tokens(sentence)) for _, sentence in parts]
     mentions: Counter[str] = Counter()
-    for place in range(len(given)):
-        mentions.update(frozenset[str]().union(*(t for t, (p, _) in zip(tokens, parts, strict=True) if p == place)))
+    for index in range(len(sources)):
+        mentions.update(frozenset[str]().union(*(t for t, (p, _) in zip(tokens, parts, strict=True) if p == index)))
     # A term of only one memory does not represent the others.
     weights = {token: math.log(times) for token, times in mentions.items()}
-    wanted = min(MOST, max(FEWEST, len(given) // 2))
+    limit = min(MOST, max(FEWEST, len(sources) // 2))
     chosen: dict[int, str] = {}
-    while len(chosen) < wanted:
-        left = [number for number, (place, _) in enumerate(parts) if place not in chosen]
+    while len(chosen) < limit:
+        left = [number for number, (index, _) in enumerate(parts) if index not in chosen]
         if not left:
             break
         best = max(left, key=lambda n: (sum(weights[t] for t in tokens[n]) / math.sqrt(len(tokens[n]) + 4), -n))
@@ -165,12 +165,12 @@ def find_central_sentences(given: Sequence[Memory]) -> list[tuple[Memory, str]]:
         for token in tokens[best]:
             # Repeating a term is worth less each time.
             weights[token] /= 2
-    return [(given[place], shorten(chosen[place])) for place in sorted(chosen)]
+    return [(sources[index], shorten(chosen[index])) for index in sorted(chosen)]
 
 
-def is_grounded(text: str, given: str) -> bool:
+def is_grounded(text: str, prompt: str) -> bool:
     """Tell whether a model's text is limited to its prompt: every number and name, and most of its words."""
-    tokens, known = set(search_tokens(text)), set(search_tokens(given))
+    tokens, known = set(search_tokens(text)), set(search_tokens(prompt))
     if not tokens or instructs(text) or redact(text).kinds:
         return False
     invented = tokens - known

@@ -84,7 +84,7 @@ def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
             end = page[-1].number if page else changes.generation(db)
             seqs = sorted({change.seq for change in page if change.seq is not None})
             waiting = store.without_entities(db, seqs)
-            found = {memory.seq: memory for memory in store.list_open_to_edges(db, seqs)}
+            changed = {memory.seq: memory for memory in store.list_open_to_edges(db, seqs)}
         done, seen = cursor, set[int]()
         for change in page:
             # Its entities are not extracted yet: the next run continues here.
@@ -92,9 +92,9 @@ def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
             if stuck or job.pausing():
                 _note(job, cursor, done)
                 return job.report(more=not stuck)
-            if change.seq in found and change.seq not in seen:
+            if change.seq in changed and change.seq not in seen:
                 seen.add(change.seq)
-                job.counts.update(_tell(job, found[change.seq], vectors))
+                job.counts.update(_tell(job, changed[change.seq], vectors))
                 job.counts["memories"] += 1
                 job.progress(job.counts["memories"], 0)
             done = change.number
@@ -118,7 +118,7 @@ def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
     with job.database.write() as db:
         for finding in findings:
             first, second = finding.first, finding.second
-            now = {one.seq: one for one in store.list_open_to_edges(db, (first.seq, second.seq))}
+            now = {current.seq: current for current in store.list_open_to_edges(db, (first.seq, second.seq))}
             if any(seq not in now or now[seq].content != text for seq, text in _texts(finding)):
                 # An edited text is a change itself and is examined later.
                 continue
@@ -129,7 +129,7 @@ def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
 
 
 def _texts(finding: Finding) -> Iterator[tuple[int, str]]:
-    return ((one.seq, one.content) for one in (finding.first, finding.second))
+    return ((memory.seq, memory.content) for memory in (finding.first, finding.second))
 
 
 def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surroundings:
@@ -137,23 +137,23 @@ def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surrou
     with job.database.read() as db:
         shared = store.find_sharing_a_name(db, memory, SHARING)
         session = store.find_session_neighbours(db, memory, BESIDE)
-        near = {one.seq: one for one in (*store.list_open_to_edges(db, list(shared)), *session)}
+        near = {other.seq: other for other in (*store.list_open_to_edges(db, list(shared)), *session)}
         if memory.kind in REPLACING:
-            for word in dict.fromkeys(found.word for found in find_replacements(memory.content) if found.word):
-                near |= {one.seq: one for one in store.find_saying_a_word(db, memory, word, SAYING)}
+            for word in dict.fromkeys(replaced.word for replaced in find_replacements(memory.content) if replaced.word):
+                near |= {other.seq: other for other in store.find_saying_a_word(db, memory, word, SAYING)}
     return Surroundings(near, shared, session, _cosines(vectors))
 
 
 def _cosines(vectors: Vectors | None) -> Callable[[Memory, Memory], float | None]:
     known: dict[int, VectorRows] = {}
 
-    def cosine(one: Memory, other: Memory) -> float | None:
+    def cosine(first_memory: Memory, second_memory: Memory) -> float | None:
         if vectors is None:
             return None
-        for memory in (one, other):
+        for memory in (first_memory, second_memory):
             if memory.seq not in known:
                 known[memory.seq] = vectors([memory.seq])
-        first, second = known[one.seq].matrix, known[other.seq].matrix
+        first, second = known[first_memory.seq].matrix, known[second_memory.seq].matrix
         if not len(first) or not len(second):
             return None
         alike = first @ second.T
@@ -208,7 +208,7 @@ def _contradictions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 
 
 def _causes(memory: Memory, around: Surroundings) -> Iterator[Finding]:
-    session = {one.seq for one in around.session}
+    session = {neighbour.seq for neighbour in around.session}
     explained = 0
     for other in sorted(around.near.values(), key=_key_by_time, reverse=True):
         named = bool(around.shared.get(other.seq, frozenset()) & NAMING)
@@ -228,8 +228,8 @@ def _causes(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 def _is_next(session: Sequence[Memory], memory: Memory, other: Memory) -> bool:
     """Tell whether no other memory of their session lies between two memories."""
     order = sorted((*session, memory), key=_key_by_time)
-    places = [place for place, one in enumerate(order) if one.seq in (memory.seq, other.seq)]
-    return len(places) == 2 and places[1] - places[0] == 1
+    indices = [index for index, member in enumerate(order) if member.seq in (memory.seq, other.seq)]
+    return len(indices) == 2 and indices[1] - indices[0] == 1
 
 
 def _key_by_time(memory: Memory) -> tuple[str, int]:

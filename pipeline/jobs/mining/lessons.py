@@ -92,7 +92,9 @@ def _remarks(page: Sequence[Memory]) -> Iterator[_Remark]:
     for memory in page:
         if memory.source not in (Source.USER, Source.AMBIENT):
             continue
-        sentence = next((one for one in split_sentences(memory.content[:READ_CHARS]) if corrects(one)), None)
+        sentence = next(
+            (candidate for candidate in split_sentences(memory.content[:READ_CHARS]) if corrects(candidate)), None
+        )
         if sentence is not None:
             yield _Remark(memory, sentence, frozenset(search_tokens(sentence)), frozenset(identifiers(memory.content)))
 
@@ -121,17 +123,17 @@ def _beside(remarks: Sequence[_Remark]) -> list[list[int]]:
     for number, remark in enumerate(remarks):
         for word in remark.words:
             places[word].append(number)
-    found = []
+    comparable = []
     for remark in remarks:
         common = Counter(n for word in remark.words if len(places[word]) <= COMMONEST for n in places[word])
-        found.append(sorted(n for n, times in common.items() if times >= 2))
-    return found
+        comparable.append(sorted(n for n, times in common.items() if times >= 2))
+    return comparable
 
 
-def _same(one: _Remark, other: _Remark) -> bool:
-    common = len(one.words & other.words)
-    share = common / (min(len(one.words), len(other.words)) or 1)
-    if one.names & other.names:
+def _same(first: _Remark, second: _Remark) -> bool:
+    common = len(first.words & second.words)
+    share = common / (min(len(first.words), len(second.words)) or 1)
+    if first.names & second.names:
         return common >= 2 and share >= ALIKE_OF_ONE_THING
     return common >= FEWEST_COMMON and share >= ALIKE
 
@@ -139,9 +141,9 @@ def _same(one: _Remark, other: _Remark) -> bool:
 def _propose_correction(job: JobRun, model: JobModel | None, group: Sequence[_Remark]) -> None:
     sources = [remark.memory for remark in group]
     with job.database.read() as db:
-        said = sum(derivations.times_said(db, memory.seq) for memory in sources)
+        repeats = sum(derivations.times_said(db, memory.seq) for memory in sources)
         shared = [set(derivations.common_subjects(db, a.seq, b.seq)) for a, b in pairwise(sources)]
-    if len(sources) == 1 and said < 2:
+    if len(sources) == 1 and repeats < 2:
         # The memories that were merged into it repeat the same remark.
         return
     names = set.intersection(*shared) if shared else set()
@@ -164,8 +166,12 @@ def _propose_fix(job: JobRun, model: JobModel | None, failure: Memory) -> bool:
         later = derivations.list_later(db, failure, until, FOLLOWING)
         fix = next((memory for memory in later if fixes(memory.content) and _of_one_thing(db, failure, memory)), None)
     if fix is not None:
-        rule = next((one for one in split_sentences(fix.content[:READ_CHARS]) if fixes(one)), fix.content)
-        when = next((one for one in split_sentences(failure.content[:READ_CHARS]) if fails(one)), failure.content)
+        rule = next(
+            (sentence for sentence in split_sentences(fix.content[:READ_CHARS]) if fixes(sentence)), fix.content
+        )
+        when = next(
+            (sentence for sentence in split_sentences(failure.content[:READ_CHARS]) if fails(sentence)), failure.content
+        )
         _propose(job, model, [failure, fix], shorten(rule), shorten(when), "fixes")
     return True
 
@@ -201,7 +207,7 @@ def _ask_wording(job: JobRun, model: JobModel | None, sources: Sequence[Memory])
         return None
     prompt = as_data(remarks=[{"date": m.occurred_at[:10], "remark": m.content[:1000]} for m in sources[-10:]])
     answer = model.ask(
-        LESSONS, SYSTEM, prompt, Wording, lambda found: is_grounded(f"{found.rule} {found.applies_when}", prompt)
+        LESSONS, SYSTEM, prompt, Wording, lambda wording: is_grounded(f"{wording.rule} {wording.applies_when}", prompt)
     )
     job.counts["by_model" if answer else "without_model"] += 1
     return answer

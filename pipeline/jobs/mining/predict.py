@@ -38,14 +38,14 @@ def predict(job: JobRun) -> Report:
     """Replace the likely questions of a workspace."""
     with job.database.read() as db:
         generation = changes.generation(db)
-    found: dict[Callable[[JobRun, Connection], list[Prediction]], list[Prediction]] = {}
+    by_source: dict[Callable[[JobRun, Connection], list[Prediction]], list[Prediction]] = {}
     for source in (_habits, _goals, _arcs, _names):
         if job.pausing():
             return Report(more=True)
         with job.database.read() as db:
-            found[source] = source(job, db)
-    habits = found.pop(_habits)
-    likely = choose_questions(habits, [one for several in found.values() for one in several])
+            by_source[source] = source(job, db)
+    habits = by_source.pop(_habits)
+    likely = choose_questions(habits, [question for several in by_source.values() for question in several])
     with job.database.read() as db:
         same = store.list_predictions(db) == likely
     if not same:
@@ -55,17 +55,17 @@ def predict(job: JobRun) -> Report:
                 return Report(more=True)
             store.replace(db, likely, job.at)
             store.forget_days(db, utc_text(job.now - SCORES_KEPT)[:10])
-    counts = Counter(str(one.reason) for one in likely)
+    counts = Counter(str(question.reason) for question in likely)
     return Report({"predictions": len(likely)} | {str(reason): counts[str(reason)] for reason in Reason})
 
 
 def choose_questions(habits: Sequence[Prediction], others: Sequence[Prediction]) -> list[Prediction]:
     """Return each question once, habits first; habits get the places that the others leave, and at least half."""
     room = max(MOST - len(others), MOST // 2)
-    distinct = {one.query: one for one in habits}
+    distinct = {question.query: question for question in habits}
     chosen = dict(list(distinct.items())[:room])
-    for one in others:
-        chosen.setdefault(one.query, one)
+    for question in others:
+        chosen.setdefault(question.query, question)
     return list(chosen.values())[:MOST]
 
 

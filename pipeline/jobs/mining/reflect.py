@@ -42,8 +42,8 @@ def reflect(job: JobRun) -> Report:
         skipped += len(sessions)
         for session_id in sessions:
             with job.database.read() as db:
-                told = derivations.list_of_session(db, session_id)
-                pairs = list(_find_pairs(db, told))
+                session = derivations.list_of_session(db, session_id)
+                pairs = list(_find_pairs(db, session))
             _draw(job, pairs)
             job.counts["sessions"] += 1
 
@@ -67,13 +67,17 @@ def _support_goals(job: JobRun) -> None:
                     job.counts["goals"] += 1
 
 
-def _find_pairs(db: Connection, told: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+def _find_pairs(db: Connection, session: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
     """Yield (cause, effect): the last cause before each decision, and the first outcome after it."""
-    for place, decision in enumerate(told):
+    for index, decision in enumerate(session):
         if decision.kind is not Kind.DECISION:
             continue
-        causes = (one for one in reversed(told[:place]) if _is_cause(one) and _are_related(db, one, decision))
-        outcomes = (one for one in told[place + 1 :] if _is_outcome(one) and _are_related(db, decision, one))
+        causes = (
+            memory for memory in reversed(session[:index]) if _is_cause(memory) and _are_related(db, memory, decision)
+        )
+        outcomes = (
+            memory for memory in session[index + 1 :] if _is_outcome(memory) and _are_related(db, decision, memory)
+        )
         cause, outcome = next(causes, None), next(outcomes, None)
         if cause is not None:
             yield cause, decision
@@ -90,13 +94,13 @@ def _is_outcome(memory: Memory) -> bool:
     return memory.kind in _OUTCOMES or fixes(memory.content)
 
 
-def _are_related(db: Connection, one: Memory, other: Memory) -> bool:
-    if one.scope != other.scope:
+def _are_related(db: Connection, first: Memory, second: Memory) -> bool:
+    if first.scope != second.scope:
         return False
-    if set(identifiers(one.content)) & set(identifiers(other.content)):
+    if set(identifiers(first.content)) & set(identifiers(second.content)):
         return True
-    common = set(search_tokens(one.content)) & set(search_tokens(other.content))
-    return len(common) >= FEWEST_COMMON or bool(derivations.common_subjects(db, one.seq, other.seq))
+    common = set(search_tokens(first.content)) & set(search_tokens(second.content))
+    return len(common) >= FEWEST_COMMON or bool(derivations.common_subjects(db, first.seq, second.seq))
 
 
 def _draw(job: JobRun, pairs: Sequence[tuple[Memory, Memory]]) -> None:

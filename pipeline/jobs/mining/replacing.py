@@ -197,7 +197,7 @@ def first_sentences(text: str) -> list[str]:
 def find_replacements(text: str) -> tuple[Replaced, ...]:
     """List the replacements that a text states."""
     sure = (sentence for sentence in first_sentences(text) if not (HEDGES.search(sentence) or NEVER.search(sentence)))
-    return tuple(found for sentence in sure for found in _find_in_sentence(sentence))
+    return tuple(replaced for sentence in sure for replaced in _find_in_sentence(sentence))
 
 
 def _find_in_sentence(sentence: str) -> Iterator[Replaced]:
@@ -210,16 +210,16 @@ def _match_cues(sentence: str) -> Iterator[Replaced]:
         for match in cue.finditer(sentence):
             parts = match.groupdict()
             old = _last_words(parts["old"]) if match.re.pattern.startswith("(?P<old>") else parts["old"]
-            found = _of(old, parts.get("new") or "", parts.get("about") or "")
-            if found is not None:
+            replaced = _of(old, parts.get("new") or "", parts.get("about") or "")
+            if replaced is not None:
                 found_any = True
-                yield found
+                yield replaced
     if found_any:
         return
     if _ENDED.search(sentence):
         for clause in _CLAUSE.split(sentence):
-            if _ENDED.search(clause) and (found := _of(_ENDED.sub(_without_end, clause), "", "")) is not None:
-                yield replace(found, whole=True)
+            if _ENDED.search(clause) and (replaced := _of(_ENDED.sub(_without_end, clause), "", "")) is not None:
+                yield replace(replaced, whole=True)
         return
     if moved := _MOVED_TO.search(sentence):
         about = stems(moved["about"])
@@ -265,36 +265,37 @@ def unknown() -> float | None:
 def supersedes(newer: str, older: str, cosine: Callable[[], float | None] = unknown) -> bool:
     """Tell whether a newer text replaces a statement of an older one; the cosine is computed last."""
     return any(
-        _states(older, found) and _same_subject(newer, older, found, cosine) for found in find_replacements(newer)
+        _states(older, replaced) and _same_subject(newer, older, replaced, cosine)
+        for replaced in find_replacements(newer)
     )
 
 
-def _states(text: str, found: Replaced) -> bool:
+def _states(text: str, replaced: Replaced) -> bool:
     """Tell whether a text states the old value as a fact, and does not mention the new one."""
-    if found.new and found.new <= stems(text):
+    if replaced.new and replaced.new <= stems(text):
         return False
     for sentence in first_sentences(text):
-        if not (found.old | (found.about if not found.old else frozenset())) <= stems(sentence):
+        if not (replaced.old | (replaced.about if not replaced.old else frozenset())) <= stems(sentence):
             continue
         if "?" in sentence or HEDGES.search(sentence) or TROUBLE.search(sentence):
             continue
-        if not any(known.old & found.old for known in _find_in_sentence(sentence)):
-            return bool(found.old) or _USES.search(sentence) is not None
+        if not any(known.old & replaced.old for known in _find_in_sentence(sentence)):
+            return bool(replaced.old) or _USES.search(sentence) is not None
     return False
 
 
-def _same_subject(newer: str, older: str, found: Replaced, likeness: Callable[[], float | None]) -> bool:
+def _same_subject(newer: str, older: str, replaced: Replaced, likeness: Callable[[], float | None]) -> bool:
     cosine = likeness()
-    own = stems(newer) - found.old - found.new
+    own = stems(newer) - replaced.old - replaced.new
     shared = own & stems(older)
     near = cosine is not None and cosine >= 0.5
     if cosine is not None and cosine < 0.2:
         return False
-    if not found.old:
+    if not replaced.old:
         # Without an old value the complete subject must occur, and it must have at least two stems.
-        return found.about <= stems(older) and near and len(found.about) >= 2
-    if found.about:
-        return bool(found.about & shared) or (found.named and len(shared) >= 2)
-    if (found.whole and len(found.old) >= 2) or (found.named and not own):
+        return replaced.about <= stems(older) and near and len(replaced.about) >= 2
+    if replaced.about:
+        return bool(replaced.about & shared) or (replaced.named and len(shared) >= 2)
+    if (replaced.whole and len(replaced.old) >= 2) or (replaced.named and not own):
         return True
-    return len(shared) + near >= (1 if found.named else 2)
+    return len(shared) + near >= (1 if replaced.named else 2)
