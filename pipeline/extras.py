@@ -37,7 +37,9 @@ def require_extra(name: str) -> None:
     missing = list_missing(name)
     if missing:
         packages = f"package{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
-        raise ExtraMissing(f"{EXTRAS[name].feature} needs the {packages}. Install the extra with `{install_command(name)}`.")
+        raise ExtraMissing(
+            f"{EXTRAS[name].feature} needs the {packages}. Install the extra with `{install_command(name)}`."
+        )
 
 
 def install_command(*names: str) -> str:

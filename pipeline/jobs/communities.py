@@ -167,7 +167,7 @@ def _refine(network: Network, labels: Labels, resolution: float, order: Sequence
 
     def is_connected(group: int) -> bool:
         size = group_sizes[group]
-        return outward[group] >= resolution * size * (totals[community[group]] - size) - LEAST_GAIN
+        return bool(outward[group] >= resolution * size * (totals[community[group]] - size) - LEAST_GAIN)
 
     for node in order:
         if grown[node] or not is_connected(node):
