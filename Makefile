@@ -44,7 +44,7 @@ $(STAMP): $(RUNTIME) requirements-dev.lock
 	@touch $@
 
 .PHONY: install
-install: $(RUNTIME) ## Make .venv with what Reverie needs, pinned
+install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned
 
 .PHONY: demo
 demo: $(RUNTIME) ## Start the stack on a sample history and ask it six questions (ONCE=1 exits by itself)
@@ -61,7 +61,7 @@ test: $(STAMP) lint ## Run everything, two kinds at a time: lint, types, all tes
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the structure and of the documentation
-	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/unit tests/unit tests/contract tests/test_architecture.py tests/test_docs.py
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/unit tests/unit tests/contract tests/test_architecture.py tests/test_dependencies.py tests/test_docs.py
 
 .PHONY: test-postgres
 test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of PostgreSQL for a store
@@ -191,8 +191,8 @@ bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (
 
 .PHONY: lock
 lock: $(STAMP) ## Resolve the pinned dependencies anew, the larger set first
-	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra dev --output-file requirements-dev.lock pyproject.toml
-	$(BIN)/pip-compile $(LOCK_OPTIONS) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra all --extra demo --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra all --extra demo --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements-release.lock requirements-release.in
 	sed -i 's/^torch==\([0-9.]*\)+cpu \\$$/torch==\1 \\/' requirements.lock requirements-dev.lock
 	@# Of an extra's requirements the marker is left out.

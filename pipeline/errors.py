@@ -20,6 +20,7 @@ ReverieError
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder is there yet
 ├── UnreadableTranscript a host's transcript is not read: it is no session's own file, or cannot be opened
+├── ExtraMissing         a package of an optional feature is not installed (501)
 ├── StageFailed          a stage could not digest a memory
 ├── PeerRefused          what another machine sent is not taken, or it does not take what it is sent (403)
 │   └── ClockAhead       its clock is further ahead than two clocks may be apart
@@ -145,6 +146,10 @@ class IndexUnavailable(ReverieError):
 
 class EncoderUnavailable(ReverieError):
     """Say that the encoder is not compiled or cannot be loaded yet."""
+
+
+class ExtraMissing(ReverieError):
+    """Say which packages an optional feature lacks, and which command installs them."""
 
 
 class UnreadableTranscript(ReverieError):

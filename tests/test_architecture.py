@@ -24,6 +24,7 @@ LEAVES = frozenset(
         "pipeline.enums",
         "pipeline.records",
         "pipeline.errors",
+        "pipeline.extras",
         "pipeline.times",
         "pipeline.kinds",
         "pipeline.anchors",
@@ -55,6 +56,7 @@ DOORS = frozenset(
         "pipeline.enums",
         "pipeline.records",
         "pipeline.errors",
+        "pipeline.extras",
         "pipeline.times",
         "pipeline.kinds",
         "pipeline.anchors",
@@ -71,6 +73,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.enums": LEAVES,
     "pipeline.records": LEAVES,
     "pipeline.errors": LEAVES,
+    "pipeline.extras": LEAVES,
     "pipeline.times": LEAVES,
     "pipeline.kinds": LEAVES,
     "pipeline.anchors": LEAVES,
@@ -159,6 +162,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "flask": ("web",),
     "waitress": ("web",),
     "limits": ("web.limits",),
+    "requests": ("web.dashboard.oidc",),
     "authlib": ("web.dashboard.oidc",),
     "joserfc": ("web.dashboard.oidc",),
     "mcp": ("web.mcp",),
@@ -167,7 +171,6 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
     "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http", "pipeline.team.link"),
-    "igraph": ("pipeline.jobs.map.graph", "pipeline.jobs.mining.arc_graph"),
     "scipy": ("pipeline.jobs.map.placement",),
     "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),
@@ -507,7 +510,6 @@ def test_the_web_front_loads_no_model_library(tmp_path):
         "lancedb",
         "apscheduler",
         "httpx",
-        "igraph",
         "sqlcipher3",
     }
     assert list_loaded(LOADED, tmp_path / "home") & heavy == set()
@@ -524,7 +526,7 @@ def test_the_client_of_a_teams_hooks_loads_no_library(tmp_path):
 
 def test_a_worker_without_a_task_loads_no_library_of_its_tasks(tmp_path):
     program = "import json, sys; import workers.tasks, workers.crew; print(json.dumps(sorted(sys.modules)))"
-    heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch", "igraph"}
+    heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch"}
     assert list_loaded(program, tmp_path / "home") & heavy == set()
 
 

@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 from pipeline.errors import (
     Conflict,
+    ExtraMissing,
     Forbidden,
     InvalidField,
     LimitReached,
@@ -36,4 +37,5 @@ STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
     (Forbidden, HTTPStatus.FORBIDDEN),
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (RemoteUnreachable, HTTPStatus.BAD_GATEWAY),
+    (ExtraMissing, HTTPStatus.NOT_IMPLEMENTED),
 )

@@ -1,1 +1,1 @@
-"""What was written elsewhere, read into memories: projects, their history, documents, exported conversations."""
+"""Read external sources into memories: projects, their history, documents, exported conversations."""

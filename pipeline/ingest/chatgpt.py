@@ -1,7 +1,7 @@
 """The data export of ChatGPT: conversations.json, or conversations-000.json and on, alone or in the .zip.
 
-A conversation is a tree of messages, since each may be asked and answered again; `current_node` is the leaf that the
-owner saw last. OpenAI publishes no schema: this follows what exports hold since 2023.
+A conversation is a tree of messages, because each can be asked and answered again; `current_node` is the leaf that its
+owner saw last. OpenAI publishes no schema: this follows exports since 2023.
 """
 
 import json
@@ -18,20 +18,20 @@ from pipeline.records import Kind
 
 SOURCE = "chatgpt"
 VERSION = "chatgpt 1"
-EXPECTED = "data export of ChatGPT (conversations.json, or the .zip or folder that holds it)"
+EXPECTED = "data export of ChatGPT (conversations.json, or the .zip or folder that contains it)"
 FILES = re.compile(r"(^|/)conversations([-_ ]?\(?\d+\)?)?\.json$", re.IGNORECASE)
 
-# What the assistant says to a tool is no answer, but for what it notes down and the documents that it writes.
+# Messages of the assistant to a tool are not answers, except its notes and the documents that it writes.
 _NOTES = "bio"
 _WRITES, _REWRITES = "canmore.create_textdoc", "canmore.update_textdoc"
-# Contents that are no part of what is said; a type that is not known is read as text.
+# Content types that are not part of the conversation; an unknown type is read as text.
 _UNSPOKEN = frozenset(
     """
     thoughts reasoning_recap model_editable_context user_editable_context execution_output system_error
     tether_browsing_code tether_browsing_display tether_quote sonic_webpage app_pairing_content
     """.split()  # noqa: SIM905 - readable as words
 )
-# Where messages are in a list instead of a tree.
+# Fields of messages in a list instead of a tree.
 _LISTS = ("linear_conversation", "messages")
 
 _PRIVATE = "\ue200-\ue20f"
@@ -41,11 +41,11 @@ _FOOTNOTE = re.compile(r" ?【\d+(?::\d+)?†[^】\n]*】")
 
 
 def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
-    """Yield the conversations of an export, the branch that was seen last of each."""
+    """Yield the conversations of an export, each as the branch that was seen last."""
     yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
     raw = entry.value
     if entry.number is None or not isinstance(raw, dict):
         return None
@@ -54,7 +54,7 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
         return None
     name = id_of(raw.get("conversation_id")) or id_of(raw.get("id"))
     if not name:
-        return [Skipped(place, "a conversation without an id")]
+        return [Skipped(position, "a conversation without an id")]
     if raw.get("is_do_not_remember") is True:
         return [Skipped(name, "marked as not to be remembered")]
     conversation = Conversation(
@@ -70,13 +70,13 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
 
 
 def _find_messages(raw: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Return the visible messages of a conversation, oldest first; None for something else."""
+    """Return the visible messages of a conversation, oldest first; None for other objects."""
     mapping = raw.get("mapping")
     listed = next((raw[name] for name in _LISTS if isinstance(raw.get(name), list)), None)
     if isinstance(mapping, dict):
         nodes = list(_branch(mapping, raw.get("current_node")))
     elif listed is not None:
-        nodes = [one for one in listed if isinstance(one, dict)]
+        nodes = [item for item in listed if isinstance(item, dict)]
     else:
         return None
     messages = (node.get("message", node) for node in nodes)
@@ -129,16 +129,16 @@ def _extras(messages: Iterable[Mapping[str, Any]]) -> Iterator[Extra]:
         if recipient == _NOTES:
             yield Extra(Kind.FACT, "", _text(message), at)
         elif recipient in (_WRITES, _REWRITES):
-            given = _json(_text(message))
+            arguments = _json(_text(message))
             if recipient == _WRITES:
-                title = name_of(given.get("name"))
-            yield Extra(Kind.DOCUMENT, title, text_of(given.get("content")) or _find_rewritten(given), at)
+                title = name_of(arguments.get("name"))
+            yield Extra(Kind.DOCUMENT, title, text_of(arguments.get("content")) or _find_rewritten(arguments), at)
 
 
-def _find_rewritten(given: Mapping[str, Any]) -> str:
-    """Return a document's new text where all of it was replaced; a patch says nothing without what it changes."""
-    updates = given.get("updates")
-    whole = [one for one in updates if isinstance(one, dict)] if isinstance(updates, list) else []
+def _find_rewritten(arguments: Mapping[str, Any]) -> str:
+    """Return a document's new text if it was replaced completely; a patch is useless without the patched text."""
+    updates = arguments.get("updates")
+    whole = [update for update in updates if isinstance(update, dict)] if isinstance(updates, list) else []
     if len(whole) != 1 or whole[0].get("pattern") not in (".*", "^.*$", r"[\s\S]*"):
         return ""
     return text_of(whole[0].get("replacement"))
@@ -151,31 +151,31 @@ def _text(message: Mapping[str, Any]) -> str:
         return text_of(parts)
     if not isinstance(parts, list):
         return text_of(_field(content, "text"))
-    # What was spoken aloud stands as a transcript among the parts; images and sounds are only pointed to.
-    texts = [text_of(one.get("text")) if isinstance(one, dict) else text_of(one) for one in parts]
-    return "\n\n".join(one for one in texts if one)
+    # Speech has a transcript among the parts; images and sounds are only references.
+    texts = [text_of(part.get("text")) if isinstance(part, dict) else text_of(part) for part in parts]
+    return "\n\n".join(part for part in texts if part)
 
 
 def _format_attachments(message: Mapping[str, Any]) -> str:
     files = _field(message, "metadata", "attachments")
-    names = [name_of(one.get("name")) for one in files if isinstance(one, dict)] if isinstance(files, list) else []
+    names = [name_of(file.get("name")) for file in files if isinstance(file, dict)] if isinstance(files, list) else []
     named = ", ".join(name for name in names if name)
     return f"\n\nAttached: {named}" if named else ""
 
 
 def _remove_marks(text: str) -> str:
-    """Return an answer without the marks of its citations, which only ChatGPT resolves."""
+    """Return an answer without its citation marks, which only ChatGPT can resolve."""
     return _FOOTNOTE.sub("", _MARKS.sub("", _MARK.sub(_expand_mark, text)))
 
 
 def _expand_mark(mark: re.Match[str]) -> str:
-    """Return what a mark stands for: a name or a link's text; a citation stands for nothing."""
+    """Return the replacement of a mark: a name or a link's text, nothing for a citation."""
     kind, *fields = mark[2].split("\ue202")
     if not fields or kind not in ("entity", "url"):
         return ""
     if kind == "entity" and fields[0].startswith("["):
         try:
-            fields = [one for one in json.loads(fields[0])[1:2] if isinstance(one, str)]
+            fields = [field for field in json.loads(fields[0])[1:2] if isinstance(field, str)]
         except (ValueError, RecursionError):
             fields = []
     return mark[1] + "".join(fields[:1])
@@ -183,10 +183,10 @@ def _expand_mark(mark: re.Match[str]) -> str:
 
 def _json(text: str) -> Mapping[str, Any]:
     try:
-        given = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return given if isinstance(given, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _field(value: Any, *names: str) -> Any:

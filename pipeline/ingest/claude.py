@@ -1,8 +1,8 @@
 """The data export of claude.ai: conversations.json, projects.json and memories.json, alone or in .zip files.
 
-Its messages stand in one list whatever was asked again; where they name their parents, the branch is read that was
-written last. What Claude remembers of its owner stands in memories.json, or since 2026 in a file for each account.
-Anthropic publishes no schema: this follows what exports hold since 2024.
+The messages of a conversation are in one list, including retries. If they name their parents, only the branch that was
+written last is read. Claude's memories of its owner are in memories.json, or since 2026 in one file per account.
+Anthropic publishes no schema: this follows exports since 2024.
 """
 
 import re
@@ -31,21 +31,21 @@ from pipeline.records import Draft, Kind, Source
 
 SOURCE = "claude"
 VERSION = "claude 1"
-EXPECTED = "data export of claude.ai (conversations.json, or the .zip or folder that holds it)"
+EXPECTED = "data export of claude.ai (conversations.json, or the .zip or folder that contains it)"
 FILES = re.compile(
     r"(^|/)(conversations(-\d+)?\.json|(memories|projects)(-\d+)?\.json|(memories|projects)/[^/]+\.json)$"
 )
 
-# The fields of what is remembered of an account: a list of such objects, or one alone.
+# The fields of an account's memories: a list of such objects, or a single one.
 _ACCOUNT, _MEMORY_FIELDS = "account_uuid", ("conversations_memory", "project_memories", "memory_files")
-# A project in a file of its own, and the field of what Claude is told in it.
+# A project in a separate file, and the field with its instructions for Claude.
 _PROJECT, _TOLD = re.compile(r"(?:^|/)projects/([^/ ]+)\.json"), "prompt_template"
-# What stands in the plain text of a message for a block that it cannot show.
+# Replaces a block that the plain text of a message cannot show.
 _PLACEHOLDER = re.compile(r"\n{0,2}```\nThis block is not supported on your current device yet\.\n```\n{0,2}")
 _SPOKEN = ("text", "voice_note")
 _MESSAGES = ("chat_messages", "messages")
 _ASKING = ("human", "user")
-# The tools that write a document, and the fields that hold its title and its text.
+# The tools that write a document, and the fields with its title and its text.
 _WRITERS = {"artifacts": ("title", "content"), "create_file": ("path", "file_text")}
 _WHOLE = (None, "create", "rewrite")
 
@@ -58,42 +58,42 @@ class _Memory(NamedTuple):
 
 
 def read_claude(path: Path, known: Known, progress: Progress) -> Readings:
-    """Yield the conversations and projects of an export, and what Claude remembers of their owner."""
+    """Yield the conversations and projects of an export, and Claude's memories of their owner."""
     yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
     value = entry.value
     if entry.name == _ACCOUNT:
         return ()
     if entry.name is not None:
-        return _read_field(known, entry, place)
+        return _read_field(known, entry, position)
     if not isinstance(value, dict):
         return None
     messages = next((value[name] for name in _MESSAGES if isinstance(value.get(name), list)), None)
     if messages is not None:
-        return [_conversation(known, value, messages, place)]
+        return [_conversation(known, value, messages, position)]
     if isinstance(value.get("docs"), list):
-        return _read_project(known, value, place)
+        return _read_project(known, value, position)
     return _read_memories(known, value) if any(name in value for name in _MEMORY_FIELDS) else None
 
 
-def _read_field(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
-    """Read a field of an object that is a whole file: of what is remembered of an account, or of a project."""
+def _read_field(known: Known, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
+    """Read a field of an object that is a complete file: an account's memories, or a project."""
     field = {str(entry.name): [entry.value] if entry.number else entry.value}
     if entry.name in _MEMORY_FIELDS:
         return _read_memories(known, field)
-    return _read_project(known, field, place) if _PROJECT.search(place) else None
+    return _read_project(known, field, position) if _PROJECT.search(position) else None
 
 
-# What was talked about
+# Conversations
 
 
-def _conversation(known: Known, raw: Mapping[str, Any], listed: Sequence[Any], place: str) -> Reading:
+def _conversation(known: Known, raw: Mapping[str, Any], listed: Sequence[Any], position: str) -> Reading:
     name = id_of(raw.get("uuid")) or id_of(raw.get("id"))
     if not name:
-        return Skipped(place, "a conversation without an id")
-    messages = _branch([one for one in listed if isinstance(one, dict)], raw.get("current_leaf_message_uuid"))
+        return Skipped(position, "a conversation without an id")
+    messages = _branch([item for item in listed if isinstance(item, dict)], raw.get("current_leaf_message_uuid"))
     title = name_of(raw.get("name"))
     summary = text_of(raw.get("summary"))
     conversation = Conversation(
@@ -102,24 +102,24 @@ def _conversation(known: Known, raw: Mapping[str, Any], listed: Sequence[Any], p
         title=title,
         began=time_of(raw.get("created_at")),
         ended=time_of(raw.get("updated_at")),
-        turns=[_turn(one) for one in messages if _sender(one) in (*_ASKING, "assistant")],
+        turns=[_turn(item) for item in messages if _sender(item) in (*_ASKING, "assistant")],
         extras=[
             *([Extra(Kind.EPISODE, title, summary)] if summary else []),
-            *(extra for one in messages for extra in (*_read_attachments(one), *_read_documents(one))),
+            *(extra for item in messages for extra in (*_read_attachments(item), *_read_documents(item))),
         ],
     )
     return read_conversation(VERSION, conversation, known)
 
 
 def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> list[Mapping[str, Any]]:
-    """Return the messages of the branch that was written last, oldest first; all of them where none names a parent."""
-    by_name = {one["uuid"]: one for one in messages if isinstance(one.get("uuid"), str)}
-    parents = {name: one.get("parent_message_uuid") for name, one in by_name.items()}
+    """Return the messages of the branch that was written last, oldest first; all of them if none names a parent."""
+    by_name = {message["uuid"]: message for message in messages if isinstance(message.get("uuid"), str)}
+    parents = {name: message.get("parent_message_uuid") for name, message in by_name.items()}
     followed = {parent for parent in parents.values() if isinstance(parent, str)}
     if not followed & by_name.keys():
         return list(messages)
     leaves = [name for name in by_name if name not in followed]
-    # Of two that are equally late, the one that stands further down.
+    # Of two equally late messages, choose the later one in the list.
     latest = max(reversed(leaves), key=lambda name: time_of(by_name[name].get("created_at")) or "", default=None)
     step = current if isinstance(current, str) and current in by_name else latest
     branch: dict[str, Mapping[str, Any]] = {}
@@ -141,68 +141,80 @@ def _sender(message: Mapping[str, Any]) -> Any:
 
 def _text(message: Mapping[str, Any]) -> str:
     content = message.get("content")
-    if said := text_of(content):
-        return said
+    if plain := text_of(content):
+        return plain
     blocks = [content] if isinstance(content, dict) else _objects(content)
     if not blocks:
         return _PLACEHOLDER.sub("\n\n", text_of(message.get("text")))
-    # The plain text beside the blocks mixes the answer with what Claude thought before it.
+    # The plain text next to the blocks mixes the answer with Claude's thoughts.
     texts = (text_of(block.get("text")) for block in blocks if block.get("type", "text") in _SPOKEN)
-    return "\n\n".join(one for one in texts if one)
+    return "\n\n".join(text for text in texts if text)
 
 
 def _format_attachments(message: Mapping[str, Any]) -> str:
     files = [*_objects(message.get("attachments")), *_objects(message.get("files"))]
-    named = ", ".join(dict.fromkeys(name for one in files if (name := name_of(one.get("file_name")))))
+    named = ", ".join(dict.fromkeys(name for file in files if (name := name_of(file.get("file_name")))))
     return f"\n\nAttached: {named}" if named else ""
 
 
 def _read_attachments(message: Mapping[str, Any]) -> Iterator[Extra]:
-    for one in _objects(message.get("attachments")):
-        title = name_of(one.get("file_name")) or "Pasted text"
-        yield Extra(Kind.DOCUMENT, title, text_of(one.get("extracted_content")), time_of(message.get("created_at")))
+    for attachment in _objects(message.get("attachments")):
+        title = name_of(attachment.get("file_name")) or "Pasted text"
+        yield Extra(
+            Kind.DOCUMENT, title, text_of(attachment.get("extracted_content")), time_of(message.get("created_at"))
+        )
 
 
 def _read_documents(message: Mapping[str, Any]) -> Iterator[Extra]:
     for block in _objects(message.get("content")):
-        tool, given = block.get("name"), block.get("input")
-        if block.get("type") == "tool_use" and isinstance(tool, str) and tool in _WRITERS and isinstance(given, dict):
-            title, text = (given.get(field) for field in _WRITERS[tool])
-            if given.get("command") in _WHOLE:
+        tool, arguments = block.get("name"), block.get("input")
+        if (
+            block.get("type") == "tool_use"
+            and isinstance(tool, str)
+            and tool in _WRITERS
+            and isinstance(arguments, dict)
+        ):
+            title, text = (arguments.get(field) for field in _WRITERS[tool])
+            if arguments.get("command") in _WHOLE:
                 yield Extra(Kind.DOCUMENT, name_of(title), text_of(text), time_of(message.get("created_at")))
 
 
 # Projects
 
 
-def _read_project(known: Known, raw: Mapping[str, Any], place: str) -> Iterator[Reading]:
-    """Yield what a project is for, what Claude is told in it, and each document that was given to it."""
-    of_file = _PROJECT.search(place)
+def _read_project(known: Known, raw: Mapping[str, Any], position: str) -> Iterator[Reading]:
+    """Yield a project's purpose, its instructions for Claude, and each of its documents."""
+    of_file = _PROJECT.search(position)
     project = id_of(raw.get("uuid")) or (of_file[1] if of_file is not None else "")
     if not project:
-        yield Skipped(place, "a project without an id")
+        yield Skipped(position, "a project without an id")
         return
     title, began = name_of(raw.get("name")), time_of(raw.get("created_at"))
     texts = [(f"project {project}", title or "A project", raw.get("description"), began)]
     texts.append((f"instructions of {project}", f"Instructions of {title or 'a project'}", raw.get(_TOLD), began))
-    for one in _objects(raw.get("docs")):
-        heading = " › ".join(name for name in (title, name_of(one.get("filename"))) if name)
+    for document in _objects(raw.get("docs")):
+        heading = " › ".join(name for name in (title, name_of(document.get("filename"))) if name)
         texts.append(
-            (f"document {id_of(one.get('uuid'))}", heading, one.get("content"), time_of(one.get("created_at")))
+            (
+                f"document {id_of(document.get('uuid'))}",
+                heading,
+                document.get("content"),
+                time_of(document.get("created_at")),
+            )
         )
-    for key, heading, given, at in texts:
-        if text := text_of(given):
+    for key, heading, content, at in texts:
+        if text := text_of(content):
             digest = digest_of([VERSION, heading, text, at or ""])
             yield read_item(known, key, digest, _documents(heading, text, at))
 
 
-# What is remembered
+# Memories
 
 
 def _read_memories(known: Known, export: Mapping[str, Any]) -> Iterator[Reading]:
-    for one in _memories(export):
-        digest = digest_of([VERSION, one.title, one.text, one.at or ""])
-        yield read_item(known, one.key, digest, _documents(one.title, one.text, one.at))
+    for memory in _memories(export):
+        digest = digest_of([VERSION, memory.title, memory.text, memory.at or ""])
+        yield read_item(known, memory.key, digest, _documents(memory.title, memory.text, memory.at))
 
 
 def _documents(title: str, text: str, at: str | None) -> Iterator[Draft]:
@@ -229,4 +241,4 @@ def _memories(export: Mapping[str, Any]) -> Iterator[_Memory]:
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,7 +1,7 @@
-"""The values of a JSON document, one after another and never all at once: it may be larger than the memory is.
+"""Read the values of a JSON document one after another: the document may be larger than the available memory.
 
-Where a value begins and ends is found by its quotes and brackets alone, so what is too large, too deep or broken costs
-nothing but itself. Each value is then parsed as a whole.
+Quotes and brackets alone decide where a value starts and ends, so that a value that is too large, too deep or broken is
+skipped alone. Each value is then parsed completely.
 """
 
 import io
@@ -17,14 +17,14 @@ from pipeline.errors import FieldError, InvalidField
 CHUNK_BYTES = 64 * 1024
 MAX_DEPTH = 64
 MAX_NAME_BYTES = 4096
-# A value's parts may take so many times its bytes of the memory; a list or object takes more than two brackets.
+# Parsed values may take this many times their bytes of memory; a list or object takes more than two brackets.
 _SPREAD = 6
 _CONTAINER_COST, _VALUE_COST = 240, 40
 
 _BOM = b"\xef\xbb\xbf"
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _IN_TEXT = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-# Up to a bracket, or to a text that does not end in what was read so far.
+# Up to a bracket, or to a text that does not end in the bytes read so far.
 _PLAIN = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _SCALAR = re.compile(rb'[^ \t\r\n,:"\[\]{}]++')
 _QUOTE, _COMMA, _COLON, _BACKSLASH = b'",:\\'
@@ -34,14 +34,14 @@ _CUT = "ends before its JSON does"
 
 @dataclass(frozen=True, slots=True)
 class LostValue:
-    """A value that was passed over, and why."""
+    """A skipped value, and the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExportEntry:
-    """A value of a list (then it has a number, from 1) or of the root object; `name` is its field in that object."""
+    """A value of a list (numbered from 1) or of the root object, in which `name` is its field."""
 
     name: str | None
     number: int | None
@@ -49,17 +49,17 @@ class ExportEntry:
 
 
 class Readable(Protocol):
-    """Where bytes come from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most so many of the next bytes, none at the end."""
+        """Return at most this many of the next bytes, none at the end."""
 
 
 def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Iterator[ExportEntry]:
-    """Yield what a list holds, or an object's fields and what its lists hold.
+    """Yield the values of a list, or an object's fields and the values of its lists.
 
-    A value of more than `limit` bytes, or one that cannot be read, is a LostValue. Raises InvalidField where the
-    document is broken around its values. `advance` is called with the number of bytes read each time.
+    A value of more than `limit` bytes, or an unreadable one, is a LostValue. Raises InvalidField if the document is
+    broken around its values. `advance` is called with the number of bytes after each read.
     """
     text = _Text(stream, advance)
     start = text.peek()
@@ -69,13 +69,13 @@ def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Ite
     elif start == ord("{"):
         yield from _fields(text, limit)
     else:
-        raise build_source_error("is no JSON list or object")
+        raise build_source_error("is not a JSON list or object")
     if text.peek() is not None:
-        raise build_source_error("goes on after the end of its JSON")
+        raise build_source_error("continues after the end of its JSON")
 
 
 def value_of(raw: bytes, limit: int) -> Any:
-    """Return the one value that the bytes are, LostValue where they are none that can be read."""
+    """Return the value of some bytes, LostValue if they cannot be parsed."""
     text = _Text(io.BytesIO(raw), lambda _: None)
     try:
         value = _parse(text.value(limit))
@@ -85,12 +85,12 @@ def value_of(raw: bytes, limit: int) -> Any:
 
 
 def build_source_error(problem: str) -> InvalidField:
-    """Return the error that says what is wrong with the source."""
+    """Return an error with a description of the source's problem."""
     return InvalidField(FieldError("path", problem))
 
 
 def open_source(path: Path) -> IO[bytes]:
-    """Open a file of the source; raise InvalidField where it cannot be read."""
+    """Open a file of the source; raise InvalidField if it cannot be read."""
     try:
         return path.open("rb")
     except OSError as error:
@@ -104,7 +104,7 @@ def _fields(text: "_Text", limit: int) -> Iterator[ExportEntry]:
             continue
         name = _parse(text.value(MAX_NAME_BYTES)) if byte == _QUOTE else None
         if not isinstance(name, str) or text.peek() != _COLON:
-            raise build_source_error(_CUT if text.peek() is None else "is no valid JSON")
+            raise build_source_error(_CUT if text.peek() is None else "is not valid JSON")
         text.at += 1
         if text.peek() == ord("["):
             text.at += 1
@@ -137,7 +137,7 @@ def _parse(raw: bytes | LostValue) -> Any:
 
 
 class _Text:
-    """A window on the document: `at` is where the next character stands."""
+    """A window on the document: `at` is the position of the next character."""
 
     def __init__(self, stream: Readable, advance: Callable[[int], None]) -> None:
         self._stream = stream
@@ -157,43 +157,45 @@ class _Text:
                 return None
 
     def value(self, limit: int) -> bytes | LostValue:
-        """Read past one value and return it; one that is too large or too deep is not kept."""
-        kept = _Kept(limit)
+        """Skip a value and return it; one that is too large or too deep is not returned."""
+        content = _Kept(limit)
         first = self.peek()
         if first is None:
             raise build_source_error(_CUT)
         if first in _OPENING:
-            self._read_nested(kept, in_text=False)
+            self._read_nested(content, in_text=False)
         elif first == _QUOTE:
             self.at += 1
-            kept.add(b'"')
-            self._read_nested(kept, in_text=True)
+            content.add(b'"')
+            self._read_nested(content, in_text=True)
         else:
-            self._scalar(kept)
-        return kept.take_value()
+            self._scalar(content)
+        return content.take_value()
 
-    def _scalar(self, kept: "_Kept") -> None:
-        while found := _SCALAR.match(self._window, self.at):
-            self.at = found.end()
-            kept.add(found[0])
+    def _scalar(self, content: "_Kept") -> None:
+        while match := _SCALAR.match(self._window, self.at):
+            self.at = match.end()
+            content.add(match[0])
             if self.at < len(self._window) or not self._more():
                 return
-        if not kept.size:
-            # A bracket or colon that belongs to nothing.
-            kept.add(self._window[self.at : self.at + 1])
+        if not content.size:
+            # An unmatched bracket or colon.
+            content.add(self._window[self.at : self.at + 1])
             self.at += 1
 
-    def _read_nested(self, kept: "_Kept", *, in_text: bool) -> None:
+    def _read_nested(self, content: "_Kept", *, in_text: bool) -> None:
         depth, ended = 0, False
         while not ended:
             start = self.at
-            depth, in_text, ended = self._through(depth, in_text, kept)
-            kept.add(self._window[start : self.at])
+            depth, in_text, ended = self._through(depth, in_text, content)
+            content.add(self._window[start : self.at])
             if not ended and not self._more():
                 raise build_source_error(_CUT)
 
-    def _through(self, depth: int, in_text: bool, kept: "_Kept") -> tuple[int, bool, bool]:
-        """Go on to the end of the value or of the window; return the depth, whether in a text, whether it ended."""
+    def _through(self, depth: int, in_text: bool, content: "_Kept") -> tuple[int, bool, bool]:
+        """Advance to the end of the value or of the window; return the depth, whether in a text, and whether it is
+        complete.
+        """
         window, end = self._window, len(self._window)
         while True:
             self.at = _end_of(_IN_TEXT if in_text else _PLAIN, window, self.at)
@@ -205,7 +207,7 @@ class _Text:
                 in_text = not in_text
             elif byte in _OPENING:
                 depth += 1
-                kept.note_opening(depth)
+                content.note_opening(depth)
             else:
                 depth -= 1
             if depth <= 0 and not in_text:
@@ -219,7 +221,7 @@ class _Text:
 
 
 class _Kept:
-    """The bytes of a value, as long as they may be kept."""
+    """The bytes of a value, as long as the limits allow to keep them."""
 
     def __init__(self, limit: int) -> None:
         self.size = 0
@@ -229,7 +231,7 @@ class _Kept:
         self._too_deep = False
 
     def add(self, part: bytes) -> None:
-        """Keep a part, or nothing any more."""
+        """Keep a part, or drop everything after a limit was exceeded."""
         self.size += len(part)
         if self.size > self._limit:
             self._parts.clear()
@@ -237,12 +239,12 @@ class _Kept:
             self._parts.append(part)
 
     def note_opening(self, depth: int) -> None:
-        """Note that a list or object begins."""
+        """Count the start of a list or object."""
         self._containers += 1
         self._too_deep = self._too_deep or depth > MAX_DEPTH
 
     def take_value(self) -> bytes | LostValue:
-        """Return what was kept."""
+        """Return the kept bytes."""
         if self._too_deep:
             return LostValue(f"nested deeper than {MAX_DEPTH} levels")
         raw = b"".join(self._parts)
@@ -253,5 +255,5 @@ class _Kept:
 
 
 def _end_of(pattern: re.Pattern[bytes], window: bytes, start: int) -> int:
-    found = pattern.match(window, start)
-    return start if found is None else found.end()
+    match = pattern.match(window, start)
+    return start if match is None else match.end()

@@ -1,6 +1,6 @@
-"""Another tool's export: a file, a .zip, or a folder of both; read as a stream, nothing is unpacked to disk.
+"""Read another tool's export as a stream: a file, a .zip, or a folder of both. Nothing is unpacked to disk.
 
-Conversations with an assistant become memories: what was asked and answered, and what came along with it.
+Conversations with an assistant become memories of questions, answers, documents and notes.
 """
 
 import os
@@ -37,25 +37,25 @@ from pipeline.text.normalize import normalize_text
 
 MAX_VALUE_BYTES = 32 * 1024 * 1024
 
-# What a damaged, an encrypted or an oddly packed archive raises.
+# Raised for a damaged, encrypted or unusually packed archive.
 _UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error)
-# What a value of a type that no export had so far raises in a reader.
+# Raised by a reader for a value of an unexpected type.
 _UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-# The longest that a question or an answer may be apart from the text.
+# The maximum length of a question or an answer that is also stored separately.
 MAX_FIELD_CHARS = 2000
 MAX_QUESTION_CHARS = 500
-# Nobody says so much at once, and it is copied a few times on its way.
+# Longer texts are not written by people, and each is copied several times.
 MAX_TEXT_CHARS = 4_000_000
 
 _SHORT = 200
 
-# A question, its answer, and the moment of the first of them.
+# A question, its answer, and the time of the first of them.
 _Exchange = tuple[str, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of an export: its path within it, its size unpacked, the file on disk, and which member of that it is."""
+    """A file of an export: path in the export, unpacked size, file on disk, and the archive member, if any."""
 
     name: str
     size: int
@@ -65,10 +65,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """How a tool's export is read.
+    """A reader of a tool's export.
 
-    `expected` says what it is. Of an archive or a folder, the files whose path `files` finds are read. `take` gets an
-    entry and the name of its place, and answers what was read from it, or None where it knows no such entry.
+    `expected` names the export in errors. `files` selects the paths to read in an archive or a folder. `take` receives
+    an entry and the name of its file, and returns the readings, or None for an unknown entry.
     """
 
     expected: str
@@ -77,26 +77,26 @@ class ExportFormat:
 
 
 def read_export(path: Path, export: ExportFormat, progress: Progress) -> Readings:
-    """Yield what an export holds; raise InvalidField where it is no such export."""
-    wanted: list[Part] = []
+    """Yield the readings of an export; raise InvalidField if it is not one."""
+    selected: list[Part] = []
     for part in _parts(path):
         if isinstance(part, Skipped):
             yield part
         elif (path.is_file() and part.member is None) or export.files.search(part.name):
-            wanted.append(part)
+            selected.append(part)
         else:
-            yield Skipped(part.name, "not part of what is imported")
-    if not wanted:
-        raise build_source_error(f"holds no {export.expected}")
-    reader = _ExportReader(export, progress, sum(part.size for part in wanted))
-    for part in wanted:
+            yield Skipped(part.name, "not used by this import")
+    if not selected:
+        raise build_source_error(f"contains no {export.expected}")
+    reader = _ExportReader(export, progress, sum(part.size for part in selected))
+    for part in selected:
         yield from reader.part(part)
     if reader.strange and not reader.known:
-        raise build_source_error(f"is no {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
+        raise build_source_error(f"is not the {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
 
 
 class _ExportReader:
-    """Reads part after part: counts the bytes, and the entries that are known and unknown."""
+    """Reads one part after another; counts the bytes, and the known and unknown entries."""
 
     def __init__(self, export: ExportFormat, progress: Progress, total: int) -> None:
         self._export = export
@@ -108,7 +108,7 @@ class _ExportReader:
         self.problem = ""
 
     def part(self, part: Part) -> Readings:
-        """Yield what a part holds."""
+        """Yield the readings of a part."""
         ends_at = self._done + part.size
         try:
             with _open(part) as stream:
@@ -117,27 +117,27 @@ class _ExportReader:
         except InvalidField as error:
             self.strange += 1
             self.problem = error.errors[0].msg
-            yield Skipped(part.name, f"the rest of it could not be read: it {self.problem}")
+            yield Skipped(part.name, f"its remainder could not be read: it {self.problem}")
         self._done = ends_at
         self._progress(self._done, self._total)
 
-    def _read_entry(self, entry: ExportEntry, place: str) -> Readings:
+    def _read_entry(self, entry: ExportEntry, position: str) -> Readings:
         if isinstance(entry.value, LostValue):
             self.strange += 1
-            self.problem = f"has nothing that can be read: {entry.value.reason}"
-            yield Skipped(place, entry.value.reason)
+            self.problem = f"has no readable content: {entry.value.reason}"
+            yield Skipped(position, entry.value.reason)
             return
         try:
-            taken = self._export.take(entry, place)
+            taken = self._export.take(entry, position)
             readings = None if taken is None else list(taken)
         except _UNEXPECTED as error:
             self.strange += 1
-            self.problem = f"has nothing that can be read: {error}"
-            yield Skipped(_name_entry(place, entry.value), f"cannot be read: {type(error).__name__}: {error}"[:200])
+            self.problem = f"has no readable content: {error}"
+            yield Skipped(_name_entry(position, entry.value), f"cannot be read: {type(error).__name__}: {error}"[:200])
             return
         if readings is None:
             self.strange += 1
-            yield Skipped(_name_entry(place, entry.value), "of an unknown kind")
+            yield Skipped(_name_entry(position, entry.value), "of an unknown kind")
             return
         self.known += len(readings)
         yield from readings
@@ -148,7 +148,7 @@ class _ExportReader:
 
 
 class _Source:
-    """A stream whose failures are reported as problems of the source."""
+    """A stream that reports its failures as problems of the source."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -175,7 +175,7 @@ def _archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except _UNREADABLE as error:
-        raise build_source_error("is no .zip that can be read") from error
+        raise build_source_error("is not a readable .zip") from error
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
@@ -191,21 +191,21 @@ def _parts(path: Path) -> Iterator[Part | Skipped]:
     elif path.is_dir():
         yield from _parts_of_folder(path)
     else:
-        raise build_source_error("names no file or folder")
+        raise build_source_error("is not a file or folder")
 
 
 def _parts_of_folder(folder: Path) -> Iterator[Part | Skipped]:
     closed: list[OSError] = []
-    for place, folders, files in os.walk(folder, onerror=closed.append):
+    for parent, folders, files in os.walk(folder, onerror=closed.append):
         yield from (Skipped(_part_name(str(error.filename)), f"cannot be read: {error.strerror}") for error in closed)
         closed.clear()
         folders.sort()
         for file in sorted(files):
-            path = Path(place, file)
+            path = Path(parent, file)
             name = path.relative_to(folder).as_posix()
             try:
                 if path.is_symlink() or not path.is_file():
-                    yield Skipped(_part_name(name), "no regular file")
+                    yield Skipped(_part_name(name), "not a regular file")
                 else:
                     yield from _parts_of_file(path, name, within=True)
             except InvalidField as error:
@@ -219,7 +219,7 @@ def _parts_of_file(path: Path, name: str, *, within: bool) -> Iterator[Part]:
     with _archive(path) as archive:
         for member in archive.infolist():
             if not member.is_dir():
-                # Names are compared and shown, never followed.
+                # Names are only compared and shown, never followed.
                 inner = member.filename.replace("\\", "/")
                 yield Part(_part_name(f"{name}/{inner}" if within else inner), member.file_size, path, member)
 
@@ -228,11 +228,11 @@ def _part_name(name: str) -> str:
     return name_of(name, MAX_KEY_CHARS - 100) or "a file without a name"
 
 
-def _name_entry(place: str, value: object) -> str:
-    """Return the place of an entry, with the title by which a person knows it."""
+def _name_entry(position: str, value: object) -> str:
+    """Return the position of an entry, with its title."""
     titles = (value.get(field) for field in ("title", "name")) if isinstance(value, dict) else ()
     title = next(filter(None, map(name_of, titles)), "")
-    return f"{place} “{title}”" if title else place
+    return f"{position} “{title}”" if title else position
 
 
 def _place(part: Part, entry: ExportEntry) -> str:
@@ -242,7 +242,7 @@ def _place(part: Part, entry: ExportEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side said."""
+    """The words of one side."""
 
     asked: bool
     text: str
@@ -251,7 +251,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What a conversation made or was given beside its words: a document, a fact noted down, a summary.
+    """An attachment of a conversation: a document, a note, a summary.
 
     The title is a name, or empty.
     """
@@ -264,7 +264,7 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation as any assistant's export tells it: its title is a name, `began` and `ended` moments or None."""
+    """A conversation of any assistant: its title is a name, `began` and `ended` are times or None."""
 
     source: str
     id: str
@@ -276,14 +276,14 @@ class Conversation:
 
 
 def read_conversation(version: str, conversation: Conversation, known: Known) -> Reading:
-    """Return what a conversation comes to: an item, nothing new, or nothing to keep."""
+    """Return the reading of a conversation: an item, unchanged, or skipped."""
     digest = digest_of([version, *_strings(conversation)])
     if known.get(conversation.id) == digest:
         return Unchanged(conversation.id)
     exchanges = list(_pair_turns(conversation.turns))
-    longest = max((len(one) for texts in exchanges for one in texts[:2]), default=0)
+    longest = max((len(text) for texts in exchanges for text in texts[:2]), default=0)
     if max((longest, *(len(extra.text) for extra in conversation.extras))) > MAX_TEXT_CHARS:
-        return Skipped(conversation.id, f"holds a text of more than {MAX_TEXT_CHARS:,} characters")
+        return Skipped(conversation.id, f"contains a text of more than {MAX_TEXT_CHARS:,} characters")
     return read_item(known, conversation.id, digest, _drafts(conversation, exchanges))
 
 
@@ -328,12 +328,12 @@ def _details(conversation: Conversation, extra: Extra) -> dict[str, str]:
 
 
 def _pair_turns(turns: Iterable[Turn]) -> Iterator[_Exchange]:
-    """Yield the exchanges in their order; what one side said in a row belongs together."""
+    """Yield the exchanges in order; consecutive messages of one side belong together."""
     asked: list[str] = []
     answered: list[str] = []
     at: str | None = None
     for turn in turns:
-        # What nobody could see says nothing.
+        # A message that nobody could see is not part of the conversation.
         if not turn.text or (len(turn.text) < _SHORT and not normalize_text(turn.text)):
             continue
         if turn.asked and answered:
@@ -352,16 +352,16 @@ def _question_and_answer(question: str, answer: str) -> Iterator[tuple[str, dict
     if len(pieces) == 1:
         yield pieces[0], _sides(pieces[0], asked=bool(question), answered=bool(answer))
         return
-    # A long exchange goes on in the next memory, which says what it answers.
+    # A long exchange continues in the next memory, which repeats the start of its question.
     heading = next(iter(split_text(question, MAX_QUESTION_CHARS)), "")
     for piece in pieces:
         yield piece, {"question": heading} if heading else {}
 
 
 def _sides(piece: str, *, asked: bool, answered: bool) -> dict[str, str]:
-    """Return both sides of an exchange apart, as far as they are short and where one ends is beyond doubt."""
+    """Return both sides of an exchange separately, if they are short and their border is certain."""
     texts = piece.removeprefix("Q: ").split("\n\nA: ") if asked else [piece.removeprefix("A: ")]
-    names = [name for name, said in (("question", asked), ("answer", answered)) if said]
+    names = [name for name, is_present in (("question", asked), ("answer", answered)) if is_present]
     if len(texts) != len(names):
         return {}
     return {name: text for name, text in zip(names, texts, strict=True) if 0 < len(text) <= MAX_FIELD_CHARS}

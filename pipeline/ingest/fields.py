@@ -1,7 +1,6 @@
-"""What every reader of a source shares.
+"""Shared parts of the readers of sources.
 
-The items that it hands on; fields taken from another tool's data, whatever their types turn out to be; long texts cut
-into pieces.
+The items that readers return; fields of another tool's data, of any type; long texts cut into pieces.
 """
 
 import hashlib
@@ -25,25 +24,25 @@ MAX_TITLE_CHARS = 300
 MAX_TAG_CHARS = 50
 LEFT_OUT = "left_out"
 
-# Moments outside these years are slips of a clock or a unit: nothing was written then.
+# Times outside these years are errors of a clock or a unit.
 _FIRST_YEAR, _LAST_YEAR = 1990, 2099
-# What is larger counts milliseconds, then microseconds: as seconds it would lie past the year 5000.
+# Larger numbers are milliseconds, even larger ones microseconds: as seconds they would be after the year 5000.
 _MILLISECONDS_FROM, _MICROSECONDS_FROM = 1e11, 1e14
 _NUMBER = re.compile(r"\d{9,16}(?:\.\d+)?")
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
-# Where a text may be cut, the best place first: each ends where the next piece begins.
+# Where a text may be cut, the best position first: each match ends where the next piece starts.
 _ENDS = (
     re.compile(r"\n[ \t]*\n\s*"),
     re.compile(r"\n"),
     re.compile(r"[.!?…][\"'»”’)\]]*\s|[。！？]"),
     re.compile(r"\s"),
 )
-# How many commits of a history are read, the newest first, unless somebody says how many.
+# Default number of commits to read, the newest first.
 COMMITS = 2000
 
 
 def text_of(value: Any) -> str:
-    """Return a text that says something, else an empty one."""
+    """Return a text, empty for other values and blank texts."""
     return value if isinstance(value, str) and not value.isspace() else ""
 
 
@@ -54,7 +53,7 @@ def name_of(value: Any, limit: int = MAX_TITLE_CHARS) -> str:
 
 
 def id_of(value: Any) -> str:
-    """Return what names something within its source, empty where it cannot or would tell a secret."""
+    """Return a name for an item of a source, empty if there is none or it contains a secret."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value) if abs(value) < 10**MAX_ID_CHARS else ""
     if not isinstance(value, str) or len(value) > MAX_ID_CHARS or redact(value).text != value:
@@ -63,7 +62,7 @@ def id_of(value: Any) -> str:
 
 
 def session_of(source: str, name: str) -> str | None:
-    """Return the session that a source's conversation is kept under; a long name stands by its hash."""
+    """Return the session id for a conversation of a source; a long name is replaced by its hash."""
     if not name:
         return None
     whole = f"{source}:{name}"
@@ -71,7 +70,7 @@ def session_of(source: str, name: str) -> str | None:
 
 
 def time_of(value: Any) -> str | None:
-    """Return a moment, given as seconds since 1970 or as ISO 8601 (UTC where it names no zone), None if it is none."""
+    """Return a time, given as seconds since 1970 or as ISO 8601 (UTC without a zone), None for other values."""
     moment = _from_number(value) if isinstance(value, int | float) else _from_text(value)
     if moment is None or not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         return None
@@ -79,15 +78,17 @@ def time_of(value: Any) -> str | None:
 
 
 def tags_of(*values: Any) -> tuple[str, ...]:
-    """Return the texts among the values, and in lists of them, as tags, each once."""
-    flat = [one for value in values for one in (value if isinstance(value, list | tuple) else [value])]
-    slugs = (_slug(one) for one in flat if isinstance(one, str))
+    """Return the texts among the values, and in lists of them, as distinct tags."""
+    flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+    slugs = (_slug(item) for item in flat if isinstance(item, str))
     return tuple(dict.fromkeys(slug for slug in slugs if slug))[:MAX_TAGS]
 
 
-def metadata_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata as it may be stored, without empty values; names its largest fields where they do not fit."""
-    filled = {key: _finite(value) for key, value in given.items() if value not in (None, "", [], {})}
+def metadata_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that can be stored, without empty values; drop its largest fields, and name them, if too
+    long.
+    """
+    filled = {key: _finite(value) for key, value in fields.items() if value not in (None, "", [], {})}
     clean: dict[str, Any] = redact_json(normalize_json(filled))[0]
     left_out: list[str] = []
     while _size(clean) > MAX_METADATA_BYTES:
@@ -156,11 +157,14 @@ def _size(value: Any) -> int:
 
 
 def split_text(text: str, limit: int = MAX_CONTENT_CHARS) -> list[str]:
-    """Return the text, normalized and without secrets, in pieces of 1 to `limit` characters; only space is lost."""
+    """Return the text, normalized and without secrets, in pieces of at most `limit` characters; only white space is
+    lost.
+    """
     waiting = [normalize_text(text)]
     pieces: list[str] = []
     while waiting:
-        # Before it is cut, since half a secret is no longer known for one; and its marker may be longer than it was.
+        # Redact before cutting: the pattern of a secret does not match half of it, and a marker may be longer than the
+        # secret.
         whole = redact(waiting.pop()).text
         if len(whole) > limit:
             waiting += reversed(list(_cut(whole, limit)))
@@ -170,7 +174,7 @@ def split_text(text: str, limit: int = MAX_CONTENT_CHARS) -> list[str]:
 
 
 def split_under_heading(heading: str, text: str) -> list[str]:
-    """Return a text in pieces that a memory holds, each of them under the heading."""
+    """Return a text in pieces that fit in a memory, each under the heading."""
     head = redact(normalize_text(heading)).text
     if not head:
         return split_text(text)
@@ -189,22 +193,22 @@ def _cut(text: str, limit: int) -> Iterator[str]:
 
 
 def _stop(text: str, start: int, end: int, limit: int) -> int:
-    """Return where the piece that begins at `start` ends: pieces come out alike in length, none with a mere rest."""
+    """Return the end of the piece that starts at `start`: pieces have similar lengths, no short remainder is left."""
     left = end - start
     if left <= limit:
         return end
     aim = start + left // -(-left // limit)
     lowest, highest = start + (aim - start) // 2, start + limit
     for ending in _ENDS:
-        places = [found.end() for found in ending.finditer(text, lowest, highest)]
+        places = [match.end() for match in ending.finditer(text, lowest, highest)]
         if places:
-            return min(places, key=lambda place: abs(place - aim))
+            return min(places, key=lambda end_at: abs(end_at - aim))
     return highest
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that may be read again: `key` names it within its source, `digest` is the SHA-256 of what was read."""
+    """An item that may be read again: `key` is its name in the source, `digest` the SHA-256 of its content."""
 
     key: str
     digest: str
@@ -213,14 +217,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """An item that is kept already as it is."""
+    """An item that is already stored unchanged."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What was left out, and why."""
+    """A skipped item, and the reason."""
 
     key: str
     reason: str
@@ -228,14 +232,14 @@ class Skipped:
 
 Reading = Item | Unchanged | Skipped
 Readings = Iterator[Reading]
-# The digest of every item that a source is known by.
+# The stored digest of each item of a source.
 Known = Mapping[str, str]
-# Called with how much is done and how much there is, in whatever unit the reader counts.
+# Called with the completed amount and the total, in the reader's unit.
 Progress = Callable[[int, int], None]
 
 
 def read_item(known: Known, key: str, digest: str, drafts: Iterable[Draft]) -> Reading:
-    """Return what an item comes to: nothing new, its memories, or nothing to keep; drafts are made only for the new."""
+    """Return the reading of an item: unchanged, its memories, or skipped; drafts are made only for new content."""
     if known.get(key) == digest:
         return Unchanged(key)
     made = tuple(drafts)

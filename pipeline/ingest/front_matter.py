@@ -1,4 +1,4 @@
-"""Front matter: what a note says of itself before its text, in YAML, TOML or JSON, as notes' programs write it."""
+"""Parse front matter: the fields before a note's text, in YAML, TOML or JSON."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from pipeline.times import utc_text
 MAX_CHARS: Final = 64 * 1024
 MAX_DEPTH: Final = 20
 
-# Names of fields without case, spaces, hyphens and underscores; the first that has a value counts.
+# Field names without case, spaces, hyphens and underscores; the first with a value is used.
 _TITLES: Final = ("title", "name")
 _SUMMARIES: Final = ("description", "summary", "abstract", "excerpt", "tldr")
 _TAGS: Final = ("tags", "tag", "keywords", "keyword", "categories", "category", "aliases", "alias")
@@ -29,9 +29,9 @@ _DATES: Final = tuple(
 )
 
 _BLOCK: Final = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-# A field whose value is not quoted and is no block.
+# A field whose value is not quoted and not a block.
 _PLAIN_FIELD: Final = re.compile(r"""^([\w][\w -]*):[ \t]+([^\s"'|>#].*)$""", re.MULTILINE)
-# `#two` in a line of tags is a tag; to YAML it is a comment.
+# `#two` in a line of tags is a tag; for YAML it is a comment.
 _HASH_TAGS: Final = re.compile(r"""^(tags?|keywords):[ \t]+([^\s\["'][^\n]*)$""", re.MULTILINE | re.IGNORECASE)
 _CALENDAR: Final = re.compile(
     r"(?P<year>\d{4})[-/.](?P<month>\d{1,2})(?:[-/.](?P<day>\d{1,2}))?"
@@ -48,13 +48,13 @@ _SPOKEN: Final = re.compile(
 )
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NOTHING: Final = ("", "~", "null")
-# Without types and tags: a date stays as it is written.
+# Without types and tags: a date stays as written.
 _Loader: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What a note says of itself; `occurred_at` is a moment or None, `problems` name what could not be read."""
+    """The front matter of a note; `occurred_at` is a time or None, `problems` name unreadable fields."""
 
     title: str = ""
     summary: str = ""
@@ -64,12 +64,12 @@ class FrontMatter:
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
-    """Return what a note says of itself, and its text; front matter that cannot be read stays in the text."""
+    """Return a note's front matter and its text; unreadable front matter stays in the text."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    found = _find_block(text)
-    if found is None:
+    located = _find_block(text)
+    if located is None:
         return FrontMatter(), text
-    parse, block, end = found
+    parse, block, end = located
     try:
         values = parse(block)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
@@ -77,12 +77,12 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
         return FrontMatter(problems=(f"front matter cannot be read: {reason}",)), f"{block}\n{text[end:]}"
     if values is None:
         return FrontMatter(), text[end:]
-    # A text between two rules is no front matter.
+    # A text between two horizontal rules is not front matter.
     return (_describe(values), text[end:]) if isinstance(values, dict) else (FrontMatter(), text)
 
 
 def parse_moment(value: object) -> str | None:
-    """Return the moment that a date field names (UTC where it names no zone), None if it names none."""
+    """Return the time of a date field (UTC without a zone), None if it has no time."""
     if isinstance(value, datetime):
         return time_of(value.isoformat())
     if isinstance(value, date):
@@ -111,10 +111,10 @@ def _read_date(parts: Mapping[str, str]) -> str | None:
 
 
 def _find_block(text: str) -> tuple[Callable[[str], Any], str, int] | None:
-    """Return the front matter's parser, its text, and where it ends; None for a note without."""
+    """Return the front matter's parser, its text, and its end; None for a note without front matter."""
     head = text[:MAX_CHARS]
-    if found := _BLOCK.match(head):
-        return (_parse_yaml if found[1] == "---" else parse_foreign_toml), found[2], found.end()
+    if match := _BLOCK.match(head):
+        return (_parse_yaml if match[1] == "---" else parse_foreign_toml), match[2], match.end()
     if not re.match(r"\{\s*\"", head):
         return None
     try:
@@ -129,7 +129,7 @@ def _parse_yaml(block: str) -> Any:
     try:
         return _load_yaml(block)
     except yaml.YAMLError:
-        # Programs write titles with a colon, an @ or a % without the quotes that YAML asks for.
+        # Programs write titles with a colon, an @ or a % without the quotes that YAML requires.
         return _load_yaml(_PLAIN_FIELD.sub(_quote_value, block).replace("\t", "  "))
 
 

@@ -1,7 +1,8 @@
-"""What the commits of a repository say: what was done, why, and where.
+"""Read a repository's commits: changes, reasons, and paths.
 
-A commit is a milestone: it happened once, it is done, and it matters for as long as the code does. Its message says
-why, which no file says. Who made it is left to `git show`: a name in every memory would tie all of them together.
+A commit is a milestone: it happened once, and it matters as long as the code does. Its message gives the reason, which
+no file contains. The author is omitted (`git show` has it): the same name in every memory would tie all of them
+together.
 """
 
 import re
@@ -17,27 +18,27 @@ from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Readings, Ski
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Kind, Source
 from pipeline.times import parse, utc_text
 
-# Counted up when what a commit becomes gets better, so that what is known is read again.
+# Increased when the memories of commits improve, so that known commits are read again.
 VERSION = "git-1"
-# Below what is written by hand; a message that gives its reasons is worth more than one that names a change.
+# Lower than manually written memories; a message with reasons is worth more than one that only names a change.
 PLAIN_IMPORTANCE, TOLD_IMPORTANCE = 0.35, 0.45
 TOLD_BODY_CHARS = 80
 SHORT_SHA = 10
-# More files than these are told by their folders.
+# With more files than this only their folders are listed.
 SHOWN_PATHS, SHOWN_FOLDERS, SHOWN_PATH_CHARS = 8, 4, 120
-# The rest of a memory is for what stands below its message.
+# The rest of a memory is for the text below its message.
 MESSAGE_CHARS = MAX_CONTENT_CHARS - 2000
 MAX_PIECE_BYTES = 1 << 20
 READ_BYTES = 1 << 16
 
-# Each ends with NUL: hash, time of author and committer, author's name and address, subject, body. The paths follow,
-# the first behind a line feed, and an empty piece ends the commit.
+# Each field ends with NUL: hash, time of author and committer, author's name and address, subject, body. The paths
+# follow, the first after a line feed, and an empty piece ends the commit.
 _FORMAT = "--format=format:" + "".join(f"%{sign}%x00" for sign in ("H", "at", "ct", "an", "ae", "s", "b"))
 _PIECES = 7
 _LOG = ("log", "-z", "--name-only", "--no-renames", "--no-color", "--no-show-signature", "--no-notes")
 
 
-# What conventional commits begin with.
+# Prefixes of conventional commits.
 _CHANGES = frozenset(
     {"build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "security", "style", "test"}
 )
@@ -57,7 +58,7 @@ _BOT = re.compile(
     r"|allcontributors|imgbot|weblate)\b",
     re.IGNORECASE,
 )
-# What a message may be made of without saying anything.
+# Words of messages without information.
 _EMPTY_WORDS = frozenset(
     """
     a again all and another bug bugfix bugfixes bugs change changes checkpoint clean cleaned cleanup cleanups
@@ -78,7 +79,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as git tells of it, the times in seconds since the epoch."""
+    """A commit as reported by git; times are in seconds since the epoch."""
 
     sha: str
     authored: str
@@ -93,14 +94,14 @@ class Commit:
 def read_git(
     repo: Path, known: Known, progress: Progress, *, limit: int = COMMITS, since: str | None = None
 ) -> Readings:
-    """Read the commits below what is checked out but for merges, newest first: at most so many, since a moment.
+    """Read the ancestors of the checked-out commit without merges, newest first, limited in number and time.
 
-    Raises InvalidField where git is missing, refuses the folder, breaks off or takes too long.
+    Raises InvalidField if git is missing, rejects the folder, fails or takes too long.
     """
     git = Git(repo)
     if not git.has_commits():
         return
-    # In seconds: of a date beyond this century git makes the present.
+    # In seconds, because git replaces a date beyond this century by the present.
     bounds = [f"--max-count={limit}", *([] if since is None else [f"--max-age={int(parse(since).timestamp())}"])]
     chosen = ("--no-merges", *bounds, "HEAD", "--")
     total = int(git.answer("rev-list", "--count", *chosen))
@@ -154,7 +155,7 @@ def _shorten_path(path: str) -> str:
 
 
 def _time_text(seconds: str) -> str | None:
-    """Return a time as text; None for one that no calendar has."""
+    """Return a time as text; None if no calendar contains it."""
     try:
         return utc_text(datetime.fromtimestamp(int(seconds), UTC))
     except (ValueError, OverflowError, OSError):
@@ -170,7 +171,7 @@ def _commits(pieces: Iterator[bytes]) -> Iterator[Commit]:
 
 
 def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield what stands between NULs, no more of each than a message may have."""
+    """Yield the pieces between NULs, each limited to the length of a message."""
     piece = b""
     while block := stream.read(READ_BYTES):
         first, *others = block.split(b"\0")
@@ -183,13 +184,13 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _drop_trailers(body: str) -> str:
-    """Return the body of a message without the lines that only say who had to do with it."""
-    kept = [line.rstrip() for line in body.replace("\r\n", "\n").split("\n") if _TRAILER.match(line) is None]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    """Return the body of a message without lines that only name participants."""
+    lines = [line.rstrip() for line in body.replace("\r\n", "\n").split("\n") if _TRAILER.match(line) is None]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 def _reason_to_skip(subject: str, body: str, author: str) -> str | None:
-    """Say why a message is not worth keeping, None when it is; one with a body is, unless a program wrote it."""
+    """Return the reason to skip a message, None to keep it; a message with a body is kept unless a program wrote it."""
     if _BOT.search(author):
         return "written by a bot"
     if _UNFINISHED.match(subject):
@@ -198,8 +199,8 @@ def _reason_to_skip(subject: str, body: str, author: str) -> str | None:
         return None
     if _MERGE.match(subject):
         return "a merge"
-    said = _TYPE.sub("", subject)
-    words = {word.lower() for word in _WORD.findall(_VERSION.sub(" ", said))}
-    if _VERSION.search(said) and words <= _RELEASE_WORDS:
-        return "a version and no more"
-    return "its message says nothing" if words <= _EMPTY_WORDS else None
+    message = _TYPE.sub("", subject)
+    words = {word.lower() for word in _WORD.findall(_VERSION.sub(" ", message))}
+    if _VERSION.search(message) and words <= _RELEASE_WORDS:
+        return "only a version number"
+    return "its message has no information" if words <= _EMPTY_WORDS else None

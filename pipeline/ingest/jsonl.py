@@ -1,7 +1,7 @@
-"""Memories as JSON, one object a line: in the shape in which the API takes and lists them, or whole pages of its lists.
+"""Read memories as JSON, one object per line: in the format of the API, or complete pages of its lists.
 
-Fields that only say what became of a memory in its store are passed over; a field that nobody knows is an error of its
-line, so that nothing is taken for what it is not.
+Fields that only describe a memory's state in its store are ignored. An unknown field makes its line invalid, so that no
+field is misinterpreted.
 """
 
 import json
@@ -57,20 +57,20 @@ from pipeline.write.prepare import check_branch
 VERSION = "jsonl 1"
 MAX_LINE_BYTES = 8 * 1024 * 1024
 
-# What a list or a record of the API says of a memory beside what was written.
+# Fields in the API's answers in addition to the written ones.
 PASSED_OVER = frozenset(
     {"id", "source", "trust", "tier", "pinned", "updated_at", "content_hash", "recall_count", "merge_count"}
     | {"instructs", "provenance", "edges", "entities", "history", "stale", "workspace"}
 )
-# What such a memory is no more, or not yet.
-_STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that holds no longer"}
+# Such a memory is no longer, or not yet, valid.
+_STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that is no longer valid"}
 
 
 def _finite(value: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(value, allow_nan=False)
     except ValueError as error:
-        raise PydanticCustomError("not_finite", "must hold finite numbers only") from error
+        raise PydanticCustomError("not_finite", "must contain only finite numbers") from error
     return value
 
 
@@ -119,22 +119,22 @@ def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
     with open_source(path) as file:
         for number, line in _lines(file):
             progress(min(file.tell(), total), total)
-            for place, given in _objects(line, f"line {number}"):
-                objects += not isinstance(given, LostValue)
-                yield _read_object(known, given, place)
+            for position, value in _objects(line, f"line {number}"):
+                objects += not isinstance(value, LostValue)
+                yield _read_object(known, value, position)
     progress(total, total)
     if total and not objects:
-        raise build_source_error("holds no JSON objects, one a line")
+        raise build_source_error("contains no JSON objects, one per line")
 
 
 def _size(path: Path) -> int:
     if not path.is_file():
-        raise build_source_error("names no file")
+        raise build_source_error("is not a file")
     return path.stat().st_size
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """Yield every line that is not blank with its number, None for one that is too long to be kept."""
+    """Yield every line that is not blank with its number, None for a line that is too long."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -148,33 +148,33 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
             yield number, line
 
 
-def _objects(line: bytes | None, place: str) -> Iterator[tuple[str, Mapping[str, Any] | LostValue]]:
-    """Yield the memories of a line: itself, or those of a page."""
-    given = LostValue(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
-    if isinstance(given, dict) and isinstance(given.get("items"), list):
-        for number, one in enumerate(given["items"], 1):
-            yield f"{place} #{number}", one if isinstance(one, dict) else LostValue("not an object")
+def _objects(line: bytes | None, position: str) -> Iterator[tuple[str, Mapping[str, Any] | LostValue]]:
+    """Yield the memories of a line: one object, or those of a page."""
+    value = LostValue(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
+    if isinstance(value, dict) and isinstance(value.get("items"), list):
+        for number, item in enumerate(value["items"], 1):
+            yield f"{position} #{number}", item if isinstance(item, dict) else LostValue("not an object")
     else:
-        yield place, given if isinstance(given, dict | LostValue) else LostValue("not an object")
+        yield position, value if isinstance(value, dict | LostValue) else LostValue("not an object")
 
 
-def _read_object(known: Known, given: Mapping[str, Any] | LostValue, place: str) -> Reading:
-    if isinstance(given, LostValue):
-        return Skipped(place, given.reason)
-    key = id_of(given.get("id")) or place
-    if state := next((name for field, name in _STATES.items() if given.get(field)), None):
+def _read_object(known: Known, entry: Mapping[str, Any] | LostValue, position: str) -> Reading:
+    if isinstance(entry, LostValue):
+        return Skipped(position, entry.reason)
+    key = id_of(entry.get("id")) or position
+    if state := next((name for field, name in _STATES.items() if entry.get(field)), None):
         return Skipped(key, state)
-    written = {field: value for field, value in given.items() if field not in PASSED_OVER and field not in _STATES}
+    written = {field: value for field, value in entry.items() if field not in PASSED_OVER and field not in _STATES}
     try:
         return read_item(known, key, digest_of_json(VERSION, written), _drafts(written))
     except InvalidField as error:
-        problems = "; ".join(f"{one.loc}: {one.msg}" for one in error.errors[:3])
-        return Skipped(key, f"{place}: {problems}")
+        problems = "; ".join(f"{problem.loc}: {problem.msg}" for problem in error.errors[:3])
+        return Skipped(key, f"{position}: {problems}")
 
 
 def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
     try:
-        # As JSON: only there does a strict model read kinds.
+        # Parsed as JSON, because only there a strict model accepts kinds as text.
         return _MemoryShape.model_validate_json(json.dumps(normalize_json(written)))
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False, include_context=False)
@@ -182,7 +182,7 @@ def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
 
 
 def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
-    """Yield a memory, in as many pieces as its text is long; raise InvalidField for what could not be stored."""
+    """Yield a memory, in several pieces if its text is long; raise InvalidField for values that cannot be stored."""
     shape = _check_shape(written)
     details = check_details(shape.kind, shape.details, "details")
     if shape.kind is Kind.KEYED_FACT and details:
@@ -193,7 +193,7 @@ def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
     at = shape.valid_from or shape.occurred_at or shape.created_at
     pieces = split_text(shape.content)
     if not pieces:
-        raise InvalidField(FieldError("content", "must hold more than white space"))
+        raise InvalidField(FieldError("content", "must not be blank"))
     for piece in pieces:
         yield Draft(
             content=piece,
@@ -221,5 +221,5 @@ def _anchor(shape: _AnchorShape) -> Anchor:
 
 
 def _problem(error: ErrorDetails) -> FieldError:
-    place = ".".join(name_of(str(step), 60) for step in error["loc"])
-    return FieldError(place, "unknown field" if error["type"] == "extra_forbidden" else error["msg"])
+    path = ".".join(name_of(str(step), 60) for step in error["loc"])
+    return FieldError(path, "unknown field" if error["type"] == "extra_forbidden" else error["msg"])

@@ -1,4 +1,4 @@
-"""Markdown: notes, vaults of notes, and what agents are told in CLAUDE.md and its like; a section is a memory."""
+"""Read Markdown: notes, vaults of notes, and instructions such as CLAUDE.md. Each section becomes a memory."""
 
 import hashlib
 import os
@@ -33,9 +33,9 @@ SOURCE = "markdown"
 VERSION = b"markdown 2\n"
 SUFFIXES = frozenset({".md", ".markdown"})
 MAX_FILE_BYTES = 8 * 1024 * 1024
-# So much of a file tells what it is.
+# The start of a file that is examined to detect its type.
 LOOKED_AT_BYTES = 4096
-# What else is given by mistake: what it is, how it begins, and which command reads it.
+# Other files that are often given by mistake: type, first bytes, and the command that reads them.
 _OTHERS = (
     ("lines of JSON", re.compile(rb"\{[^\r\n]*\}[ \t]*\r?\n[ \t]*\{"), "`reverie import jsonl`"),
     ("JSON", re.compile(rb"[\[{][ \t\r\n]*[\"\[{\]}]"), "the import of the program that wrote it"),
@@ -49,17 +49,17 @@ _DATED_NAME = re.compile(r"((?:19|20)\d\d)-?(\d\d)-?(\d\d)(?![0-9]{1,3}(?![0-9])
 # Between the title of a document and its headings.
 STEP = " › "
 
-# What opens and ends a code block, in which nothing is a heading.
+# Starts and ends a code block, which contains no headings.
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
-# Lines that no underline makes a heading of: lists, quotes, tables, indented code.
+# Lines that an underline does not turn into a heading: lists, quotes, tables, indented code.
 _NO_PARAGRAPH = re.compile(r" {4}|\t| {0,3}(?:[-*+>|]|\d+[.)])(?:\s|\||$)| {0,3}\|")
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSection:
-    """A stretch of text under its headings, outermost first; `top` is the level of the first of them, 0 without one."""
+    """A stretch of text under its headings, outermost first; `top` is the level of the first heading, 0 without one."""
 
     path: tuple[str, ...]
     top: int
@@ -67,11 +67,11 @@ class DocumentSection:
 
 
 def read_markdown(path: Path, known: Known, progress: Progress) -> Readings:
-    """Yield the documents of a file or a folder; raise InvalidField where there are none."""
+    """Yield the documents of a file or a folder; raise InvalidField if there are none."""
     files = list(_files(path))
     total, done = sum(max(size, 0) for _, _, size in files), 0
     if not files:
-        raise build_source_error("holds no Markdown: no file that ends in .md or .markdown")
+        raise build_source_error("contains no Markdown: there is no file that ends in .md or .markdown")
     for key, file, size in files:
         yield from _read_note(known, key, file, size)
         done += max(size, 0)
@@ -79,35 +79,33 @@ def read_markdown(path: Path, known: Known, progress: Progress) -> Readings:
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path, int]]:
-    """Yield key, path and size of every Markdown file; what is hidden, as an editor's own folder, is left alone."""
+    """Yield key, path and size of every Markdown file; skip hidden ones, such as an editor's folder."""
     if path.is_file():
         _check_is_text(path)
         yield normalize_text(path.name), path, path.stat().st_size
     elif not path.is_dir():
-        raise build_source_error("names no file or folder")
-    for place, folders, names in os.walk(path):
+        raise build_source_error("is not a file or folder")
+    for parent, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            file = Path(place, name)
+            file = Path(parent, name)
             if file.suffix.lower() in SUFFIXES:
                 key = normalize_text(file.relative_to(path).as_posix())
-                # Followed, a link may lead out of the folder.
+                # A link that is followed may lead out of the folder.
                 yield (key, file, -1) if file.is_symlink() else (key, file, file.stat().st_size)
 
 
 def _check_is_text(file: Path) -> None:
-    """Refuse a file that is plainly something else; raise InvalidField with what reads it, where anything does."""
+    """Reject a file of another type; the InvalidField names the command that reads it, if there is one."""
     if file.suffix.lower() in SUFFIXES:
         return
     with open_source(file) as stream:
         start = stream.read(LOOKED_AT_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")
     for looks, begins, reader in _OTHERS:
         if begins.match(start):
-            raise build_source_error(
-                f"{file.name} is no Markdown but {looks}{f'; {reader} reads it' if reader else ''}"
-            )
+            raise build_source_error(f"{file.name} is not Markdown but {looks}{f'. Use {reader}' if reader else ''}")
     if b"\0" in start:
-        raise build_source_error(f"{file.name} is no Markdown but a binary file")
+        raise build_source_error(f"{file.name} is not Markdown but a binary file")
 
 
 def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
@@ -122,7 +120,7 @@ def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
         yield Skipped(key, "not valid UTF-8")
         return
     front, body = split_front_matter(text)
-    # A note without a date is as old as its file, not new.
+    # A note without a date gets the date of its file, not the present.
     occurred_at = front.occurred_at or _date_of_name(file.stem) or _time_of_file(file)
     reading = read_item(known, key, digest, _drafts(key, front, body, occurred_at))
     yield reading
@@ -131,9 +129,9 @@ def _read_note(known: Known, key: str, file: Path, size: int) -> Readings:
 
 
 def _date_of_name(stem: str) -> str | None:
-    """Return the date at the start of a file's name, as Jekyll's posts and daily notes have it."""
-    found = _DATED_NAME.match(stem)
-    return None if found is None else parse_moment("-".join(found.groups()))
+    """Return the date at the start of a file's name, as in Jekyll's posts and daily notes."""
+    match = _DATED_NAME.match(stem)
+    return None if match is None else parse_moment("-".join(match.groups()))
 
 
 def _time_of_file(file: Path) -> str:
@@ -144,7 +142,7 @@ def _read(key: str, file: Path, size: int) -> bytes | Skipped:
     if not key or len(key) > MAX_KEY_CHARS:
         return Skipped(key[:MAX_KEY_CHARS], f"its path is longer than {MAX_KEY_CHARS} characters")
     if size < 0 or not file.is_file():
-        return Skipped(key, "no regular file")
+        return Skipped(key, "not a regular file")
     try:
         with file.open("rb") as stream:
             raw = stream.read(MAX_FILE_BYTES + 1)
@@ -154,7 +152,7 @@ def _read(key: str, file: Path, size: int) -> bytes | Skipped:
 
 
 def _drafts(key: str, front: FrontMatter, body: str, occurred_at: str) -> Iterator[Draft]:
-    # A recall in the words of its description finds a note.
+    # Makes a note findable by the words of its description.
     sections = list(split_sections(f"{front.summary}\n\n{body}" if front.summary else body))
     title = _title(front, sections, key)
     for section in sections:
@@ -174,14 +172,14 @@ def _drafts(key: str, front: FrontMatter, body: str, occurred_at: str) -> Iterat
 
 
 def _title(front: FrontMatter, sections: list[DocumentSection], key: str) -> str:
-    """Return the document's title: what it says of itself, its only topmost heading, or its file's name."""
+    """Return the document's title: from its front matter, its only topmost heading, or its file's name."""
     tops = {section.path[0] for section in sections if section.path and section.top == 1}
     only = tops.pop() if len(tops) == 1 else ""
     return name_of(front.title) or name_of(only) or name_of(Path(key).stem) or key[:100]
 
 
 def split_sections(text: str) -> Iterator[DocumentSection]:
-    """Yield the sections that say something, in their order."""
+    """Yield the non-empty sections in order."""
     headings: list[tuple[int, str]] = []
     lines: list[str] = []
     for line, heading in _lines(text):
@@ -203,9 +201,9 @@ def _section(headings: list[tuple[int, str]], lines: list[str]) -> Iterator[Docu
 
 
 def _lines(text: str) -> Iterator[tuple[str, tuple[int, str] | None]]:
-    """Yield every line, and for a heading its level and name; no line in a code block is one."""
+    """Yield every line, and for a heading its level and name; a line in a code block is never a heading."""
     fence = ""
-    # The only line of a paragraph so far: underlined, it is a heading.
+    # The only line of a paragraph so far: an underline makes it a heading.
     alone: str | None = None
     fresh = True
     for line in text.splitlines():
@@ -229,7 +227,7 @@ def _lines(text: str) -> Iterator[tuple[str, tuple[int, str] | None]]:
 
 
 def _state(fence: str, line: str) -> tuple[str, tuple[int, str] | None]:
-    """Return the fence of the code block that the line stands in or opens, else the heading that it is."""
+    """Return the fence of the code block that contains or starts at the line, else the line's heading."""
     mark = _FENCE.match(line)
     if fence:
         ends = mark is not None and mark[1].startswith(fence) and not mark[2].strip()
@@ -241,7 +239,7 @@ def _state(fence: str, line: str) -> tuple[str, tuple[int, str] | None]:
 
 
 def _name(rest: str) -> str:
-    """Return a heading's name without the signs that may close it."""
+    """Return a heading's name without closing signs."""
     name = rest.strip()
     strip_markers = name.rstrip("#")
     return strip_markers.rstrip() if not strip_markers or strip_markers[-1] in " \t" else name

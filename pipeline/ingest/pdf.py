@@ -1,7 +1,7 @@
-"""What stands in PDF files, a passage a memory, each under the title of its document and the number of its page.
+"""Read PDF files: one memory per passage, each under the title of its document and its page number.
 
-Each file is read by a process of its own (`pdf_pages.py`) that may use so much time and memory and no more: a hostile
-file can end that one, and is left out.
+A separate process with limited time and memory reads each file (`pdf_pages.py`): a hostile file can only end that
+process, and is skipped.
 """
 
 import hashlib
@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import FieldError, InvalidField
+from pipeline.extras import require_extra
 from pipeline.ingest.fields import Item, Known, Progress, Readings, Skipped, Unchanged, split_text
 from pipeline.records import Draft, Kind, Source
 from pipeline.times import utc_text
 
-# Counted up when what a file becomes gets better, so that what is known is read again.
+# Increased when the memories of files improve, so that known files are read again.
 VERSION = b"pdf 1\0"
 PROGRAM = Path(__file__).resolve().with_name("pdf_pages.py")
 MAX_FILE_BYTES = 100 * 1024 * 1024
@@ -32,7 +33,7 @@ MAX_FILE_BYTES = 100 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PdfLimits:
-    """What reading one file may cost, and how much of it is read at most."""
+    """Limits for reading one file."""
 
     seconds: int = 120
     memory: int = 1 << 30
@@ -40,14 +41,14 @@ class PdfLimits:
     chars: int = 10_000_000
 
 
-# A passage of this length says one thing, and fits the encoder's window a few times over.
+# A passage of this length covers one subject, and fits the encoder's window a few times.
 PASSAGE_CHARS = 1500
 MAX_TITLE_CHARS = 200
-# A line that so many of the pages begin or end with is of the printed page, not of the text.
+# A line at the start or end of at least this share of pages is a header or footer.
 RUNNING_SHARE = 0.5
 RUNNING_PAGES = 4
 RUNNING_LINES = 2
-# Of the widest line; a line that is shorter ends its paragraph.
+# Share of the widest line; a shorter line ends its paragraph.
 FULL_LINE = 0.75
 
 _LIGATURES = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFB00, 0xFB07)} | {0xAD: None}
@@ -62,7 +63,7 @@ _MADE_BY = re.compile(
 
 @dataclass(slots=True)
 class _Document:
-    """What was read of a file: its title, the texts of its pages by number, and what is missing."""
+    """The content of a file: its title, the texts of its pages by number, and missing parts."""
 
     title: str | None = None
     pages: dict[int, str] = field(default_factory=dict)
@@ -72,7 +73,8 @@ class _Document:
 
 
 def read_pdf(path: Path, known: Known, progress: Progress, limits: PdfLimits = PdfLimits()) -> Readings:
-    """Read a PDF file, or all those in a folder and below it; raise InvalidField for a path that cannot be read."""
+    """Read a PDF file, or all of them in a folder and below it; raise InvalidField if the path cannot be read."""
+    require_extra("pdf")
     root, files = _files(path)
     inside = root.resolve()
     for done, file in enumerate(files, start=1):
@@ -106,7 +108,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _readings(file: Path, key: str, known: Known, limits: PdfLimits) -> Readings:
     if not file.is_file():
-        yield Skipped(key, "no file")
+        yield Skipped(key, "not a file")
         return
     status = file.stat()
     if status.st_size > MAX_FILE_BYTES:
@@ -118,27 +120,27 @@ def _readings(file: Path, key: str, known: Known, limits: PdfLimits) -> Readings
         return
     document = _read(file, limits)
     if document.refused is not None or not document.pages:
-        nothing = "no page that can be read" if document.unread else "no text: scanned, perhaps"
+        nothing = "no readable page" if document.unread else "no text: scanned, perhaps"
         yield Skipped(key, document.refused or nothing)
         return
     yield Item(key, digest, tuple(_drafts(document, key, utc_text(datetime.fromtimestamp(status.st_mtime, UTC)))))
     for number in document.unread:
-        yield Skipped(f"{key}, page {number}", "a page that cannot be read")
+        yield Skipped(f"{key}, page {number}", "unreadable page")
     if document.end is not None:
         most = f"{limits.pages} pages" if document.end == "pages" else f"{limits.chars} characters"
         yield Skipped(f"{key}, from page {max(document.pages) + 1}", f"beyond {most}")
 
 
 def _digest(file: Path) -> str:
-    found = hashlib.sha256(VERSION)
+    digest = hashlib.sha256(VERSION)
     with file.open("rb") as stream:
         while block := stream.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _read(file: Path, limits: PdfLimits) -> _Document:
-    """Read a file in a process of its own."""
+    """Read a file in a separate process."""
     bounds = (limits.seconds, limits.memory, limits.pages, limits.chars)
     process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
         [sys.executable, "-I", str(PROGRAM), str(file.resolve()), *map(str, bounds)],
@@ -153,14 +155,14 @@ def _read(file: Path, limits: PdfLimits) -> _Document:
         late.set()
         process.kill()
 
-    # Processor time is bounded in there; this is for one that waits.
+    # The process limits its processor time; this limits waiting.
     watch = threading.Timer(limits.seconds, stop)
     watch.start()
     try:
         with process.stdout as lines:
             is_whole = _note_all(document, lines)
         if process.wait() != 0 or not is_whole:
-            document.refused = f"takes longer than {limits.seconds} s" if late.is_set() else "broken beyond reading"
+            document.refused = f"takes longer than {limits.seconds} s" if late.is_set() else "too damaged to read"
     finally:
         watch.cancel()
         process.kill()
@@ -169,7 +171,7 @@ def _read(file: Path, limits: PdfLimits) -> _Document:
 
 
 def _note_all(document: _Document, lines: Iterable[bytes]) -> bool:
-    """Note what a reader tells, and return whether it did so to the end: one that is killed may stop in mid-line."""
+    """Collect a reader's output, and return whether it is complete: a killed reader may stop within a line."""
     for line in lines:
         try:
             fields = json.loads(line)
@@ -194,9 +196,9 @@ def _drafts(document: _Document, key: str, occurred_at: str) -> Iterator[Draft]:
     title = title_of(document.title, key)
     pages = {number: join_lines(text) for number, text in remove_running_lines(document.pages).items()}
     for first, last, passage in passages(pages):
-        place = f"p. {first}" if first == last else f"pp. {first}–{last}"
+        page_label = f"p. {first}" if first == last else f"pp. {first}–{last}"
         yield Draft(
-            content=f"{title} · {place}\n\n{passage}",
+            content=f"{title} · {page_label}\n\n{passage}",
             kind=Kind.DOCUMENT,
             tags=("pdf",),
             metadata={"path": key, "page": first, "last_page": last},
@@ -206,30 +208,30 @@ def _drafts(document: _Document, key: str, occurred_at: str) -> Iterator[Draft]:
         )
 
 
-def title_of(given: str | None, key: str) -> str:
-    """Return the title that a file gives itself, or its name where that is none."""
-    title = _MADE_BY.sub("", " ".join((given or "").split()))
+def title_of(own_title: str | None, key: str) -> str:
+    """Return a file's title from its metadata, or its name."""
+    title = _MADE_BY.sub("", " ".join((own_title or "").split()))
     if _NO_TITLE.match(title) or len(title) < 3:
         title = " ".join(re.split(r"[\s_]+", Path(key).stem)).strip() or "Untitled"
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}…"
 
 
 def remove_running_lines(pages: dict[int, str]) -> dict[int, str]:
-    """Return the pages with what most of them begin or end with standing on the first of these alone.
+    """Return the pages with headers and footers on the first page only.
 
-    Such a line is the same on every page, or counts the pages.
+    A header or footer is the same on every page, or counts the pages.
     """
     rims = {number: _edge_lines(text) for number, text in pages.items()}
     seen = Counter(shape for number, lines in rims.items() for line in lines for shape in _shapes(line, number))
     least = max(RUNNING_PAGES, RUNNING_SHARE * len(pages))
     met: set[str] = set()
-    kept = {}
+    cleaned = {}
     for number in sorted(pages):
         running = {line: shape for line in rims[number] for shape in _shapes(line, number) if seen[shape] >= least}
         again = {line for line, shape in running.items() if shape in met}
         met.update(running.values())
-        kept[number] = "\n".join(line for line in pages[number].splitlines() if line.strip() not in again)
-    return kept
+        cleaned[number] = "\n".join(line for line in pages[number].splitlines() if line.strip() not in again)
+    return cleaned
 
 
 def _edge_lines(text: str) -> set[str]:
@@ -238,13 +240,13 @@ def _edge_lines(text: str) -> set[str]:
 
 
 def _shapes(line: str, page: int) -> tuple[str, ...]:
-    # Printed numbers may begin behind a preface: what counts is by how much they differ from the file's.
-    counted = _NUMBER.sub(lambda found: f"#{int(found[0]) - page}", line)
+    # Printed numbers may start after a preface: compare their difference from the numbers in the file.
+    counted = _NUMBER.sub(lambda match: f"#{int(match[0]) - page}", line)
     return (line,) if counted == line else (line, counted)
 
 
 def join_lines(text: str) -> str:
-    """Return the text of a page with its lines joined to paragraphs, one a line."""
+    """Return the text of a page with its lines joined to paragraphs, one per line."""
     joined = _HYPHEN.sub("", text.translate(_LIGATURES))
     lines = [line.strip() for line in joined.splitlines()]
     widest = sorted(len(line) for line in lines)[int(0.9 * (len(lines) - 1))] if lines else 0
@@ -260,7 +262,9 @@ def join_lines(text: str) -> str:
 
 
 def passages(pages: dict[int, str]) -> Iterator[tuple[int, int, str]]:
-    """Yield (first page, last page, text) of passages that are whole paragraphs where these are not too long."""
+    """Yield (first page, last page, text) of passages; a passage consists of complete paragraphs if they are not too
+    long.
+    """
     held: list[str] = []
     first = last = 0
     for number in sorted(pages):

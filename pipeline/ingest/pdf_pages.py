@@ -1,10 +1,10 @@
-"""The text of one PDF's pages, read in a process of its own: a file that somebody made to do harm ends this one only.
+"""Print the text of a PDF's pages; runs as a separate process, so that a hostile file ends only this process.
 
     python -I pdf_pages.py FILE SECONDS BYTES PAGES CHARS
 
-Prints JSON lines: `{"title"}`, then `{"page", "text"}` for each page with text and `{"unread"}` for one that cannot be
-read, at last `{"end"}` with what it ended for, null after the last page. `{"refused"}` says why there is nothing. This
-file stands alone: what starts it puts none of the project on its path.
+Prints JSON lines: `{"title"}`, then `{"page", "text"}` for each page with text and `{"unread"}` for an unreadable page,
+finally `{"end"}` with the limit that ended it, null after the last page. `{"refused"}` gives the reason why there is no
+text. This file imports nothing of the project, which is not on its path.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import zlib
 from typing import Any
 
-# What pypdf lets through from a file that is not as it should be.
+# Exceptions of pypdf for damaged files.
 _BROKEN = (
     ArithmeticError,
     AssertionError,
@@ -38,7 +38,7 @@ def tell(**what: Any) -> None:
 
 
 def limit(seconds: int, size: int) -> None:
-    """Let this process use so much time and memory, and write nothing, where the system has such limits."""
+    """Limit the time and memory of this process and forbid writing, if the system supports limits."""
     try:
         import resource
     except ImportError:
@@ -68,7 +68,7 @@ def pages(file: str, most_pages: int, most_chars: int) -> None:
     except (DependencyError, FileNotDecryptedError):
         return tell(refused="encrypted")
     except (PyPdfError, *_BROKEN):
-        return tell(refused="broken, or no PDF")
+        return tell(refused="damaged, or not a PDF")
     tell(title=str(title) if title else None)
     chars = 0
     for number in range(min(count, most_pages)):
@@ -86,7 +86,7 @@ def pages(file: str, most_pages: int, most_chars: int) -> None:
 
 
 def main() -> None:
-    """Read the file that the command line names, within its limits."""
+    """Read the file from the command line within the given limits."""
     file, *limits = sys.argv[1:]
     seconds, size, most_pages, most_chars = map(int, limits)
     limit(seconds, size)

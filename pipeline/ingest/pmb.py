@@ -1,7 +1,7 @@
 """Memories of PMB, as `pmb export --format json` writes them (version 1.2.3).
 
-Its events have a type, and what they are besides stands in their metadata: a lesson, a failure and a value that
-belongs to a key are facts there, a decision is an activity.
+Its events have a type, and details in their metadata: lessons, failures and values of keys are facts there, a decision
+is an activity.
 """
 
 import re
@@ -57,7 +57,7 @@ _STATUSES = {
     "done": GoalStatus.DONE,
     "cancelled": GoalStatus.DROPPED,
 }
-# What is kept in other fields, and what PMB notes for itself.
+# Stored in other fields, or PMB's own bookkeeping.
 _MAPPED = frozenset(
     {"tags", "query", "chain_name", "goal_status", "goal_progress", "due_at", "language", "memory_type"}
     | {"keyed_fact_key", "keyed_fact_subject", "keyed_fact_attribute", "keyed_fact_value", "supersedes"}
@@ -71,13 +71,13 @@ def read_pmb(path: Path, known: Known, progress: Progress) -> Readings:
 
 
 class _RowReader:
-    """Reads events; the workspace that they are of stands before them."""
+    """Reads events; their workspace precedes them."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
         self._workspace = ""
 
-    def __call__(self, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
+    def __call__(self, entry: ExportEntry, position: str) -> Iterable[Reading] | None:
         if entry.name == "workspace" and isinstance(entry.value, dict):
             self._workspace = name_of(entry.value.get("name"))
             return ()
@@ -86,15 +86,15 @@ class _RowReader:
         row = entry.value
         if entry.name != "events" or entry.number is None or not isinstance(row, dict):
             return None
-        return [self._read_row(row, id_of(row.get("ulid")) or place)]
+        return [self._read_row(row, id_of(row.get("ulid")) or position)]
 
     def _read_row(self, row: Mapping[str, Any], key: str) -> Reading:
-        given = row.get("metadata")
-        metadata: Mapping[str, Any] = given if isinstance(given, dict) else {}
+        raw_metadata = row.get("metadata")
+        metadata: Mapping[str, Any] = raw_metadata if isinstance(raw_metadata, dict) else {}
         text = text_of(row.get("content"))
         if reason := _reason_to_skip(row, metadata, text):
             return Skipped(key, reason)
-        # How often it was looked up there says nothing new.
+        # The number of reads in PMB is not useful here.
         written = {field: value for field, value in row.items() if field != "access_count"}
         digest = digest_of_json(VERSION, [written, self._workspace])
         return read_item(self._known, key, digest, _drafts(row, metadata, text, self._workspace))
@@ -108,9 +108,9 @@ def _reason_to_skip(row: Mapping[str, Any], metadata: Mapping[str, Any], text: s
     if metadata.get("index_artifact") is True or metadata.get("source") == "project":
         return "an index of a project's files"
     if row.get("type") == "fact_atom" or metadata.get("extracted") is True:
-        return "taken out of another memory"
+        return "extracted from another memory"
     if metadata.get("draft") is True:
-        return "a lesson that was never worded"
+        return "a lesson without a text"
     return ""
 
 
@@ -122,15 +122,15 @@ def _drafts(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str, work
         text = f"Q: {question}\n\nA: {text}"
     others = [name for name in (typed, nature) if name not in ("fact", "activity", kind)]
     project = name_of(metadata.get("project_name") or metadata.get("project"))
-    kept = {field: value for field, value in metadata.items() if field not in _MAPPED}
+    extra = {field: value for field, value in metadata.items() if field not in _MAPPED}
     for content in split_text(text):
         yield Draft(
             content=content,
             kind=kind,
-            # That of a decision was meant for an activity.
+            # The metadata of a decision was meant for an activity.
             importance=None if kind is Kind.DECISION else _importance(row.get("importance")),
             tags=tags_of(SOURCE, metadata.get("tags"), *others, project),
-            metadata=metadata_of({**kept, "project": project, "workspace": workspace}),
+            metadata=metadata_of({**extra, "project": project, "workspace": workspace}),
             source=Source.IMPORT,
             occurred_at=time_of(metadata.get("valid_from")) or time_of(row.get("timestamp")),
             details=details,
@@ -143,9 +143,9 @@ def _kind_and_details(
     if fact := _fact_fields(metadata):
         return Kind.KEYED_FACT, fact
     kind = _KINDS_BY_METADATA.get(nature) or _KINDS.get(typed) or Kind.FACT
-    given = {name: value for name, value in _fields(kind, metadata, text).items() if value not in (None, "")}
-    # Each for itself: one that the kind does not take spoils no other.
-    checked = {name: _check_details(kind, {name: value}).get(name) for name, value in given.items()}
+    details = {name: value for name, value in _fields(kind, metadata, text).items() if value not in (None, "")}
+    # One by one, so that a field that the kind rejects does not affect the others.
+    checked = {name: _check_details(kind, {name: value}).get(name) for name, value in details.items()}
     return kind, {name: value for name, value in checked.items() if value is not None}
 
 
@@ -169,9 +169,9 @@ def _fields(kind: Kind, metadata: Mapping[str, Any], text: str) -> dict[str, Any
 
 
 def _fact_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a value that belongs to a key, empty where it cannot be kept as one."""
-    given = {name: metadata.get(f"keyed_fact_{name}") for name in ("subject", "attribute", "value")}
-    fact = _check_details(Kind.KEYED_FACT, given)
+    """Return the fields of a keyed value, empty if it cannot be stored as one."""
+    fields = {name: metadata.get(f"keyed_fact_{name}") for name in ("subject", "attribute", "value")}
+    fact = _check_details(Kind.KEYED_FACT, fields)
     try:
         if fact:
             fact_key(fact["subject"], fact["attribute"])
@@ -180,9 +180,9 @@ def _fact_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return fact
 
 
-def _check_details(kind: Kind, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_details(kind: Kind, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        return check_details(kind, given, "details")
+        return check_details(kind, fields, "details")
     except InvalidField:
         return {}
 

@@ -1,4 +1,4 @@
-"""TOML of a file from an unknown author."""
+"""Parse TOML of a file from an unknown author."""
 
 import re
 import tomllib

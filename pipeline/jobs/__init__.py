@@ -1,1 +1,1 @@
-"""What happens while nobody waits; one file a job."""
+"""Maintenance jobs that run on a schedule, one module per job."""

@@ -1,18 +1,18 @@
-"""Aging: importance fades with time (the decay job), and what is cold leaves the answers (the archive job).
+"""Lower the importance of unused memories (the decay job), and archive old unimportant ones (the archive job).
 
-Decay: importance falls with the time in which nobody uses a memory and rises with use; tiers rise.
+Decay: importance falls while a memory is unused and rises with use. Tiers only rise.
 
     raised = given + (1 − given) · ½ · (1 − 2^(−uses / 5))
     half-life = the kind's · 2^(tiers risen) · (1 + log₂(1 + uses))
     importance = max(floor, raised · 2^(−days / half-life))
 
-in days as the workspace lives them since the memory was last written, changed or recalled; a use is a recall or a
-repeated write. All of it follows from the row alone, so that a run that is repeated fades nothing twice.
+Days are active days of the workspace since the memory was last written, changed or recalled. A use is a recall or a
+repeated write. The result depends on the row alone, so a repeated run does not lower the importance again.
 
-Archive: what is cold, old and unimportant, and what nothing holds, leaves the answers. Each act stands in the audit
-trail with an undo. What comes back counts as used that day, so that it is not archived again at once.
+Archive: memories that are cold, old, unimportant and not protected leave the search results. The audit trail records
+each archiving with an undo. A restored memory counts as used that day, so that it is not archived again at once.
 
-The forecast tells what both will make of a memory that nobody uses.
+The forecast shows how both jobs will treat a memory that stays unused.
 """
 
 import math
@@ -30,35 +30,35 @@ from pipeline.store.audit import AuditAction
 from pipeline.store.memory_usage import Usage
 from pipeline.times import utc_text
 
-# Nothing fades below this unless it was given less.
+# Importance never falls below this value, unless the memory started lower.
 FLOOR = 0.05
-# Use brings importance at most this share of the way to 1, and half of that share in so many uses.
+# Use raises importance at most by this share of the distance to 1, and by half of that share after this many uses.
 REACH = 0.5
 HALF_WAY_USES = 5.0
-# Importance falls in this many steps per half-life: a step moves no rank that a person would notice, and each one is a
-# change that every reader takes in.
+# Importance falls in this many steps per half-life. Smaller steps would not change the ranking noticeably, and every
+# step is a change that all readers must process.
 STEPS = 4
 EPISODIC_RECALLS, SEMANTIC_RECALLS = 3, 10
-# A stretch in which nobody writes or recalls anything counts for a fortnight at most: who comes back after half a year
-# finds what was there.
+# An inactive period counts for a fortnight at most, so that a user who returns after half a year still finds the
+# memories.
 IDLE_DAYS = 14.0
 PAGE = 500
-# A write of the web server waits for a few milliseconds at most.
+# Limits the time that a write of the web server waits to a few milliseconds.
 FADED_PER_TRANSACTION = 100
 
 TIERS = tuple(Tier)
 UNIX_EPOCH_JULIAN, DAY_S = 2_440_587.5, 86_400.0
 
 ACTOR = "archive"
-# Lived days since anybody wrote, changed or recalled it: two months for chatter, half a year for facts. What is settled
-# (lessons, decisions, milestones, documents, what was recalled often) goes only after two years.
+# Active days since the last write, change or recall: two months for chatter, half a year for facts. Settled memories
+# (lessons, decisions, milestones, documents, often recalled ones) are archived only after two years.
 COLD_DAYS: Mapping[Tier, float] = {Tier.WORKING: 60.0, Tier.EPISODIC: 180.0, Tier.SEMANTIC: 730.0}
-# Lived days since it was written.
+# Active days since the memory was written.
 OLD_DAYS = 90.0
 UNIMPORTANT = 0.15
-# A first run on an old workspace must not empty it before anybody has seen what the job does.
+# The first run on an old workspace must not empty it before its owner has seen the effect of the job.
 ARCHIVE_LIMIT = 1000
-# Runs closer together than this share one limit.
+# Runs that start within this time share one limit.
 LIMIT_WINDOW = timedelta(hours=20)
 ARCHIVED_PER_TRANSACTION = 25
 
@@ -67,30 +67,32 @@ AHEAD_DAYS = (30.0, 90.0)
 
 @dataclass(frozen=True, slots=True)
 class LivedTime:
-    """Time as a workspace lives it: `days` (Julian) on which something happened, `idle` what is left out before."""
+    """Active time of a workspace: `days` (Julian) with activity, `idle` the inactive days to subtract before each of
+    them.
+    """
 
     days: Sequence[float]
     idle: Sequence[float]
 
     def between(self, begin: float, end: float) -> float:
-        """Return the lived days from one Julian day to another, 0 for one that is not after it."""
+        """Return the active days from one Julian day to another, 0 if the second is not later."""
         return max(0.0, self._at(end) - self._at(begin))
 
     def _at(self, day: float) -> float:
-        place = bisect_right(self.days, day) - 1
-        if place < 0:
+        index = bisect_right(self.days, day) - 1
+        if index < 0:
             return day
-        return self.days[place] - self.idle[place] + min(day - self.days[place], IDLE_DAYS)
+        return self.days[index] - self.idle[index] + min(day - self.days[index], IDLE_DAYS)
 
 
 def measure_lived_time(days: Sequence[float]) -> LivedTime:
-    """Return how time went by for a workspace with these active days, in order."""
+    """Return the active time of a workspace with these active days, in order."""
     gaps = (max(0.0, after - before - IDLE_DAYS) for before, after in pairwise(days))
     return LivedTime(days, list(accumulate(gaps, initial=0.0)))
 
 
 def decay(job: JobRun) -> Report:
-    """Bring the importance and tier of every active memory up to the job."""
+    """Update the importance and tier of every active memory."""
     with job.database.read() as db:
         lived, total = measure_lived_time(memory_usage.active_days(db)), memory_usage.count(db)
     today, last, done = julian_day(job), 0, 0
@@ -101,7 +103,7 @@ def decay(job: JobRun) -> Report:
             page = memory_usage.page(db, job.at, last, PAGE)
         if not page:
             return job.report(more=False)
-        due = [(usage, *wanted) for usage in page if (wanted := due_change(usage, lived, today)) is not None]
+        due = [(usage, *target) for usage in page if (target := due_change(usage, lived, today)) is not None]
         for chunk in _chunks(due):
             if job.pausing():
                 return job.report(more=True)
@@ -111,26 +113,26 @@ def decay(job: JobRun) -> Report:
 
 
 def due_change(usage: Usage, lived: LivedTime, today: float) -> tuple[float, Tier] | None:
-    """Return the importance and tier that a memory should have and has not."""
+    """Return the new importance and tier of a memory; None if they stay the same."""
     tier = tier_of(usage)
     importance = importance_of(usage, tier, lived.between(usage.used, today))
     return None if importance == usage.importance and tier == usage.tier else (importance, tier)
 
 
 def importance_of(usage: Usage, tier: Tier, days: float) -> float:
-    """Return the importance of a memory of a tier that nobody used for so many lived days."""
+    """Return the importance of a memory of a tier after this many unused active days."""
     raised = usage.given + (1 - usage.given) * REACH * (1 - 2 ** (-_uses(usage) / HALF_WAY_USES))
     if not usage.lasting:
         steps = math.floor(STEPS * days / half_life_days(usage, tier))
         raised = max(raised * 2 ** (-steps / STEPS), min(usage.given, FLOOR))
-    # What was given stays as it was given, to the last digit.
+    # Without use the original importance stays exact, to the last digit.
     return usage.given if raised == usage.given else round(raised, 4)
 
 
 def half_life_days(usage: Usage, tier: Tier) -> float:
-    """Return in how many days a memory's importance halves: its kind's, longer with each tier risen and each use.
+    """Return the half-life of a memory's importance in days: that of its kind, longer with each tier and each use.
 
-    What was needed again is likely to be needed once more (Pimsleur, "A Memory Schedule", 1967).
+    A memory that was needed again is likely to be needed once more (Pimsleur, "A Memory Schedule", 1967).
     """
     traits = TRAITS[Kind(usage.kind)]
     risen = TIERS.index(tier) - TIERS.index(traits.tier)
@@ -138,7 +140,7 @@ def half_life_days(usage: Usage, tier: Tier) -> float:
 
 
 def tier_of(usage: Usage) -> Tier:
-    """Return the tier that a memory's recalls have earned it; none falls."""
+    """Return the tier that a memory has earned by its recalls; a tier never falls."""
     earned = Tier.WORKING
     if usage.recalls >= EPISODIC_RECALLS:
         earned = Tier.EPISODIC
@@ -162,7 +164,7 @@ def _chunks(due: Sequence[tuple[Usage, float, Tier]]) -> Iterator[Sequence[tuple
 
 def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]]) -> None:
     with job.database.write() as db:
-        written = [one for one in chunk if memory_usage.set_importance(db, *one)]
+        written = [change for change in chunk if memory_usage.set_importance(db, *change)]
         if written:
             changes.append(db, changes.FADE, [usage.id for usage, _, _ in written])
     for usage, importance, tier in written:
@@ -172,7 +174,7 @@ def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]]) -> N
 
 
 def archive(job: JobRun) -> Report:
-    """Archive what may go, the oldest first, up to a number a day."""
+    """Archive eligible memories, oldest first, up to a daily limit."""
     used_by = utc_text(job.now - timedelta(days=min(COLD_DAYS.values())))
     with job.database.read() as db:
         lived = measure_lived_time(memory_usage.active_days(db))
@@ -201,7 +203,7 @@ def archive(job: JobRun) -> Report:
 
 
 def _archive_ended(job: JobRun) -> bool:
-    """Archive what has ended; return False when it is time to pause."""
+    """Archive the eligible memories of a page; return False when it is time to pause."""
     while True:
         if job.pausing():
             return False
@@ -220,7 +222,7 @@ def _archive_ended(job: JobRun) -> bool:
 
 
 def may_go(usage: Usage, lived: LivedTime, today: float) -> bool:
-    """Tell whether a memory that nothing holds is cold, old and unimportant enough."""
+    """Tell whether an unprotected memory is cold, old and unimportant enough to archive."""
     unused, tier = lived.between(usage.used, today), tier_of(usage)
     return (
         unused >= COLD_DAYS[tier]
@@ -232,7 +234,7 @@ def may_go(usage: Usage, lived: LivedTime, today: float) -> bool:
 def _archive_batch(job: JobRun, used_by: str, due: Sequence[Usage], lived: LivedTime) -> int:
     today = julian_day(job)
     with job.database.write() as db:
-        # What somebody used or tied to something since it was read stays.
+        # Skip memories that were used or linked after they were read.
         going = memory_usage.list_still_loose(db, job.at, used_by, due)
         for usage in going:
             memories.archive(db, usage.seq, job.at)
@@ -251,11 +253,12 @@ def _archive_batch(job: JobRun, used_by: str, due: Sequence[Usage], lived: Lived
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How a memory fades, in days as its workspace lives them.
+    """How the importance of a memory falls, in active days of its workspace.
 
-    `raised` is its importance as use has raised it, before any fading; `now` is what it should be today and `later` in
-    so many days. `kind_days` is the half-life of its kind, `half_life_days` its own: twice as long for each of `risen`
-    tiers, and longer with each of `uses`. `leaves_in_days` is when the archive may take it if nothing holds it.
+    `raised` is the importance with the effect of use, before any decay. `now` is the importance today, `later` the
+    importance after each number of days. `kind_days` is the half-life of the kind. `half_life_days` is the half-life of
+    this memory: twice as long for each of `risen` tiers, and longer with each of `uses`. `leaves_in_days` is the time
+    until the archive job may archive it if it is not protected.
     """
 
     given: float
@@ -272,7 +275,7 @@ class Forecast:
 
 
 def forecast(usage: Usage, lived: LivedTime, today: float, ahead: Sequence[float] = AHEAD_DAYS) -> Forecast:
-    """Return how a memory fades from a Julian day on; whoever uses it, and a workspace that rests, puts it off."""
+    """Return how a memory's importance falls after a Julian day, if it stays unused and its workspace active."""
     tier, unused = tier_of(usage), lived.between(usage.used, today)
     half_life, raised = half_life_days(usage, tier), importance_of(usage._replace(lasting=True), tier, 0)
     return Forecast(
@@ -293,8 +296,8 @@ def forecast(usage: Usage, lived: LivedTime, today: float, ahead: Sequence[float
 def _leaves_in(usage: Usage, lived: LivedTime, today: float, raised: float, tier: Tier) -> float:
     unused = lived.between(usage.used, today)
     step_days = half_life_days(usage, tier) / STEPS
-    # The first step at which it is less important than what may go: importances are rounded, so the last steps to it
-    # are taken as decay takes them.
+    # The first step below the archive limit. Importance is rounded, so the last steps are computed as decay computes
+    # them.
     steps = 0 if raised < UNIMPORTANT else max(0, math.floor(STEPS * math.log2(raised / UNIMPORTANT)) - 1)
     while importance_of(usage, tier, (steps + 0.5) * step_days) >= UNIMPORTANT:
         steps += 1

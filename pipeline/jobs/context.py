@@ -1,4 +1,4 @@
-"""One workspace, as its jobs reach it."""
+"""The view of one workspace that its jobs use."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,7 @@ from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.records import Stage
 from pipeline.store.database import Database
 
-# LanceDB reads every fragment of a table: appends that left a few are merged on the clock,
-# and at once where they have left many.
+# LanceDB reads every fragment of a table. The schedule merges a few fragments; many fragments are merged at once.
 FEW_FRAGMENTS = 8
 MANY_FRAGMENTS = 64
 
@@ -32,20 +31,20 @@ class JobContext:
     paths: WorkspacePaths
     database: Database
     table: Callable[[], VectorTable]
-    # Takes a component's name and what is wrong.
+    # Takes the name of a component and a description of the problem.
     log_problem: Callable[[str, str], None]
-    # Where lexical segments lie that other machines read too.
+    # Location of the lexical segments that other machines also read.
     segments: SharedSegments | None = None
     # Snapshots of a store that is on a server.
     snapshots: SharedSnapshots | None = None
 
     @property
     def is_silent(self) -> bool:
-        """Tell whether nothing new is written here by anybody."""
+        """Tell whether nothing may be written to this workspace."""
         return self.settings.incognito or self.settings.read_only
 
     def model(self) -> JobModel | None:
-        """Return the optional model, None where no endpoint is configured or the workspace is incognito."""
+        """Return the optional model; None if no endpoint is configured or the workspace is incognito."""
         settings = self.settings
         if settings.incognito or not settings.llm_url:
             return None
@@ -58,12 +57,12 @@ class JobContext:
         return JobModel(self.database, endpoint)
 
     def ask_model(self, job: str) -> Callable[[str, str], str | None] | None:
-        """Return what sends a job's (system, text) to the model, None where there is none."""
+        """Return a function that sends a job's (system, text) to the model; None without a model."""
         model = self.model()
         return None if model is None else partial(model.complete, job)
 
     def vectors(self, seqs: Sequence[int]) -> VectorRows:
-        """Return the passages of memories, none where the index is not there."""
+        """Return the passages of memories; none if there is no index."""
         try:
             return self.table().vectors(seqs)
         except IndexUnavailable as error:
@@ -71,19 +70,19 @@ class JobContext:
             return VectorRows.empty(self.table().dimension)
 
     def on_problem(self, problem: str) -> None:
-        """Log what is wrong with the workspace."""
+        """Log a problem of the workspace."""
         self.log_problem("maintenance", problem)
 
     def reap(self) -> list[Stage]:
-        """Release what dead processes hold, and wake the workers of what can be claimed; return those stages."""
+        """Release leases and locks of dead processes, and wake the workers; return the stages that can be claimed."""
         return reap(self.database, is_alive)
 
     def list_needed_jobs(self, *, tidy: bool = False) -> list[str]:
-        """Return the jobs that the state of the indexes asks for; to tidy, a single fresh row is enough."""
+        """Return the jobs that the indexes need; with `tidy`, a single new row is enough."""
         return [name for name in ("segment", "vectors") if self.is_needed(name, tidy=tidy)]
 
     def is_needed(self, name: str, *, tidy: bool = False) -> bool:
-        """Tell whether the state of the indexes asks for a job."""
+        """Tell whether the indexes need a job."""
         match name:
             case "segment":
                 return indexes.needs_segment(self.database, 1 if tidy else self.settings.segment_tail_rows)
@@ -93,23 +92,23 @@ class JobContext:
                 return False
 
     def rebuild_segment(self) -> int:
-        """Build the lexical segment anew; return how many memories it holds, 0 where there was no need."""
+        """Rebuild the lexical segment; return its number of memories, 0 if no rebuild was needed."""
         return indexes.rebuild_segment(self.database, self.paths.lexical, self.segments)
 
     def repair_vectors(self) -> int:
-        """Queue again what the vector index should hold and does not; return how many memories."""
+        """Queue memories that are missing from the vector index; return their number."""
         log = partial(self.log_problem, "vectors")
         return indexes.repair_vectors(self.database, self.table(), log)
 
     def compact_vectors(self) -> bool:
-        """Merge what appends to the vector index have left behind, if that is worth it; return whether it was."""
+        """Merge the fragments of the vector index if there are enough; return whether it merged any."""
         needed = indexes.needs_compaction(self.table(), FEW_FRAGMENTS)
         if needed:
             indexes.compact_vectors(self.table())
         return needed
 
     def scrub_snapshots(self) -> int:
-        """Take every purged memory out of the snapshots; return how many held one."""
+        """Remove every purged memory from the snapshots; return the number of snapshots that contained one."""
         on_problem = partial(self.log_problem, "snapshot")
         if self.snapshots is not None:
             return self.snapshots.scrub(self.database, on_problem)

@@ -1,4 +1,4 @@
-"""The health job: look for what cannot be true across store and indexes, repair what is derived, report the rest."""
+"""The health job: check invariants across store and indexes, repair derived data, report everything else."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ from pipeline.store.log_differences import list_differences
 from pipeline.store.truth import MEMORY
 from pipeline.text.normalize import content_hash
 
-# A larger file is read from beginning to end once a day, when its snapshot is verified.
+# A larger file is read completely only once a day, when its snapshot is verified.
 READ_WHOLE_BYTES = 64 * 1024 * 1024
-# What one transaction repairs takes a few milliseconds.
+# Keeps a repair transaction to a few milliseconds.
 PIECE = 50
-# As many broken things are named in a report.
+# A report names at most this many broken items.
 NAMED = 3
 DAMAGE, LOG = "damage", "log"
 
 
 @dataclass(frozen=True, slots=True)
 class HealthProblem:
-    """Something that cannot be true: how many of what, by which check, and whether the next run repairs it."""
+    """A violated invariant: number of items, check, description, and whether the next run repairs it."""
 
     check: str
     count: int
@@ -40,7 +40,7 @@ class HealthProblem:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A question to the store whose right answer is nothing; without `repair`, what it finds is not derived."""
+    """A query that returns only violations. Without `repair`, the data is not derived and cannot be rebuilt."""
 
     name: str
     says: str
@@ -55,28 +55,29 @@ def health(
     on_problem: Callable[[str], object],
     segments: SharedSegments | None = None,
 ) -> Report:
-    """Check everything; a healthy workspace is not written to.
+    """Run all checks. A healthy workspace is not written to.
 
-    `repair_vectors` queues what the vector index lost and returns how many memories. `on_problem` takes what cannot be
-    derived anew, once: again only when it has become more. Counts are of what was found, by check.
+    `repair_vectors` queues memories that are missing from the vector index and returns their number. `on_problem`
+    receives each problem that cannot be repaired once, and again only when the number of items grew. The counts are
+    violations per check.
     """
     with job.database.read() as db:
         known = invariants.last_counts(db, "health")
     checks = _checks(job.database, paths, segments)
     if job.database.measure() > READ_WHOLE_BYTES:
-        # Comparing 100,000 memories with the log takes 20 s: `reverie doctor` does it, the hourly job does not.
+        # Comparing 100,000 memories with the log takes 20 s, so only `reverie doctor` does it, not the hourly job.
         checks = [check for check in checks if check.name != LOG]
     counts: dict[str, int] = {}
     for number, check in enumerate(checks):
         if job.pausing():
             return Report(counts, more=True)
-        found, finished = _run(check, job)
-        if found:
-            counts[check.name] = len(found)
-        if check.repair is None and len(found) > known.get(check.name, 0):
-            on_problem(_describe(check, found))
-        if check.name == DAMAGE and found:
-            # What else would be found follows from this, and a repair could make it worse.
+        violations, finished = _run(check, job)
+        if violations:
+            counts[check.name] = len(violations)
+        if check.repair is None and len(violations) > known.get(check.name, 0):
+            on_problem(_describe(check, violations))
+        if check.name == DAMAGE and violations:
+            # Other violations follow from damage, and a repair could make it worse.
             return Report(counts)
         if not finished:
             return Report(counts, more=True)
@@ -90,43 +91,45 @@ def health(
 
 
 def examine(database: Database, paths: WorkspacePaths, segments: SharedSegments | None = None) -> list[HealthProblem]:
-    """Return what is wrong now, without repairing anything; of many broken rows it may count only the first."""
+    """Return current problems without repairing anything; of many broken rows it may count only the first."""
     problems = []
     for check in _checks(database, paths, segments):
-        found = check.find()
-        if found:
-            problems.append(HealthProblem(check.name, len(found), _describe(check, found), check.repair is not None))
+        violations = check.find()
+        if violations:
+            problems.append(
+                HealthProblem(check.name, len(violations), _describe(check, violations), check.repair is not None)
+            )
             if check.name == DAMAGE:
                 break
     return problems
 
 
 def _run(check: _Check, job: JobRun) -> tuple[list[Any], bool]:
-    """Return what a check found, and whether it came to its end."""
+    """Return the violations that a check found, and whether the check was completed."""
     every: list[Any] = []
-    while found := check.find():
-        every.extend(found)
+    while violations := check.find():
+        every.extend(violations)
         if check.repair is None:
             break
-        for piece in _pieces(found):
+        for piece in _pieces(violations):
             with job.database.write() as db:
                 check.repair(db, piece)
             if job.pausing():
                 return every, False
-        if len(found) < invariants.BATCH:
+        if len(violations) < invariants.BATCH:
             break
     return every, True
 
 
-def _pieces(found: Sequence[Any]) -> Iterator[list[Any]]:
-    rest = iter(found)
+def _pieces(violations: Sequence[Any]) -> Iterator[list[Any]]:
+    rest = iter(violations)
     while piece := list(islice(rest, PIECE)):
         yield piece
 
 
-def _describe(check: _Check, found: Sequence[Any]) -> str:
-    names = ", ".join(str(one) for one in found[:NAMED])
-    return f"{check.name}: {len(found)} {check.says}: {names}{' …' if len(found) > NAMED else ''}"
+def _describe(check: _Check, violations: Sequence[Any]) -> str:
+    names = ", ".join(str(violation) for violation in violations[:NAMED])
+    return f"{check.name}: {len(violations)} {check.says}: {names}{' …' if len(violations) > NAMED else ''}"
 
 
 def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments | None) -> list[_Check]:
@@ -139,16 +142,18 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
 
     load = partial(load_segment, paths.lexical) if segments is None else segments.load
     damage = _Check(
-        DAMAGE, "faults in the file; `reverie snapshot restore` puts a copy back", partial(_damage, database)
+        DAMAGE,
+        "faults in the file; restore a snapshot with `reverie store snapshot restore`",
+        partial(_damage, database),
     )
     return [
-        # A server looks after its own pages.
+        # A database server checks its own pages.
         *([] if database.file is None else [damage]),
-        _Check("mentions", "mentions by no memory", reading(invariants.list_lost_mentions), _unlink),
+        _Check("mentions", "mentions without a memory", reading(invariants.list_lost_mentions), _unlink),
         *(
             _Check(
                 rule.name,
-                "rows that tell of what is gone",
+                "rows about records that no longer exist",
                 reading(partial(invariants.list_broken_rows, rule=rule)),
                 partial(invariants.remove_rows, rule=rule),
             )
@@ -156,12 +161,14 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
         ),
         _Check(
             "segment",
-            "reasons for a new lexical segment",
+            "faults of the lexical segment",
             partial(_segment_faults, database, load),
             lambda db, _found: invariants.ask_for_segment(db),
         ),
         *(_Check(name, says, reading(find)) for name, says, find in _GIVEN),
-        _Check("permissions", "places that other users of this machine can enter", partial(_open_places, paths)),
+        _Check(
+            "permissions", "folders and files that other users of this machine can open", partial(_open_places, paths)
+        ),
     ]
 
 
@@ -182,7 +189,7 @@ _GIVEN: Sequence[tuple[str, str, Callable[[Connection], Sequence[str]]]] = (
     ),
     (
         LOG,
-        "records that another program changed; `reverie sync repair` puts back what the operation log contains",
+        "records that another program changed; restore them from the operation log with `reverie sync repair`",
         _list_unlogged,
     ),
 )
@@ -212,12 +219,12 @@ def _segment_faults(database: Database, load: Callable[[str], Segment]) -> Seque
         held = set(load(name).rows.tolist()) if name else set()
     except IndexUnavailable as error:
         with database.read() as db:
-            # Swapped while we looked: the new one is looked at next time.
+            # The segment was replaced during the check; the next run checks the new one.
             return [str(error)] if meta.get(db, meta.SEGMENT) == name else []
     missing = len(set(outside) - held)
-    return [f"{missing} memories stand neither in it nor in the tail"] if missing else []
+    return [f"{missing} memories are missing from it and from the tail"] if missing else []
 
 
 def _open_places(paths: WorkspacePaths) -> Sequence[Path]:
-    places = [place for place in (paths.root, paths.snapshots) if place.exists()]
-    return [place for place in places if place.stat().st_mode & 0o077]
+    places = [path for path in (paths.root, paths.snapshots) if path.exists()]
+    return [path for path in places if path.stat().st_mode & 0o077]

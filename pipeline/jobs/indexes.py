@@ -1,4 +1,4 @@
-"""The indexes of a workspace: fold the tail into a new lexical segment, repair and compact the vectors, rebuild."""
+"""Maintain the indexes of a workspace: build the lexical segment, repair and compact the vectors, rebuild both."""
 
 import time
 from collections.abc import Callable
@@ -19,20 +19,20 @@ from pipeline.write.accept import DIGESTION
 
 
 def needs_segment(database: Database, tail_rows: int) -> bool:
-    """Tell whether the tail has grown past a number of rows, or a purge or a broken segment asks for a new one."""
+    """Tell whether the tail exceeds a number of rows, or a purge or a broken segment requires a new segment."""
     with database.read() as db:
         return index_state.count_tail(db) >= tail_rows or meta.get(db, meta.SEGMENT_WANTED) is not None
 
 
 def rebuild_segment(database: Database, folder: Path, shared: SharedSegments | None = None) -> int:
-    """Build a segment of every active memory and make it current; return the number of memories, 0 for no need.
+    """Build a segment of every active memory and make it current; return its number of memories, 0 if not needed.
 
-    The store names the current segment in the same transaction that trims the tail, so that a reader sees the old
-    pair or the new one. Where segments are shared, it names one only once it was sent.
+    The store names the current segment in the transaction that trims the tail, so that a reader sees either the old
+    pair or the new pair. A shared segment is named only after its upload.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(folder / "build.lock"):
-        # Several workers may be sent for one segment: who waited here finds the work done.
+        # Several workers may be sent for one segment: those that waited here find it already built.
         while needs_segment(database, 1):
             with database.read() as db:
                 before, covered = meta.get(db, meta.SEGMENT), changes.generation(db)
@@ -41,16 +41,16 @@ def rebuild_segment(database: Database, folder: Path, shared: SharedSegments | N
             if shared is not None:
                 shared.send(name)
             with database.write() as db:
-                wanted = meta.get(db, meta.SEGMENT_WANTED)
-                # On another machine somebody may have been faster: what that one's covers stands in no tail any more.
+                request = meta.get(db, meta.SEGMENT_WANTED)
+                # Another machine may have been faster; the tail no longer contains the rows that its segment covers.
                 is_named = meta.get(db, meta.SEGMENT) == before
                 if is_named:
                     _name_segment(db, name, covered)
             if is_named:
                 remove_segments(folder, keep=name)
                 if shared is not None:
-                    # What was purged stays for nobody.
-                    shared.remove_others(name, datetime.now(UTC), at_once=wanted is not None)
+                    # A purged memory must not remain readable.
+                    shared.remove_others(name, datetime.now(UTC), at_once=request is not None)
                 return len(documents)
     return 0
 
@@ -59,16 +59,16 @@ def _name_segment(db: Connection, name: str, covered: int) -> None:
     meta.put(db, meta.SEGMENT, name)
     meta.put(db, meta.SEGMENT_COVERS, str(covered))
     index_state.trim_tail(db, covered)
-    # A purge that came while we read is still in what we built: its wish stays.
-    wanted = meta.get(db, meta.SEGMENT_WANTED)
-    if wanted is not None and int(wanted) <= covered:
+    # A purge that arrived while we read is still in the segment that we built: keep its request.
+    request = meta.get(db, meta.SEGMENT_WANTED)
+    if request is not None and int(request) <= covered:
         meta.drop(db, meta.SEGMENT_WANTED)
 
 
 def request_rebuild(database: Database) -> int:
-    """Queue every memory to be embedded and linked again and ask for a new segment; return how many memories.
+    """Queue every memory to be embedded and linked again and request a new segment; return the number of memories.
 
-    The old indexes serve until each part is replaced.
+    The old indexes are used until each part is replaced.
     """
     with database.write() as db:
         seqs = memories.all_seqs(db)
@@ -82,22 +82,22 @@ def request_rebuild(database: Database) -> int:
 
 
 def compact_vectors(table: VectorTable) -> None:
-    """Merge what appends have left behind."""
+    """Merge the fragments that appends have created."""
     with table.exclusive():
         table.compact()
 
 
 def needs_compaction(table: VectorTable, fragments: int) -> bool:
-    """Tell whether appends have left at least this many fragments."""
+    """Tell whether appends have created at least this many fragments."""
     return table.fragments() >= fragments
 
 
 def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], None]) -> int:
-    """Queue memories whose vectors are missing, or of another model; return how many. Drop vectors of no memory.
+    """Queue memories whose vectors are missing or of another model; return their number. Drop vectors without a memory.
 
-    Those of the model that serves are kept until the table's own is whole.
+    Vectors of the model in use are kept until those of the table's own model are complete.
 
-    A table that cannot be read is deleted: everything in it can be computed again.
+    A table that cannot be read is deleted: all its contents can be computed again.
     """
     with table.exclusive():
         present = _present(table, log)
@@ -108,13 +108,14 @@ def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], 
             gone = present.difference(memories.all_seqs(db))
             ever_embedded = meta.get_int(db, meta.VECTORS_GENERATION) > 0
         if gone:
-            # A store put back from a copy may know less than the index; a rebuild replaces only what the store knows.
+            # A restored store may contain fewer memories than the index; a rebuild replaces only the memories in the
+            # store.
             table.remove(sorted(gone))
             table.scrub()
             with database.write() as db:
                 meta.increment(db, meta.VECTORS_EPOCH)
         if serving not in (None, table.model):
-            # The last memory that only the other had embedded may have been deleted.
+            # The last memory with vectors of only the other model may have been deleted.
             with database.write() as db:
                 index_state.serve_when_whole(db, table.model)
                 serving = index_state.find_serving_model(db)
@@ -125,7 +126,7 @@ def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], 
         if not lost and not missing:
             return 0
         if lost:
-            log(f"the vectors of {len(lost)} memories were lost and are computed anew")
+            log(f"the vectors of {len(lost)} memories were lost and will be computed again")
         with database.write() as db:
             for seq in lost:
                 index_state.forget_embedding(db, seq)
@@ -135,10 +136,10 @@ def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], 
 
 
 def _present(table: VectorTable, log: Callable[[str], None]) -> set[int]:
-    # Counting would only read the manifest; reading a column opens every file, so that a cut one shows.
+    # Counting would only read the manifest. Reading a column opens every file and detects a truncated one.
     try:
         return table.seqs()
     except IndexUnavailable as error:
-        log(f"the vector index was broken and is built anew: {error}")
+        log(f"the vector index was damaged and will be rebuilt: {error}")
     table.drop_broken()
     return set()

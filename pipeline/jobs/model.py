@@ -1,9 +1,9 @@
-"""The optional language model: it words what the rules of jobs have found, and every job works without it.
+"""The optional language model: it words the findings of jobs. Every job also works without it.
 
     off or given up? → redact, bound → reserve the tokens → call → settle what it cost → parse strictly
 
-The meter is charged before the call, so that no crash and no second process spends over the cap. Make one JobModel
-for each run: it gives up on an endpoint that failed twice in a row.
+The token budget is charged before the call, so that neither a crash nor a second process exceeds it. Create one
+JobModel per run: it stops after two failed calls in a row.
 """
 
 import json
@@ -36,9 +36,9 @@ _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """Where the model answers, and what it may cost. Without a url there is none.
+    """Address and budget of the model. An empty url means that there is no model.
 
-    `timeout_s` bounds a whole call, `daily_tokens` what a workspace may spend in a day.
+    `timeout_s` limits a complete call, `daily_tokens` the tokens per workspace and day.
     """
 
     url: str
@@ -49,7 +49,7 @@ class ModelEndpoint:
 
 
 class Failure(StrEnum):
-    """Why there is no answer of use."""
+    """Why a call gave no usable answer."""
 
     OFF = "off"
     CAPPED = "capped"
@@ -63,14 +63,14 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the endpoint answered, whatever it is worth."""
+    """The raw answer of the endpoint."""
 
     status: int
     body: bytes
 
 
 def post(endpoint: ModelEndpoint, body: Mapping[str, Any]) -> Reply | Failure:
-    """Send a request and return the answer; UNREACHABLE means that nothing was sent."""
+    """Send a request and return the answer; UNREACHABLE means that no request was sent."""
     import asyncio
 
     import httpx
@@ -86,7 +86,7 @@ def post(endpoint: ModelEndpoint, body: Mapping[str, Any]) -> Reply | Failure:
 
 
 async def _exchange(endpoint: ModelEndpoint, body: Mapping[str, Any]) -> Reply | Failure:
-    """Make one call: no redirect, no proxy, no retry, and no answer that grows when it is unpacked."""
+    """Make one call without redirects, proxies, retries or compressed answers."""
     import httpx
 
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
@@ -99,7 +99,8 @@ async def _exchange(endpoint: ModelEndpoint, body: Mapping[str, Any]) -> Reply |
     if not path.endswith(ROUTE):
         url = url.copy_with(path=f"{path or '/v1'}{ROUTE}")
     read = bytearray()
-    # The whole call has a limit: one for each read is never met by an endpoint that sends a byte at a time.
+    # The time limit applies to the complete call: an endpoint that sends a byte at a time would never exceed a limit
+    # per read.
     async with (
         httpx.AsyncClient(trust_env=False, timeout=endpoint.timeout_s) as client,
         client.stream("POST", url, json=body, headers=headers) as response,
@@ -112,7 +113,7 @@ async def _exchange(endpoint: ModelEndpoint, body: Mapping[str, Any]) -> Reply |
 
 
 class JobModel:
-    """Ask an endpoint within its daily budget; whatever goes wrong, the answer is None and is counted."""
+    """Ask an endpoint within its daily budget; every failure is counted and returns None."""
 
     def __init__(
         self, database: Database, endpoint: ModelEndpoint, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -126,11 +127,11 @@ class JobModel:
 
     @property
     def tally(self) -> Mapping[str, int]:
-        """Return how many calls were answered, and how many were not, by reason."""
+        """Return the number of answered calls, and of failed calls by reason."""
         return {str(reason): times for reason, times in self._tally.items()}
 
     def complete(self, job: str, system: str, text: str) -> str | None:
-        """Return the model's reply, None when the deterministic way is to be taken."""
+        """Return the model's reply; None if the caller must use its rules instead."""
         return self._take(job, system, text, lambda reply: reply)
 
     def ask(
@@ -149,7 +150,7 @@ class JobModel:
         return self._take(job, system, text, parse_reply)
 
     def _take(self, job: str, system: str, text: str, read: Callable[[str], Taken | None]) -> Taken | None:
-        # A call belongs to the day on which it began.
+        # A call belongs to the day on which it started.
         day = self._now().astimezone(UTC).date().isoformat()
         reply = self._reply(day, job, system, text)
         taken = None if isinstance(reply, Failure) else read(reply)
@@ -170,7 +171,7 @@ class JobModel:
             return Failure.OFF
         if self._failed >= FAILURES_IN_A_ROW:
             return Failure.GIVEN_UP
-        # Redacted before it is cut: half of a secret is no longer recognised as one.
+        # Redact before cutting: the pattern of a secret does not match half of it.
         prompt = redact(system).text, redact(text).text[:MAX_PROMPT_CHARS]
         needed = sum(map(_expected_tokens, prompt)) + MAX_REPLY_TOKENS
         with self._database.write() as db:
@@ -190,7 +191,8 @@ class JobModel:
 
     def _call(self, prompt: tuple[str, str]) -> Reply | Failure:
         reply = post(self._endpoint, self._body(prompt))
-        # OpenAI's newer models take the limit by another name and no temperature, and say so before they work.
+        # OpenAI's newer models expect another name for the limit and no temperature; they reject the request
+        # immediately.
         if isinstance(reply, Reply) and reply.status == 400 and b"max_completion_tokens" in reply.body:
             self._modern = not self._modern
             reply = post(self._endpoint, self._body(prompt))
@@ -236,13 +238,15 @@ def _read_answer(reply: Reply) -> _Answer | Failure:
 
 
 def _expected_tokens(text: str) -> int:
-    """Return about how many tokens a text has: three letters of Latin make one, of other scripts each may."""
+    """Return the approximate number of tokens of a text: a third of its Latin letters, and one per letter of other
+    scripts.
+    """
     latin = sum(map(str.isascii, text))
     return latin // 3 + len(text) - latin + 4
 
 
 def _cost(prompt: tuple[str, str], content: str, usage: Any) -> int:
-    """Return what a call cost: as the endpoint says, but neither less nor more than the texts can have taken."""
+    """Return the tokens of a call: as reported by the endpoint, within the bounds that the texts allow."""
     texts = (*prompt, content)
     least = sum(len(text) for text in texts) // 4
     most = max(least, sum(len(text.encode()) for text in prompt) + max(MAX_REPLY_TOKENS, len(content.encode())))
@@ -251,5 +255,5 @@ def _cost(prompt: tuple[str, str], content: str, usage: Any) -> int:
 
 
 def as_data(**fields: Any) -> str:
-    """Return fields as JSON for a prompt, so that no text in them can pass for the prompt itself."""
+    """Return fields as JSON for a prompt, so that no text in them can be mistaken for the prompt."""
     return json.dumps(fields, ensure_ascii=False)

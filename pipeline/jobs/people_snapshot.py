@@ -1,6 +1,7 @@
-"""Copies of who shares a home: kept beside those of its workspaces, by the same rule, and put back.
+"""Snapshots of the users of a data directory: stored next to its workspaces' snapshots, by the same rules, and
+restored.
 
-The access log is in none, and what was revoked stays so.
+They do not contain the access log, and a restored snapshot does not undo a revocation.
 """
 
 from collections.abc import Callable
@@ -18,24 +19,24 @@ from pipeline.store.migrations import migrate_copy
 
 
 def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
-    """Copy the people of a home, where it has any and they changed; return the report with what was done."""
+    """Copy the users if there are any and they changed; return the report with the counts."""
     folder = people_file.find_copies(paths.people)
     if not paths.people.is_file():
         return report
     with backup.locked(folder):
-        newest = next((one for one in backup.snapshots(folder) if one.taken is Taken.DAILY), None)
+        newest = next((outdated for outdated in backup.snapshots(folder) if outdated.taken is Taken.DAILY), None)
         taken = newest is None or _differs(newest.file, paths.people)
         if taken and not _copy(paths.people, backup.new_file(folder, Taken.DAILY, job.now), job.pausing):
             return replace(report, more=True)
-        for one in find_outlived(backup.snapshots(folder), job.now):
-            backup.remove(one.file)
+        for outdated in find_outlived(backup.snapshots(folder), job.now):
+            backup.remove(outdated.file)
     return replace(report, counts={**report.counts, "people": 1}) if taken else report
 
 
 def take_people_snapshot(paths: HomePaths, now: datetime) -> Snapshot:
-    """Copy the people of a home now, whether or not they changed; raise NotFound where there are none."""
+    """Copy the users now, whether or not they changed; raise NotFound if there are none."""
     if not paths.people.is_file():
-        raise NotFound("nobody was ever added: there are no people to copy")
+        raise NotFound("There are no users to copy. Add one with `reverie user add`.")
     folder = people_file.find_copies(paths.people)
     with backup.locked(folder):
         file = backup.new_file(folder, Taken.DAILY, now)
@@ -47,7 +48,7 @@ def _differs(newest: Path, file: Path) -> bool:
     try:
         return people_file.read_state(newest) != people_file.read_state(file)
     except StoreDamaged:
-        # Whichever of the two it is, the copy that is made now tells.
+        # Either file may be damaged; copying the current one shows which.
         return True
 
 
@@ -61,10 +62,11 @@ def _copy(file: Path, target: Path, pausing: Callable[[], bool] = lambda: False)
 
 
 def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: ProblemSink) -> tuple[Snapshot, str | None]:
-    """Put a copy in the place of the people; return it, and by which name what was there before is kept, if anything.
+    """Replace the users by a copy; return it, and the name under which the replaced file is kept, if there was one.
 
-    Who was removed since, and each token that was revoked since, stays so where the present file can be read. The
-    caller sees to it that nothing of the home runs. Interrupted at any place, the file is the old one or the new one.
+    Users that were removed and tokens that were revoked since then stay removed, if the present file can be read. The
+    caller makes sure that no process uses the data directory. After an interruption the file is either the old or the
+    new one.
     """
     folder, file = people_file.find_copies(paths.people), paths.people
     find_snapshot(folder, name)
@@ -75,23 +77,25 @@ def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: Probl
         migrate_copy(draft, people_file.MIGRATIONS)
         aside = None
         if file.exists():
-            kept = backup.new_file(folder, Taken.BEFORE_RESTORE, now)
-            backup.put_aside(file, kept)
-            aside = kept.stem
-            _carry_over(file, draft, kept, on_problem)
+            backup_file = backup.new_file(folder, Taken.BEFORE_RESTORE, now)
+            backup.put_aside(file, backup_file)
+            aside = backup_file.stem
+            _carry_over(file, draft, backup_file, on_problem)
         else:
-            on_problem("what was revoked since that copy was taken is not known: see `reverie user list`")
+            on_problem(
+                "Tokens revoked after this copy was taken may be valid again. Check them with `reverie user list`."
+            )
         backup.settle(draft)
         backup.put_in_place(draft, file)
     return chosen, aside
 
 
-def _carry_over(file: Path, draft: Path, kept: Path, on_problem: ProblemSink) -> None:
+def _carry_over(file: Path, draft: Path, backup_file: Path, on_problem: ProblemSink) -> None:
     try:
         with backup.typed_errors(file):
             migrate_copy(file, people_file.MIGRATIONS)
         people_file.carry_revocations(file, draft)
         people_file.carry_accesses(file, draft)
-        people_file.forget_accesses(kept)
+        people_file.forget_accesses(backup_file)
     except StoreDamaged as error:
-        on_problem(f"what was revoked or asked since that copy was taken cannot all be read: {error}")
+        on_problem(f"Some revocations or requests after this copy was taken cannot be read: {error}")

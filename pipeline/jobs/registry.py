@@ -1,8 +1,8 @@
-"""The registry of jobs: what each is called, when it runs, and what it does, in the order of a whole run.
+"""The registry of jobs: name, schedule and function of each job, in the order of a complete run.
 
-And how each of a workspace's jobs stands, and which are due now.
+It also returns the status of a workspace's jobs, and the jobs that are due.
 
-What a job needs is loaded when it runs: who only lists jobs, or looks which are due, pays for none of them.
+A job's dependencies are loaded when it runs, so that listing jobs loads none of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,44 +25,44 @@ if TYPE_CHECKING:
     from pipeline.jobs.context import JobContext
 
 NIGHTLY_HOUR = 3
-# Times are kept in milliseconds: a run that began on the second of its trigger is not due by that trigger again.
+# Times have a resolution of milliseconds. A run that started at its trigger's second is not due again by that trigger.
 _RESOLUTION = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 JobFunction = Callable[[JobRun, "JobContext"], Report]
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-# Time alone gives something to do.
+# The job has work to do even if nothing was written.
 ALWAYS = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a job runs: every so often by the clock, or, without `every`, nightly in local time."""
+    """When a job runs: at a fixed interval, or, without `every`, nightly in local time."""
 
     every: timedelta | None = None
 
     def trigger(self) -> "BaseTrigger":
-        """Return the trigger, which knows time zones and days on which clocks change."""
+        """Return the trigger, which handles time zones and daylight saving."""
         from apscheduler.triggers.cron import CronTrigger
         from apscheduler.triggers.interval import IntervalTrigger
 
         if self.every is not None:
-            # From a fixed start, so that every process finds the same moments.
+            # A fixed start gives every process the same times.
             return IntervalTrigger(seconds=int(self.every.total_seconds()), start_date=_EPOCH, timezone=UTC)
         try:
             return CronTrigger(hour=NIGHTLY_HOUR)
         except ZoneInfoNotFoundError:
-            # TZ may hold a rule instead of a zone's name; a trigger is made anew for each question.
+            # TZ may contain a rule instead of a zone name; each question creates a new trigger.
             return CronTrigger(hour=NIGHTLY_HOUR, timezone=datetime.now().astimezone().tzinfo)
 
     def next_after(self, moment: datetime) -> datetime:
-        """Return the first time of the trigger after a moment (UTC)."""
+        """Return the first trigger time after a time (UTC)."""
         following: datetime = self.trigger().get_next_fire_time(None, moment + _RESOLUTION)
         return following.astimezone(UTC)
 
     def last_before(self, moment: datetime) -> datetime:
-        """Return the last time of the trigger up to a moment (UTC)."""
+        """Return the last trigger time up to a time (UTC)."""
         # A day on which clocks change has 25 hours at most.
         last = self.next_after(moment - 2 * (self.every or timedelta(hours=25)))
         while (following := self.next_after(last)) <= moment:
@@ -81,11 +81,11 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledJob:
-    """A job: its name, what it does in a line, when it runs, and the function that does it.
+    """A job: name, one-line summary, schedule, and function.
 
-    `idle` is how long after a run there is something to do although nothing was written since; None for never. What
-    `elsewhere` is true of is done by the web server or at every tick of the scheduler, not sent to the workers when its
-    time comes.
+    `idle` is the time after which the job has work to do although nothing was written since its last run; None for
+    never. A job with `elsewhere` is done by the web server or at every tick of the scheduler, and is not sent to the
+    workers.
     """
 
     name: str
@@ -110,7 +110,7 @@ def _snapshot(run: JobRun, context: "JobContext") -> Report:
         return report
     from pipeline.jobs.people_snapshot import snapshot_people
 
-    # Those of the home: whichever workspace comes first that night copies them.
+    # The users belong to the data directory: the first workspace of the night copies them.
     return snapshot_people(run, context.settings.paths, report)
 
 
@@ -119,7 +119,7 @@ def _sweep(_run: JobRun, context: "JobContext") -> Report:
 
 
 def _touches(_run: JobRun, _context: "JobContext") -> Report:
-    # Access counts are in the memory of the web server, which writes them itself.
+    # The web server keeps access counts in memory and writes them itself.
     return Report()
 
 
@@ -128,7 +128,7 @@ def _segment(_run: JobRun, context: "JobContext") -> Report:
 
 
 def _vectors(_run: JobRun, context: "JobContext") -> Report:
-    # A table that cannot be read is deleted by the repair, and there is nothing to compact then.
+    # The repair deletes an unreadable table; then there is nothing to compact.
     queued = context.repair_vectors()
     return Report({"compacted": int(context.compact_vectors()), "queued": queued})
 
@@ -209,26 +209,26 @@ JOBS: tuple[ScheduledJob, ...] = (
         elsewhere=True,
     ),
     ScheduledJob("touches", "writes buffered access counts", Schedule(5 * SECOND), _touches, elsewhere=True),
-    ScheduledJob("segment", "folds new writes into the lexical segment", Schedule(5 * MINUTE), _segment),
+    ScheduledJob("segment", "adds new writes to the lexical segment", Schedule(5 * MINUTE), _segment),
     ScheduledJob(
         "vectors",
-        "compacts the vector index and embeds again what is missing",
+        "compacts the vector index and queues missing vectors",
         Schedule(15 * MINUTE),
         _vectors,
         idle=DAY,
     ),
-    ScheduledJob("dedup", "verifies pairs that may be one", Schedule(10 * MINUTE), _dedup),
+    ScheduledJob("dedup", "merges or clears possible duplicates", Schedule(10 * MINUTE), _dedup),
     ScheduledJob(
         "edges",
         "finds causes, contradictions and supersessions between recent memories",
         Schedule(10 * MINUTE),
         _edges,
     ),
-    ScheduledJob("arcs", "gathers memories into threads", Schedule(HOUR), _arcs),
-    ScheduledJob("predict", "foresees the next questions", Schedule(HOUR), _predict, idle=DAY),
-    ScheduledJob("decay", "lets importance fade with time and rise with use", NIGHTLY, _decay, idle=ALWAYS),
-    ScheduledJob("archive", "archives what is cold, old and unimportant", NIGHTLY, _archive, idle=ALWAYS),
-    ScheduledJob("consolidate", "makes one memory of many related episodes", NIGHTLY, _consolidate),
+    ScheduledJob("arcs", "groups memories into threads", Schedule(HOUR), _arcs),
+    ScheduledJob("predict", "predicts the next questions", Schedule(HOUR), _predict, idle=DAY),
+    ScheduledJob("decay", "lowers the importance of unused memories, raises it with use", NIGHTLY, _decay, idle=ALWAYS),
+    ScheduledJob("archive", "archives old memories that are unused and unimportant", NIGHTLY, _archive, idle=ALWAYS),
+    ScheduledJob("consolidate", "summarizes related episodes in one memory", NIGHTLY, _consolidate),
     ScheduledJob(
         "lessons",
         "proposes lessons from repeated corrections and from failures and their fixes",
@@ -237,14 +237,14 @@ JOBS: tuple[ScheduledJob, ...] = (
     ),
     ScheduledJob(
         "reflect",
-        "draws what a decision came from and what it came to, where a session shows it",
+        "links decisions to their causes and outcomes in a session",
         NIGHTLY,
         _reflect,
     ),
-    ScheduledJob("layout", "draws the map of what memories mention", NIGHTLY, _layout),
+    ScheduledJob("layout", "computes the map of entities", NIGHTLY, _layout),
     ScheduledJob(
         "health",
-        "checks invariants across store and indexes, repairs what is derived",
+        "checks store and indexes, repairs derived data",
         Schedule(HOUR),
         _health,
         idle=DAY,
@@ -255,7 +255,7 @@ BY_NAME: Mapping[str, ScheduledJob] = {job.name: job for job in JOBS}
 
 
 def list_scheduled_jobs(settings: Settings) -> list[ScheduledJob]:
-    """Return the jobs in the rhythm that the settings give them."""
+    """Return the jobs with the intervals of the settings."""
     seconds = {
         "sweep": settings.sweep_interval_s,
         "segment": settings.segment_interval_s,
@@ -264,11 +264,11 @@ def list_scheduled_jobs(settings: Settings) -> list[ScheduledJob]:
     return [replace(job, schedule=Schedule(seconds[job.name] * SECOND)) if job.name in seconds else job for job in JOBS]
 
 
-# How each job stands, and which are due
+# Status of the jobs, and due jobs
 
 
 class JobState(StrEnum):
-    """What became of a job's last run, or becomes of the one that was asked for."""
+    """The result of a job's last run, or the state of the requested run."""
 
     NEVER = "never ran"
     DONE = "done"
@@ -280,7 +280,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """A job, its last run that began, how it stands, and when it is due next (UTC)."""
+    """A job, its last started run, its state, and when it is due next (UTC)."""
 
     job: ScheduledJob
     last: Run | None
@@ -289,14 +289,14 @@ class JobStatus:
 
 
 def job_statuses(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[JobStatus]:
-    """Tell how each job stands."""
+    """Return the status of each job."""
     asked, held = list_requested_jobs(db), runs.list_held_locks(db, now.timestamp())
-    found = []
+    statuses = []
     for job in jobs:
         last = runs.last(db, job.name)
         state = _state(last, is_asked=job.name in asked, is_held=job.name in held)
-        found.append(JobStatus(job, last, state, max(_next_at(db, job, last, now), now)))
-    return found
+        statuses.append(JobStatus(job, last, state, max(_next_at(db, job, last, now), now)))
+    return statuses
 
 
 def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
@@ -312,26 +312,26 @@ def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
 
 
 def list_requested_jobs(db: Connection) -> list[str]:
-    """List the jobs that somebody asked for and that have not begun; who finds a segment broken asks for a new one."""
+    """List requested jobs that have not started, including a segment that a reader found broken."""
     asked = runs.list_requested(db)
-    wanted = meta.get(db, meta.SEGMENT_WANTED) is not None and "segment" not in asked
-    return [*asked, "segment"] if wanted else asked
+    needs_segment = meta.get(db, meta.SEGMENT_WANTED) is not None and "segment" not in asked
+    return [*asked, "segment"] if needs_segment else asked
 
 
 def list_due_jobs(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[str]:
-    """List the jobs that were asked for, were interrupted, or whose time has come and that would find anything new."""
+    """List jobs that were requested, were interrupted, or are due and have work to do."""
     asked, moments = list_requested_jobs(db), due_moments(db, jobs, now)
     return [name for name, moment in moments.items() if name in asked or (moment is not None and moment <= now)]
 
 
 def due_moments(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> dict[str, datetime | None]:
-    """Tell from when on each job is due if nothing is written from now on; None for never."""
+    """Return the time from which each job is due if nothing is written from now on; None for never."""
     generation = changes.last_written(db)
     return {job.name: _due_from(db, job, generation, now) for job in jobs}
 
 
 def list_unfinished_jobs(db: Connection, names: Iterable[str]) -> list[str]:
-    """List those of some jobs that were asked for or interrupted."""
+    """List the given jobs that were requested or interrupted."""
     asked = list_requested_jobs(db)
     return [name for name in names if name in asked or _is_open(runs.last(db, name))]
 
@@ -355,10 +355,10 @@ def _due_from(db: Connection, job: ScheduledJob, generation: int, now: datetime)
 
 
 def _next_at(db: Connection, job: ScheduledJob, last: Run | None, now: datetime) -> datetime:
-    """Return when a job is due next: now or earlier when a run was missed; many missed runs are made up for once."""
+    """Return when a job is due next: now or earlier if a run was missed. Several missed runs are made up for by one."""
     if last is not None and last.started_at is not None:
         return job.schedule.next_after(parse(last.started_at))
     if job.schedule.every is not None:
         return now
-    # A workspace in which no nightly job ran yet gets its first.
+    # A workspace without any nightly run gets its first.
     return job.schedule.next_after(changes.first_at(db) or now)

@@ -1,8 +1,8 @@
-"""Run a job once: under its lock, recorded from beginning to end, whatever becomes of it.
+"""Run a job once, under its lock, and record the run from start to end, whatever its result.
 
-A job is a function of a JobRun: it does a bounded piece of work, stops when its time is up or somebody waits in the
-foreground, and says whether more is left. Run again after any interruption it comes to the same end: it either changes
-rows in transactions that are complete in themselves, or derives everything anew. What a dead process held is reaped.
+A job is a function of a JobRun. It does a limited amount of work, stops when its time is up or foreground work is
+waiting, and reports whether work remains. Repeated after any interruption it reaches the same result: each transaction
+is complete in itself, or the job derives everything again. Leases and locks of dead processes are released.
 """
 
 import time
@@ -17,25 +17,25 @@ from pipeline.store import changes, runs, work
 from pipeline.store.database import Database, wake_on_commit
 from pipeline.times import utc_now, utc_text
 
-# A lock outlives the longest run between two of its renewals, so that only a dead holder loses it.
+# Longer than the longest time between two renewals of a lock, so that only a dead process loses it.
 LOCK_S = 300.0
-# Progress is for people: noting it more often would only wake the disk.
+# Progress is for users; recording it more often would only cause disk writes.
 NOTE_EVERY_S = 1.0
 
 Progress = Callable[[int, int], None]
 
 
 def show_no_progress(_done: int, _total: int) -> None:
-    """Show nobody how far a run has come."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
     """One run of a job on one workspace.
 
-    `now` is the moment that the job takes for the present (UTC). `pausing` tells whether to stop at the next good
-    place: time is up, foreground work waits, or the process is asked to end. `progress` takes how many pieces are done
-    and how many there are. `counts` are of what was done, by countable things.
+    `now` is the present for the job (UTC). `pausing` tells whether to stop at the next suitable point: the time is up,
+    foreground work is waiting, or the process was asked to stop. `progress` takes the number of completed pieces and
+    their total. `counts` are numbers of processed items by name.
     """
 
     database: Database
@@ -46,17 +46,17 @@ class JobRun:
 
     @property
     def at(self) -> str:
-        """Return the present moment as text."""
+        """Return `now` as text."""
         return utc_text(self.now)
 
     def report(self, *, more: bool) -> "Report":
-        """Return the report of what was counted."""
+        """Return a report with the counts."""
         return Report(dict(self.counts), more)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run did, by countable things, and whether it stopped before everything was done."""
+    """The counts of a run, and whether it stopped before everything was done."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     more: bool = False
@@ -64,7 +64,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run ended: its id, its report, and the error that ended it, if one did."""
+    """The result of a run: its id, its report, and the error that ended it, if any."""
 
     run_id: str
     report: Report
@@ -82,7 +82,7 @@ def run_job(
     on_progress: Progress = show_no_progress,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> RunResult | None:
-    """Run a job once on a workspace; return None when somebody else runs it now."""
+    """Run a job once on a workspace; return None if another process is running it."""
     with database.write() as db:
         if not runs.lock(db, name, owner, time.time(), time.time() + LOCK_S):
             return None
@@ -92,7 +92,7 @@ def run_job(
     try:
         report = function(JobRun(database, now(), pausing, progress))
     except (KeyboardInterrupt, SystemExit):
-        # This process is asked to end: the run stays open, and whoever comes next takes it up at once.
+        # The process was asked to stop: the run stays open, and the next process continues it at once.
         with database.write() as db:
             runs.unlock(db, name, owner)
         raise
@@ -106,7 +106,7 @@ def run_job(
 
 
 def _note_progress(database: Database, name: str, owner: str, run_id: str, on_progress: Progress) -> Progress:
-    """Return what tells how far a run has come, notes it now and then, and keeps the lock meanwhile."""
+    """Return a function that reports and records progress, and renews the lock."""
     noted = time.monotonic()
 
     def progress(done: int, total: int) -> None:
@@ -122,12 +122,12 @@ def _note_progress(database: Database, name: str, owner: str, run_id: str, on_pr
 
 
 def list_holders(db: Connection) -> set[str]:
-    """List who holds leases or locks."""
+    """List the owners of leases and locks."""
     return {*work.list_owners(db), *runs.list_lock_owners(db)}
 
 
 def reap(database: Database, is_alive: Callable[[str], bool]) -> list[Stage]:
-    """Release leases and locks of holders that are gone; wake and return the stages that have something to claim."""
+    """Release leases and locks of dead processes; wake and return the stages that can be claimed."""
     release_dead(database, is_alive)
     with database.read() as db:
         due = work.list_due_stages(db, time.time())
@@ -138,7 +138,7 @@ def reap(database: Database, is_alive: Callable[[str], bool]) -> list[Stage]:
 
 
 def release_dead(database: Database, is_alive: Callable[[str], bool]) -> None:
-    """Take back the leases and locks of holders that are gone."""
+    """Release the leases and locks of dead processes."""
     with database.read() as db:
         gone = [owner for owner in list_holders(db) if not is_alive(owner)]
     if gone:

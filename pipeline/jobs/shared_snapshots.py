@@ -1,7 +1,7 @@
-"""Snapshots of a workspace whose store is on a server: files of SQLite on object storage, as those of a home are.
+"""Snapshots of a workspace whose store is on a database server: SQLite files on object storage, as in a data directory.
 
-Any machine takes them, reaches into them with a purge, and puts one back; who does holds a lease. Beside them lies a
-list of what is in each, so that nobody has to fetch them to tell.
+Any machine with the lease can take them, remove purged memories from them, and restore one. A list of their contents is
+stored with them, so that listing does not download them.
 """
 
 import json
@@ -37,7 +37,7 @@ CONTENTS = "contents.json"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """How many memories a snapshot holds, its bytes, and the last change of the store that it was taken of."""
+    """Contents of a snapshot: number of memories, size in bytes, and the last change of the store at that time."""
 
     memories: int
     bytes: int
@@ -45,7 +45,7 @@ class Content:
 
 
 class SharedSnapshots:
-    """The snapshots of one workspace; `place` opens what the store is moved from and to, `lease` keeps others out."""
+    """The snapshots of one workspace; `place` opens the store to copy from or to, `lease` excludes other machines."""
 
     def __init__(
         self,
@@ -62,38 +62,38 @@ class SharedSnapshots:
         self._clear_indexes = indexes
 
     def find(self) -> list[Snapshot]:
-        """List the snapshots, newest first, without what is in them."""
+        """List the snapshots, newest first, without their contents."""
         return backup.parse_names(Path(key) for key in self._objects.list())
 
     def list(self) -> list[tuple[Snapshot, Content | None]]:
-        """List the snapshots, newest first, each with what is in it where that is known."""
+        """List the snapshots, newest first, with their contents if known."""
         known = self._read_contents()
-        return [(one, known.get(one.file.name)) for one in self.find()]
+        return [(snapshot, known.get(snapshot.file.name)) for snapshot in self.find()]
 
     def take(self, database: Database, now: datetime, *, anew: bool = True) -> Snapshot | None:
-        """Take a snapshot and forget the oldest; return it, None where it was to be no copy of the same state."""
+        """Take a snapshot and delete outdated ones; return it, or None if `anew` is false and nothing changed."""
         with self._lease():
             before = self.list()
             with database.read() as db:
                 change = changes.last_stamp(db)
-            newest = next((content for one, content in before if one.taken is Taken.DAILY), None)
+            newest = next((content for snapshot, content in before if snapshot.taken is Taken.DAILY), None)
             if not anew and newest is not None and newest.change == change:
                 taken = None
             else:
                 taken = self._take(now, Taken.DAILY, change)
-            for one in find_outlived([one for one, _ in self.list()], now):
-                self._remove(one)
+            for snapshot in find_outlived([snapshot for snapshot, _ in self.list()], now):
+                self._remove(snapshot)
         return taken
 
     def scrub(self, database: Database, on_problem: ProblemSink) -> int:
-        """Take every memory that was ever purged out of every snapshot; return how many snapshots held one."""
+        """Remove every purged memory from every snapshot; return the number of snapshots that contained one."""
         with database.read() as db:
             purged = backup.purged_in(db)
         if not purged:
             return 0
         with self._lease():
             before = self.list()
-            reached = self._revise(lambda one: scrub_copy(one, purged, on_problem))
+            reached = self._revise(lambda snapshot: scrub_copy(snapshot, purged, on_problem))
             if before and not self.list():
                 with database.read() as db:
                     change = changes.last_stamp(db)
@@ -101,85 +101,95 @@ class SharedSnapshots:
         return reached
 
     def restore(self, name: str, now: datetime, on_problem: ProblemSink) -> Restored:
-        """Put a snapshot in the store's place and keep what was there; raises Conflict while anything else runs."""
-        chosen = choose_snapshot([one for one, _ in self.list()], name)
-        with self._place() as place, _scratch() as folder:
-            place.check_unused()
-            kept = backup.new_file(folder, Taken.BEFORE_RESTORE, now, {one.file.name for one, _ in self.list()})
-            write_file(place, self._part, kept)
+        """Replace the store by a snapshot and keep the replaced state; raise Conflict while other processes run."""
+        chosen = choose_snapshot([snapshot for snapshot, _ in self.list()], name)
+        with self._place() as store, _scratch() as folder:
+            store.check_unused()
+            replaced = backup.new_file(
+                folder, Taken.BEFORE_RESTORE, now, {snapshot.file.name for snapshot, _ in self.list()}
+            )
+            write_file(store, self._part, replaced)
             file = folder / chosen.file.name
             self._fetch(chosen, file)
-            one = Snapshot(file, chosen.taken, chosen.at)
-            # A purge whose work still waited must not be taken back.
-            scrub_copy(one, backup.list_purged(kept), on_problem)
+            snapshot = Snapshot(file, chosen.taken, chosen.at)
+            # Restoring must not undo a purge that is not finished.
+            scrub_copy(snapshot, backup.list_purged(replaced), on_problem)
             if not file.exists():
                 self._remove(chosen)
-                raise NotFound(f"{chosen.name} held what was purged, and is gone")
-            draft = prepare_copy(one)
-            self._put(kept, None)
-            read_file(draft, place, self._part)
+                raise NotFound(
+                    f"The snapshot {chosen.name} contained a purged memory and was deleted. Choose another one."
+                )
+            draft = prepare_copy(snapshot)
+            self._put(replaced, None)
+            read_file(draft, store, self._part)
             memories = backup.count_memories(draft)
-        # What the indexes hold by row number may be of other memories.
+        # The indexes refer to row numbers, which may now belong to other memories.
         self._clear_indexes()
-        return Restored(chosen, memories, kept.stem)
+        return Restored(chosen, memories, replaced.stem)
 
     def _take(self, now: datetime, taken: Taken, change: str | None) -> Snapshot:
-        with _scratch() as folder, self._place() as place:
-            names = {one.file.name for one, _ in self.list()}
+        with _scratch() as folder, self._place() as store:
+            names = {snapshot.file.name for snapshot, _ in self.list()}
             file = backup.new_file(folder, taken, now, names)
-            write_file(place, self._part, file)
+            write_file(store, self._part, file)
             self._put(file, change)
             return Snapshot(Path(file.name), taken, now)
 
     def _revise(self, act: Callable[[Snapshot], bool]) -> int:
-        """Let something be done to each snapshot; what it changed is put back, what it deleted is deleted."""
+        """Apply a function to each snapshot; upload changed snapshots, remove deleted ones; return the number of
+        changed ones.
+        """
         reached = 0
-        for one, content in self.list():
+        for snapshot, content in self.list():
             with _scratch() as folder:
-                file = folder / one.file.name
-                self._fetch(one, file)
-                if act(Snapshot(file, one.taken, one.at)):
+                file = folder / snapshot.file.name
+                self._fetch(snapshot, file)
+                if act(Snapshot(file, snapshot.taken, snapshot.at)):
                     reached += 1
                     if file.exists():
                         self._put(file, None if content is None else content.change)
                     else:
-                        self._remove(one)
+                        self._remove(snapshot)
         return reached
 
-    def _fetch(self, one: Snapshot, file: Path) -> None:
+    def _fetch(self, snapshot: Snapshot, file: Path) -> None:
         file.touch(0o600)
-        if not self._objects.fetch(one.file.name, file):
-            raise NotFound(f"the snapshot {one.name} is gone")
+        if not self._objects.fetch(snapshot.file.name, file):
+            raise NotFound(
+                f"The snapshot {snapshot.name} no longer exists. List the others with `reverie store snapshot list`."
+            )
 
     def _put(self, file: Path, change: str | None) -> None:
         size = self._objects.put(file.name, file)
         content = Content(backup.count_memories(file), size, change)
         self._write_contents({**self._read_contents(), file.name: content})
 
-    def _remove(self, one: Snapshot) -> None:
-        self._objects.delete([one.file.name])
-        self._write_contents({name: kept for name, kept in self._read_contents().items() if name != one.file.name})
+    def _remove(self, snapshot: Snapshot) -> None:
+        self._objects.delete([snapshot.file.name])
+        self._write_contents(
+            {name: content for name, content in self._read_contents().items() if name != snapshot.file.name}
+        )
 
     def _read_contents(self) -> dict[str, Content]:
         try:
-            found = json.loads(self._objects.get(CONTENTS) or b"{}")
-            return {str(name): Content(int(one[0]), int(one[1]), one[2]) for name, one in found.items()}
+            stored = json.loads(self._objects.get(CONTENTS) or b"{}")
+            return {str(name): Content(int(row[0]), int(row[1]), row[2]) for name, row in stored.items()}
         except (ValueError, TypeError, IndexError, AttributeError):
-            # It tells only what could be looked up.
+            # The list is only a cache of the snapshots' contents.
             return {}
 
     def _write_contents(self, contents: dict[str, Content]) -> None:
-        told = {name: [one.memories, one.bytes, one.change] for name, one in contents.items()}
-        self._objects.put(CONTENTS, json.dumps(told).encode("ascii"))
+        rows = {name: [content.memories, content.bytes, content.change] for name, content in contents.items()}
+        self._objects.put(CONTENTS, json.dumps(rows).encode("ascii"))
 
 
 def find_all(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
-    """Return the snapshots of every workspace that has any, newest first, by one listing of what is above them."""
-    found: dict[str, list[Path]] = {}
+    """Return the snapshots of every workspace, newest first, from one listing of their common prefix."""
+    files_by_workspace: dict[str, list[Path]] = {}
     for key in objects.list():
         workspace_id, _, name = key.partition("/")
-        found.setdefault(workspace_id, []).append(Path(name))
-    return {workspace_id: backup.parse_names(files) for workspace_id, files in found.items()}
+        files_by_workspace.setdefault(workspace_id, []).append(Path(name))
+    return {workspace_id: backup.parse_names(files) for workspace_id, files in files_by_workspace.items()}
 
 
 @contextmanager

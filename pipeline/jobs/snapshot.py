@@ -1,7 +1,7 @@
-"""The snapshot job: keep verified copies of the store; reach into them with a purge; put one back.
+"""The snapshot job: keep verified copies of the store, remove purged memories from them, and restore one.
 
-What a copy holds beside the store is dropped and derived anew. No copy outlives a purge with what was purged: where a
-memory cannot be taken out of a copy, the copy goes.
+A restored copy loses its indexes, which are derived again. No copy keeps a purged memory: if the memory cannot be
+removed from a copy, the copy is deleted.
 """
 
 import shutil
@@ -27,9 +27,9 @@ from pipeline.write import revise
 DAYS = 7
 WEEKS = 4
 LATEST = "latest"
-# A damaged store is kept byte for byte, so what was purged shortly before may still be in it.
+# A damaged store is kept byte for byte, so it may still contain memories that were purged shortly before.
 UNSETTLED = timedelta(hours=1)
-# Copies are nobody's acknowledged writes: they are synced as a whole.
+# Copies contain no acknowledged writes of clients, so one sync at the end is enough.
 _COPY = WriterProfile("NORMAL", 1000, 5000)
 
 ProblemSink = Callable[[str], object]
@@ -37,7 +37,9 @@ ProblemSink = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was put back, how many memories it holds, and by which name what was there before is kept, if anything."""
+    """The restored snapshot, its number of memories, and the name under which the replaced store is kept, if there was
+    one.
+    """
 
     snapshot: Snapshot
     memories: int
@@ -45,12 +47,12 @@ class Restored:
 
 
 def snapshot(job: JobRun, folder: Path) -> Report:
-    """Copy the store into the folder of snapshots unless the newest copy is the same; forget the oldest copies."""
+    """Copy the store into the snapshot folder unless the newest copy is identical; delete outdated copies."""
     if job.pausing():
         return Report(more=True)
     file = job.database.file
     if file is None:
-        # Of a store on a server, its own backups are taken.
+        # A store on a database server has its own backups.
         return Report()
     with backup.locked(folder):
         newest = next(iter(backup.snapshots(folder)), None)
@@ -60,16 +62,16 @@ def snapshot(job: JobRun, folder: Path) -> Report:
                 return Report(more=True)
             taken = 1
         surplus = find_outlived(backup.snapshots(folder), job.now)
-        for one in surplus:
-            backup.remove(one.file)
-        kept = len(backup.snapshots(folder))
-    return Report({"taken": taken, "unchanged": 1 - taken, "removed": len(surplus), "kept": kept})
+        for outdated in surplus:
+            backup.remove(outdated.file)
+        remaining = len(backup.snapshots(folder))
+    return Report({"taken": taken, "unchanged": 1 - taken, "removed": len(surplus), "kept": remaining})
 
 
 def take_snapshot(paths: WorkspacePaths, now: datetime) -> Snapshot:
-    """Copy the store now, whether or not it has changed, beside whatever writes to it."""
+    """Copy the store now, whether or not it has changed, while other processes write to it."""
     if not paths.events.is_file():
-        raise NotFound("no such workspace")
+        raise NotFound("There are no memories in this workspace yet, so there is nothing to copy.")
     with backup.locked(paths.snapshots):
         file = backup.new_file(paths.snapshots, Taken.DAILY, now)
         backup.copy(paths.events, file)
@@ -77,28 +79,28 @@ def take_snapshot(paths: WorkspacePaths, now: datetime) -> Snapshot:
 
 
 def find_outlived(snapshots: Iterable[Snapshot], now: datetime) -> list[Snapshot]:
-    """Return the snapshots to forget.
+    """Return the snapshots to delete.
 
-    Kept are the newest of each of the last 7 days and 4 ISO weeks (UTC) that have any, what was put aside within 4
-    weeks, and the newest of each sort.
+    Keeps the newest of each of the last 7 days and 4 ISO weeks (UTC) that have any, replaced stores of the last 4
+    weeks, and the newest of each type.
     """
-    ordered = sorted(snapshots, key=lambda one: one.at, reverse=True)
+    ordered = sorted(snapshots, key=lambda snapshot: snapshot.at, reverse=True)
     keep: set[Path] = set()
     for sort in Taken:
-        mine = [one for one in ordered if one.taken is sort]
-        keep.update(one.file for one in mine[:1])
+        mine = [snapshot for snapshot in ordered if snapshot.taken is sort]
+        keep.update(snapshot.file for snapshot in mine[:1])
         if sort is Taken.DAILY:
-            keep.update(_newest_each(mine, DAYS, lambda one: one.at.date()))
-            keep.update(_newest_each(mine, WEEKS, lambda one: one.at.isocalendar()[:2]))
+            keep.update(_newest_each(mine, DAYS, lambda snapshot: snapshot.at.date()))
+            keep.update(_newest_each(mine, WEEKS, lambda snapshot: snapshot.at.isocalendar()[:2]))
         else:
-            keep.update(one.file for one in mine if one.at > now - timedelta(weeks=WEEKS))
-    return [one for one in ordered if one.file not in keep]
+            keep.update(snapshot.file for snapshot in mine if snapshot.at > now - timedelta(weeks=WEEKS))
+    return [snapshot for snapshot in ordered if snapshot.file not in keep]
 
 
 def _newest_each(ordered: Sequence[Snapshot], limit: int, period: Callable[[Snapshot], object]) -> list[Path]:
     newest: dict[object, Path] = {}
-    for one in ordered:
-        newest.setdefault(period(one), one.file)
+    for snapshot in ordered:
+        newest.setdefault(period(snapshot), snapshot.file)
     return list(newest.values())[:limit]
 
 
@@ -106,33 +108,39 @@ def _differs(newest: Snapshot, file: Path) -> bool:
     try:
         return backup.state(newest.file) != backup.state(file)
     except StoreDamaged:
-        # Whichever of the two it is, the copy that is made now tells.
+        # Either file may be damaged; copying the current one shows which.
         return True
 
 
 def find_snapshot(folder: Path, name: str) -> Snapshot:
-    """Return a snapshot by name, or the newest for `latest`; raise NotFound when there is none."""
+    """Return a snapshot by name, or the newest for `latest`; raise NotFound if there is none."""
     return choose_snapshot(backup.snapshots(folder), name)
 
 
 def choose_snapshot(snapshots: Iterable[Snapshot], name: str) -> Snapshot:
-    """Return one of some snapshots, newest first, by name, or the newest for `latest`; raise NotFound for no such."""
-    for one in snapshots:
-        if name in (one.name, one.file.name) or (name == LATEST and one.taken is Taken.DAILY):
-            return one
-    raise NotFound("there is no snapshot yet" if name == LATEST else f"no snapshot is named {name}")
+    """Return a snapshot by name, or the newest for `latest`, from a list with the newest first; raise NotFound if there
+    is none.
+    """
+    for snapshot in snapshots:
+        if name in (snapshot.name, snapshot.file.name) or (name == LATEST and snapshot.taken is Taken.DAILY):
+            return snapshot
+    raise NotFound(
+        "There is no snapshot yet. Take one with `reverie store snapshot take`."
+        if name == LATEST
+        else f"There is no snapshot named {name}. List them with `reverie store snapshot list`."
+    )
 
 
 def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -> int:
-    """Take every memory that was ever purged out of every snapshot; return how many snapshots held one.
+    """Remove every purged memory from every snapshot; return the number of snapshots that contained one.
 
-    A snapshot of an older version is deleted instead, and a damaged one that was taken before a purge; where that
-    leaves none, a new one is taken at once. Raises StoreBusy while somebody reads a snapshot.
+    A snapshot of an older version is deleted instead, as is a damaged one that was taken before a purge. If none is
+    left, a new one is taken at once. Raises StoreBusy while a process reads a snapshot.
     """
     file = database.file
     if file is None or not folder.is_dir():
         return 0
-    # A snapshot that is being taken was perhaps begun before the purge: the lock waits for it.
+    # The lock waits for a snapshot in progress, which may have started before the purge.
     with backup.locked(folder):
         before = backup.snapshots(folder)
         reached = _scrub_all(before, backup.list_purged(file), on_problem)
@@ -142,13 +150,13 @@ def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -
 
 
 def _scrub_all(snapshots: Iterable[Snapshot], purged: Mapping[str, datetime], on_problem: ProblemSink) -> int:
-    return sum(scrub_copy(one, purged, on_problem) for one in snapshots) if purged else 0
+    return sum(scrub_copy(snapshot, purged, on_problem) for snapshot in snapshots) if purged else 0
 
 
 def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: ProblemSink) -> bool:
-    """Take what was purged out of a snapshot, or delete it where that cannot be; return whether it held any."""
+    """Remove purged memories from a snapshot, or delete it if that is impossible; return whether it had any."""
     try:
-        # An interrupted run has left its log: what it took out is still in the file.
+        # The log of an interrupted run remains, and the file still contains the removed memories.
         backup.settle(snapshot.file)
         held = backup.list_held(snapshot.file, purged)
         if not held and not backup.has_unfinished_purges(snapshot.file):
@@ -156,13 +164,13 @@ def scrub_copy(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: P
         if is_migrated(snapshot.file, MIGRATIONS):
             _purge_in(snapshot.file, held)
             return True
-        reason = "it is of an older version"
+        reason = "it was taken by an older version"
     except StoreDamaged as error:
         if max(purged.values()) + UNSETTLED < snapshot.at:
             return False
         reason = str(error)
     backup.remove(snapshot.file)
-    on_problem(f"snapshot {snapshot.name} was deleted, since a purged memory cannot be taken out of it: {reason}")
+    on_problem(f"snapshot {snapshot.name} was deleted because a purged memory cannot be removed from it: {reason}")
     return True
 
 
@@ -172,19 +180,19 @@ def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
             try:
                 revise.purge(copy, memory_id)
             except NotFound:
-                # It was merged into another one, with which it went.
+                # It was merged into another memory and was purged with that one.
                 continue
         with copy.write() as db:
             unfinished = purges.list_unfinished(db)
-            finder = QuotationFinder([QuotationMarks.of_json(one.marks) for one in unfinished.values()])
+            finder = QuotationFinder([QuotationMarks.of_json(purge.marks) for purge in unfinished.values()])
             _forget_matching(db, finder.quotes)
-            # A copy has no worker that finishes them.
+            # A copy has no worker to finish them.
             purges.remove(db, unfinished)
 
 
 @contextmanager
 def _opened_copy(file: Path) -> Iterator[Database]:
-    """Open a snapshot for a change; it is one file again afterwards."""
+    """Open a snapshot for a change; afterwards it is a single file again."""
     with closing(SqliteDatabase(file, _COPY, create=False)) as copy:
         yield copy
         copy.checkpoint()
@@ -193,31 +201,31 @@ def _opened_copy(file: Path) -> Iterator[Database]:
 
 
 def forget_said(database: Database, folder: Path, matches: Callable[[str], bool]) -> None:
-    """Delete the turns, session names and questions that match from a store and its snapshots."""
+    """Delete matching turns, session names and questions from a store and its snapshots."""
     if forget_said_now(database, matches):
         database.checkpoint()
     if not folder.is_dir():
         return
     with backup.locked(folder):
-        for one in backup.snapshots(folder):
-            # One of an older version contains no turns.
-            if is_migrated(one.file, MIGRATIONS):
-                with _opened_copy(one.file) as copy, copy.write() as db:
+        for snapshot in backup.snapshots(folder):
+            # A snapshot of an older version contains no turns.
+            if is_migrated(snapshot.file, MIGRATIONS):
+                with _opened_copy(snapshot.file) as copy, copy.write() as db:
                     _forget_matching(db, matches)
 
 
 def forget_said_now(database: Database, matches: Callable[[str], bool]) -> bool:
-    """Delete the turns, session names and questions that match from a store; return whether there were any."""
-    # Found first: another write does not wait until thousands of turns are read.
+    """Delete matching turns, session names and questions from a store; return whether there were any."""
+    # Search before writing: other writes must not wait while thousands of turns are read.
     with database.read() as db:
-        said, named = turns.find_matching(db, matches), turns.find_names_matching(db, matches)
+        turn_rows, named = turns.find_matching(db, matches), turns.find_names_matching(db, matches)
         asked = predictions.find_matching(db, matches)
-    if said or named or asked:
+    if turn_rows or named or asked:
         with database.write() as db:
-            turns.forget(db, said)
+            turns.forget(db, turn_rows)
             turns.forget_names(db, named)
             predictions.forget(db, asked)
-    return bool(said or named or asked)
+    return bool(turn_rows or named or asked)
 
 
 def _forget_matching(db: Connection, matches: Callable[[str], bool]) -> None:
@@ -227,30 +235,30 @@ def _forget_matching(db: Connection, matches: Callable[[str], bool]) -> None:
 
 
 def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem: ProblemSink) -> Restored:
-    """Put a snapshot in the store's place, keep what was there as a snapshot, and ask for every index to be rebuilt.
+    """Replace the store by a snapshot, keep the replaced store as a snapshot, and request a rebuild of every index.
 
-    The caller sees to it that no process of the workspace runs; raises StoreBusy when one has the store open, and
-    StoreDamaged when the snapshot is not sound. Interrupted at any place, the store is the old one or the new one.
+    The caller makes sure that no process uses the workspace. Raises StoreBusy if a process has the store open, and
+    StoreDamaged if the snapshot is damaged. After an interruption the store is either the old or the new one.
     """
     find_snapshot(paths.snapshots, name)
     with backup.locked(paths.snapshots):
-        # A purge whose work still waited must not be taken back.
+        # Restoring must not undo a purge that is not finished.
         _scrub_all(backup.snapshots(paths.snapshots), _list_purged_now(paths.events, on_problem), on_problem)
         chosen = find_snapshot(paths.snapshots, name)
         draft = prepare_copy(chosen)
         aside = None
         if paths.events.exists():
-            kept = backup.new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
-            backup.put_aside(paths.events, kept)
-            aside = kept.stem
-        # What the indexes hold by row number may be of other memories.
+            replaced = backup.new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
+            backup.put_aside(paths.events, replaced)
+            aside = replaced.stem
+        # The indexes refer to row numbers, which may now belong to other memories.
         for derived in (paths.lexical, paths.vectors):
             if derived.exists():
                 shutil.rmtree(derived)
         memories = backup.count_memories(draft)
         backup.put_in_place(draft, paths.events)
         if backup.count_memories(paths.events) != memories:
-            raise StoreDamaged(f"what was put in place of {paths.events.name} is not what was copied")
+            raise StoreDamaged(f"The restored {paths.events.name} differs from its snapshot. Restore another snapshot.")
     return Restored(chosen, memories, aside)
 
 
@@ -260,12 +268,12 @@ def _list_purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, dateti
     try:
         return backup.list_purged(file)
     except StoreDamaged as error:
-        on_problem(f"what was purged last cannot be read: {error}")
+        on_problem(f"The latest purges cannot be read: {error}")
         return {}
 
 
 def prepare_copy(chosen: Snapshot) -> Path:
-    """Make a copy that is ready to be the store: of this version, its indexes forgotten."""
+    """Make a copy that is ready to become the store: of the current version, without indexes."""
     draft = chosen.file.with_name(f"{backup.PARTIAL}restore.sqlite")
     backup.copy(chosen.file, draft)
     migrate_copy(draft, MIGRATIONS)

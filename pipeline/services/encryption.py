@@ -7,6 +7,7 @@ from pathlib import Path
 
 from config.paths import HomePaths
 from pipeline.errors import Conflict, FieldError, InvalidField, KeyUnavailable, StoreDamaged
+from pipeline.extras import require_extra
 from pipeline.index.segment import convert_segment, find_plain_names, list_segments
 from pipeline.store import backup, driver, encryption, key, people_file
 from pipeline.store.key import StoreKey
@@ -60,6 +61,7 @@ def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
 
     Raises InvalidField for a place that cannot be the key's, Conflict where the home has another key.
     """
+    require_extra("encryption")
     if key_file is None:
         if not paths.store_key.is_file():
             raise InvalidField(FieldError("key_file", "is missing: name a file outside of the home to keep the key in"))

@@ -15,6 +15,7 @@ from pipeline.errors import (
     RemoteUnreachable,
     ReverieError,
 )
+from pipeline.extras import require_extra
 from pipeline.records import Memory, Revision, ScopeKind
 from pipeline.store import oplog, truth
 from pipeline.store.objects import FOLDER
@@ -174,10 +175,12 @@ class SyncService:
 
     def invite(self) -> str:
         """Return the code that a new device joins with."""
+        require_extra("sync")
         return Circle(self.peers).code
 
     def join(self, code: str) -> None:
         """Enter the circle that a code opens; raise InvalidField for none, Conflict where this home is in another."""
+        require_extra("sync")
         Circle(self.peers).join(code)
 
     def devices(self) -> list[tuple[Device, bool]]:

@@ -10,11 +10,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 
-from sqlcipher3 import dbapi2
-
 from pipeline.enums import Stage
 from pipeline.errors import StoreDamaged
+from pipeline.extras import require_extra
 from pipeline.store.write_connection import WriteConnection
+
+require_extra("encryption")
+
+from sqlcipher3 import dbapi2  # noqa: E402 - the line above explains how to install it
 
 
 class CipherConnection(dbapi2.Connection):  # type: ignore[misc]  # the library has no types

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from config.settings import environment_allows_http
 from pipeline.errors import ReverieError, StorageUnreachable
+from pipeline.extras import require_extra
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -56,6 +57,7 @@ class ObjectStorage:
     def open(cls, url: str, unreachable: type[ReverieError] = StorageUnreachable) -> Self:
         """Return the storage of an address, `s3://BUCKET/PREFIX` or `dir:FOLDER`; nothing is asked of it yet."""
         # Who keeps everything under the home loads no client.
+        require_extra("s3")
         from obstore.exceptions import BaseError
 
         try:

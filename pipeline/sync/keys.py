@@ -10,16 +10,15 @@ import binascii
 import hashlib
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
-import bech32
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from pyrage import DecryptError, RecipientError, decrypt, encrypt, passphrase
-from pyrage.x25519 import Identity as AgeIdentity, Recipient as AgeRecipient
 
 from pipeline.errors import FieldError, InvalidField, PeerRefused
+from pipeline.extras import require_extra
 
 SECRET_BYTES = 18
 CHECK_BYTES = 2
@@ -67,6 +66,9 @@ def _derive(secret: str, purpose: bytes) -> bytes:
 
 def circle_identity(secret: str) -> str:
     """Return the age key that opens what is sealed to a circle."""
+    require_extra("sync")
+    import bech32
+
     data = bech32.convertbits(_derive(secret, b"seal"), 8, 5)
     return str(bech32.bech32_encode("age-secret-key-", data or [])).upper()
 
@@ -88,12 +90,12 @@ def make_seed() -> str:
 
 def make_age_identity() -> str:
     """Make an age key of a device's own."""
-    return str(AgeIdentity.generate())
+    return str(_load_age().x25519.Identity.generate())
 
 
 def recipient_of(identity: str) -> str:
     """Return to whom what an age key opens is sealed."""
-    return str(AgeIdentity.from_str(identity).to_public())
+    return str(_load_age().x25519.Identity.from_str(identity).to_public())
 
 
 def verify_key_of(seed: str) -> str:
@@ -117,9 +119,10 @@ def is_node_of(node: str, verify_key: str) -> bool:
 
 def is_recipient(text: str) -> bool:
     """Tell whether something could be sealed to what is called an age recipient."""
+    age = _load_age()
     try:
-        AgeRecipient.from_str(text)
-    except (TypeError, RecipientError):
+        age.x25519.Recipient.from_str(text)
+    except (TypeError, age.RecipientError):
         return False
     return True
 
@@ -145,22 +148,32 @@ def is_signed(verify_key: str, signature: str, message: bytes) -> bool:
     return True
 
 
+def _load_age() -> Any:
+    """Import the library of the age format when a key of its kind is first used."""
+    require_extra("sync")
+    import pyrage
+
+    return pyrage
+
+
 def seal(content: bytes, recipients: Sequence[str]) -> bytes:
     """Encrypt to some age recipients."""
-    return bytes(encrypt(content, [AgeRecipient.from_str(one) for one in recipients]))
+    age = _load_age()
+    return bytes(age.encrypt(content, [age.x25519.Recipient.from_str(recipient) for recipient in recipients]))
 
 
 def unseal(content: bytes, identities: Sequence[str]) -> bytes:
     """Decrypt with whichever age key fits; raise PeerRefused where none does, or where it was tampered with."""
+    age = _load_age()
     try:
-        return bytes(decrypt(content, [AgeIdentity.from_str(one) for one in identities]))
-    except DecryptError as error:
+        return bytes(age.decrypt(content, [age.x25519.Identity.from_str(identity) for identity in identities]))
+    except age.DecryptError as error:
         raise PeerRefused(f"it cannot be opened: {error}") from error
 
 
 def lock(content: bytes, phrase: str) -> bytes:
     """Encrypt with a passphrase (age's scrypt)."""
-    return bytes(passphrase.encrypt(content, phrase))
+    return bytes(_load_age().passphrase.encrypt(content, phrase))
 
 
 def unlock(content: bytes, phrase: str) -> bytes:
@@ -169,10 +182,11 @@ def unlock(content: bytes, phrase: str) -> bytes:
     age measures for a moment how fast this machine is, and refuses what would take it too long: one that is busy in
     that moment is asked again.
     """
+    age = _load_age()
     for _ in range(BUSY_TRIES):
         try:
-            return bytes(passphrase.decrypt(content, phrase))
-        except DecryptError as error:
+            return bytes(age.passphrase.decrypt(content, phrase))
+        except age.DecryptError as error:
             if EXCESSIVE not in str(error):
                 raise PeerRefused("the passphrase does not open it") from error
     raise PeerRefused("to open it would take this machine too long now; try again when it is less busy")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pipeline.errors import ReverieError
+from pipeline.errors import ExtraMissing, ReverieError
 from pipeline.records import CheckResult
 from web.cli.command import Command, pass_state
 from web.cli.errors import explain_file_error
@@ -57,6 +57,7 @@ def _list_checks(state: State) -> Iterator[Check]:
     from web.cli import doctor_checks as checks
 
     yield "installation", checks.check_installation
+    yield "extras", checks.check_extras
     yield "torch", checks.check_torch
     # Imported late: a broken installation shall be reported by the checks above.
     from pipeline.services import diagnostics
@@ -113,7 +114,10 @@ def _collect_results(check: Check) -> list[CheckResult]:
     try:
         results.extend(run())
     except (ReverieError, OSError) as error:
-        results.append(CheckResult(name, "fail", str(error), "see `reverie logs errors` and `reverie status`"))
+        more = "see `reverie logs errors` and `reverie status`"
+        # Its message says what to do.
+        hint = "" if isinstance(error, ExtraMissing) else more
+        results.append(CheckResult(name, "fail", str(error), hint))
     return results
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import ReverieError, ServerUnreachable, WrongServer
+from pipeline.extras import EXTRAS, install_command, list_missing
 from pipeline.records import CheckResult
 from web.client import Client, TokenRefused
 from web.own_server import describe_unproven, remove_unproven
@@ -33,7 +34,6 @@ MODULES = (
     "lancedb",
     "onnxruntime",
     "spacy",
-    "sqlcipher3",
     "torch",
 )
 PROCESSES = ("web", "worker", "scheduler")
@@ -89,6 +89,15 @@ def check_installation() -> Iterator[CheckResult]:
         yield CheckResult("packages", "fail", f"missing: {', '.join(missing)}", "install Reverie again")
     else:
         yield CheckResult("packages", "ok", f"reverie {VERSION}")
+
+
+def check_extras() -> Iterator[CheckResult]:
+    """Report which optional features are not installed."""
+    missing = [name for name in EXTRAS if list_missing(name)]
+    says = f"not installed: {', '.join(missing)}" if missing else "all optional features are installed"
+    if missing:
+        says += f"; `{install_command(*missing)}` installs them"
+    yield CheckResult("extras", "ok", says)
 
 
 def check_torch() -> Iterator[CheckResult]:

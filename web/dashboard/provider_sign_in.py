@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
+from pipeline.extras import require_extra
 from web.dashboard.holder import Holder
 from web.dashboard.sign_in import SignInFailed, begin_session, refusal
 from web.endpoint import container
@@ -58,6 +59,7 @@ def _find_provider() -> "Provider":
         abort(HTTPStatus.NOT_FOUND, "No provider signs anybody in here.")
     if EXTENSION not in current_app.extensions:
         # Loaded by the first who asks: few homes have a provider.
+        require_extra("team")
         from web.dashboard.oidc import Provider
 
         current_app.extensions[EXTENSION] = Provider(current_app, settings)

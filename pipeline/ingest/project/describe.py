@@ -1,4 +1,4 @@
-"""Describe a file of a project: the title of a document, and the texts of the memories that it gives."""
+"""Describe a file of a project: a document's title, and the texts of its memories."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class Description(NamedTuple):
 
 
 def describe_file(key: str, kind: FileKind, text: str, tree: ProjectTree) -> Description:
-    """Return the description of a file; raise SkippedFile for one that gives no memory."""
+    """Return the description of a file; raise SkippedFile if it gives no memory."""
     name = key.rpartition("/")[2]
     if kind is FileKind.MANIFEST:
         return Description("", render_manifest(key, name, text))

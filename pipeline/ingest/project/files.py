@@ -1,6 +1,6 @@
-"""A project's files: which there are, how each is read, and why one is left out.
+"""List a project's files, decide how to read each, and give the reasons for skipped ones.
 
-In a checkout they are those that git names, elsewhere all but what stands in the folders that nobody wants.
+In a checkout git lists the files. Elsewhere all files are used except those in unwanted folders.
 """
 
 import os
@@ -20,7 +20,7 @@ from pipeline.ingest.fields import Skipped
 
 
 class SkippedFile(Exception):
-    """A file that is left out, and why."""
+    """A skipped file, and the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -28,7 +28,7 @@ class SkippedFile(Exception):
 
 
 class FileKind(StrEnum):
-    """How a file is read."""
+    """The way to read a file."""
 
     CODE = "code"
     MANIFEST = "manifest"
@@ -37,7 +37,7 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A programming language as people name it, and the grammar that reads it."""
+    """A programming language, and the grammar that parses it."""
 
     name: str
     grammar: str
@@ -56,11 +56,11 @@ BAD_NAME: Final = "name is not valid UTF-8"
 LONG_NAME: Final = f"path longer than {MAX_KEY_CHARS} characters"
 
 _GIT: Final = ".git"
-# So begins what git says of a folder whose owner it does not trust.
+# Git's message for a folder whose owner it does not trust.
 _ADVICE: Final = "git config"
 _LISTING: Final = ("ls-files", "-z", "--exclude-standard")
-# What no one wants to be told of even where nobody ignored it. Folders such as `build`, `dist`, `target` or `vendor`
-# may well hold what people wrote.
+# Folders without useful files even if they are not ignored. Folders such as `build`, `dist`, `target` or `vendor` may
+# contain handwritten files.
 _UNWANTED_NAMES: Final = frozenset(
     """
     node_modules bower_components jspm_packages site-packages __pycache__ .venv .tox .nox .eggs .direnv .hg .svn .jj
@@ -68,7 +68,7 @@ _UNWANTED_NAMES: Final = frozenset(
     .parcel-cache .turbo .yarn .pnpm-store .cargo .idea .vs .cache
     """.split()  # noqa: SIM905 - readable as words
 )
-# What tells such a folder by whatever name: a virtual environment, a cache (as cargo marks `target`).
+# Marks such a folder under any name: a virtual environment, a cache (as cargo marks `target`).
 _MARKS: Final = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
 
 MANIFESTS: Final = frozenset(
@@ -78,13 +78,13 @@ _LOCKS: Final = re.compile(
     r".*\.lock|.*\.lockb|.*\.lockfile|package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go\.(?:sum|work\.sum)"
 )
 _PROSE: Final = re.compile(r"readme(?:\.(?:md|markdown|mdx|rst|txt|adoc))?|.*\.(?:md|markdown|mdx|rst)")
-# They tell nothing of how the project works; what changed when is in its history.
+# They do not explain the project; the history has their changes.
 _FORMALITIES: Final = re.compile(
     r"(?:licen[sc]e|copying|notice|changelog|changes|history|news|releases?(?:[-_]notes)?|authors|contributors|maintainers"
     r"|code[-_]of[-_]conduct|third[-_]?party[-_\w]*|pull_request_template|issue_template)"
     r"(?:[-_][\w.-]*?)?(?:\.(?:md|markdown|mdx|rst|txt|adoc))?"
 )
-# Agents are given these as they are. Quoted from memory they would only be said twice.
+# Agents read these files themselves. Memories would only repeat them.
 _FOR_AGENTS: Final = re.compile(
     r"(?:AGENTS|CLAUDE|GEMINI|SKILL)(?:\.local|\.override)?\.md|copilot-instructions\.md|.*\.mdc"
 )
@@ -123,7 +123,7 @@ _GENERATED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file's key, which is its POSIX path below the root, and its place."""
+    """A file's key, which is its POSIX path below the root, and its path."""
 
     key: str
     path: str
@@ -135,18 +135,18 @@ class File:
 
 
 def list_files(root: Path) -> list[File | Skipped]:
-    """Return every file below a resolved root in the order of names, and what is left out with its reason.
+    """Return every file below a resolved root in order of names, and skipped ones with their reason.
 
-    Raises InvalidField where git does not trust the folder of a checkout.
+    Raises InvalidField if git does not trust the folder of a checkout.
     """
-    found = {one.key: one for one in _walk(str(root))}
-    return [found[key] for key in sorted(found)]
+    listed = {file.key: file for file in _walk(str(root))}
+    return [listed[key] for key in sorted(listed)]
 
 
 def read_file(path: str) -> tuple[bytes, float]:
-    """Return a regular file's bytes, at most 1 MiB, and when it was last written; raise SkippedFile for any other."""
+    """Return a regular file's bytes, at most 1 MiB, and its modification time; raise SkippedFile for other files."""
     try:
-        # What was a file a moment ago may be a link or a pipe by now.
+        # The file may have been replaced by a link or a pipe.
         with os.fdopen(os.open(path, READ_NO_LINK), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -176,50 +176,50 @@ def _walk(root: str) -> Iterator[File | Skipped]:
             yield Skipped(_storable(folder), UNWANTED)
             continue
         for name in names:
-            found = _look(root, f"{folder}{name}")
-            if isinstance(found, str):
-                waiting.append(found)
+            look = _look(root, f"{folder}{name}")
+            if isinstance(look, str):
+                waiting.append(look)
             else:
-                yield found
+                yield look
 
 
 def _list_by_git(root: str, folder: str) -> list[File | Skipped]:
-    """Return what git names in a checkout; nothing where it names nothing: outside of one, or where all is ignored."""
-    place = Path(root, folder)
-    if not (os.path.lexists(place / _GIT) if folder else root_of_folder(place)):
+    """Return the files that git lists in a checkout; none outside of one, or if all are ignored."""
+    path = Path(root, folder)
+    if not (os.path.lexists(path / _GIT) if folder else root_of_folder(path)):
         return []
     try:
-        git = Git(place)
+        git = Git(path)
         names, closed = git.list_paths(*_LISTING, "--cached", "--others")
         ignored, _ = git.list_paths(*_LISTING, "--others", "--ignored", "--directory")
     except InvalidField as error:
-        # A folder of somebody else: what it ignores is not known before its owner is trusted.
+        # The ignore rules of another user's folder are not known before git trusts its owner.
         if _ADVICE in error.errors[0].msg:
             raise
         return []
     if not names:
         return []
     real: dict[str, bool] = {}
-    found = [_look_in_checkout(root, f"{folder}{name}", real) for name in names]
+    entries = [_look_in_checkout(root, f"{folder}{name}", real) for name in names]
     return [
         *(Skipped(_storable(f"{folder}{name}"), IGNORED) for name in ignored),
         *(Skipped(_storable(f"{folder}{name}/"), UNREADABLE) for name in closed),
-        *(one for one in found if one is not None),
+        *(entry for entry in entries if entry is not None),
     ]
 
 
 def _look_in_checkout(root: str, key: str, real: dict[str, bool]) -> File | Skipped | None:
-    """Return what stands at a path that git names; None where it is gone since it was committed."""
+    """Return the file at a path that git lists; None if it was deleted since the commit."""
     above = key.rstrip("/").rpartition("/")[0]
     parts = above.split("/")
     unwanted = next((end for end, part in enumerate(parts, 1) if part in _UNWANTED_NAMES), 0)
     if unwanted:
         return Skipped(_storable("/".join([*parts[:unwanted], ""])), UNWANTED)
-    place = f"{root}/{above}".rstrip("/")
-    # A folder that was committed may be a link by now, and lead out of the project.
-    if place not in real:
-        real[place] = os.path.realpath(place) == place
-    if not real[place]:
+    parent = f"{root}/{above}".rstrip("/")
+    # A committed folder may have become a link out of the project.
+    if parent not in real:
+        real[parent] = os.path.realpath(parent) == parent
+    if not real[parent]:
         return Skipped(_storable(above), LINK)
     try:
         os.lstat(f"{root}/{key}")
@@ -227,12 +227,12 @@ def _look_in_checkout(root: str, key: str, real: dict[str, bool]) -> File | Skip
         return None
     except OSError:
         return Skipped(_storable(key), UNREADABLE)
-    found = _look(root, key.rstrip("/"))
-    return Skipped(_storable(found), ANOTHER) if isinstance(found, str) else found
+    entry = _look(root, key.rstrip("/"))
+    return Skipped(_storable(entry), ANOTHER) if isinstance(entry, str) else entry
 
 
 def _look(root: str, key: str) -> File | Skipped | str:
-    """Return what stands at a path: a file, a folder's key with a slash behind it, or why it is left out."""
+    """Return the entry at a path: a file, a folder's key with a trailing slash, or the reason to skip it."""
     path = f"{root}/{key}"
     try:
         mode = os.lstat(path).st_mode
@@ -240,7 +240,7 @@ def _look(root: str, key: str) -> File | Skipped | str:
         return Skipped(_storable(key), UNREADABLE)
     reason = None
     if stat.S_ISLNK(mode):
-        # What it leads to within the project is met at its own place; what lies outside is not the project's.
+        # A target within the project is found at its own path; a target outside is not part of the project.
         reason = LINK
     elif stat.S_ISDIR(mode) and key.rpartition("/")[2] in _UNWANTED_NAMES:
         reason = UNWANTED
@@ -255,12 +255,12 @@ def _look(root: str, key: str) -> File | Skipped | str:
 
 
 def _storable(key: str) -> str:
-    """Return a key that can be stored, whatever stands in a file's name."""
+    """Return a key that can be stored, for any file name."""
     return key.encode("utf-8", "replace").decode()[:MAX_KEY_CHARS]
 
 
 def kind_of_file(name: str) -> FileKind:
-    """Return how a file is read; raise SkippedFile for one that is not."""
+    """Return the way to read a file; raise SkippedFile for an unsupported file."""
     folded = name.casefold()
     if folded in MANIFESTS:
         return FileKind.MANIFEST
@@ -286,7 +286,7 @@ def language_of(name: str) -> Language | None:
 
 
 def text_of(data: bytes) -> str:
-    """Return what the bytes say; raise SkippedFile for what is no text."""
+    """Return the bytes as text; raise SkippedFile for binary content."""
     if b"\0" in data:
         raise SkippedFile("binary")
     try:
@@ -299,7 +299,7 @@ def text_of(data: bytes) -> str:
 
 
 def check_written_by_people(text: str) -> None:
-    """Raise SkippedFile for the text of a source file that a program wrote."""
+    """Raise SkippedFile for the text of a generated source file."""
     if len(text) > MEAN_LINE_CHARS * 10 and len(text) > MEAN_LINE_CHARS * count_lines(text):
         raise SkippedFile("minified")
     if _GENERATED.search("\n".join(_COMMENTS.findall(text[:HEAD_CHARS]))):
@@ -307,5 +307,5 @@ def check_written_by_people(text: str) -> None:
 
 
 def count_lines(text: str) -> int:
-    """Return how many lines a text has."""
+    """Return the number of lines of a text."""
     return text.count("\n") + (not text.endswith("\n"))

@@ -1,7 +1,7 @@
-"""Source code as tags: the only place that knows the parser.
+"""Parse source code into tags; the only module that uses the parser.
 
-Each grammar brings a query that names the definitions of a file, as editors and code hosts use it. What such a query
-leaves out (imports, fields, constants, what is private) a query of our own in `queries/` adds.
+Each grammar has a query for the definitions of a file, as used by editors and code hosts. Our queries in `queries/` add
+imports, fields, constants and private definitions.
 """
 
 import re
@@ -21,13 +21,13 @@ from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
 from pipeline.ingest.project.files import SkippedFile
 
-# The parser reports after every hundred steps. Source code takes up to 10 reports for 1000 bytes; text that is none
-# may take a hundred, and minutes.
+# The parser reports after every hundred steps. Source code takes up to 10 reports per 1000 bytes; other text may take a
+# hundred, and minutes.
 MAX_REPORTS: Final = 20_000
 CHUNK_BYTES: Final = 64 * 1024
 
-# A query looks for any number of comments from each comment on: a file of nothing else would take minutes. The comment
-# above a definition is found by its place instead.
+# At each comment a query looks for any number of following comments: a file of comments would take minutes. The comment
+# above a definition is found by its position instead.
 _COMMENTS_ABOVE: Final = re.compile(
     r"\(comment\)\* @doc\s*\.|\(#(?:strip|set-adjacent|select-adjacent)! @doc [^)\n]*\)"
 )
@@ -39,10 +39,10 @@ __all__ = ["GRAMMARS", "Grammar", "Node", "match_queries", "parse"]
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """How one language is parsed, and what of a tag's text is shown.
+    """How to parse one language, and which part of a tag's text to show.
 
-    `noise` is left out before a name, `rename` within it, `tidy` are replacements in the whole head. `private` and
-    `constant` match a definition's own name, `test` that or one of its attributes, `owner` the type of a method.
+    `noise` is removed before a name, `rename` within it, `tidy` are replacements in the complete head. `private` and
+    `constant` match a definition's name, `test` its name or one of its attributes, `owner` the type of a method.
     """
 
     language: Callable[[], object]
@@ -56,9 +56,9 @@ class Grammar:
     owner: re.Pattern[str] = _NEVER
     rename: re.Pattern[str] = _NEVER
     separator: str = "."
-    # Definitions are private unless they say otherwise.
+    # Definitions are private unless they are marked public.
     private_unless_said: bool = False
-    # Definitions are described by a string within them rather than by a comment above.
+    # A string within a definition describes it, not a comment above.
     docstrings: bool = False
 
 
@@ -137,7 +137,7 @@ GRAMMARS: Final = {
 
 
 def parse(data: bytes, grammar: str) -> Node:
-    """Return the root of a source file's tree, broken or not; raise SkippedFile for what would take too long."""
+    """Return the root of a source file's tree, even if it has errors; raise SkippedFile if parsing takes too long."""
     reports = 0
 
     def chunk(offset: int, _point: object) -> bytes:
@@ -155,9 +155,9 @@ def parse(data: bytes, grammar: str) -> Node:
 
 
 def match_queries(root: Node, grammar: str) -> list[dict[str, Node]]:
-    """Return what the queries find below a node: nodes by the names that the queries give them, ours first."""
-    found = sorted(QueryCursor(_query(grammar)).matches(root), key=lambda match: match[0])
-    return [{name: nodes[0] for name, nodes in captures.items()} for _, captures in found]
+    """Return the matches of the queries below a node: nodes by capture name, the matches of our queries first."""
+    matches = sorted(QueryCursor(_query(grammar)).matches(root), key=lambda match: match[0])
+    return [{name: nodes[0] for name, nodes in captures.items()} for _, captures in matches]
 
 
 @lru_cache(maxsize=len(GRAMMARS))
@@ -174,7 +174,7 @@ def _query(grammar: str) -> Query:
     encoded = text.encode()
     for pattern in range(query.pattern_count):
         start, end = query.start_byte_for_pattern(pattern), query.end_byte_for_pattern(pattern)
-        # Of the grammar's query only definitions are wanted; what is called where fills most of a file.
+        # Only definitions are used of the grammar's query; calls would be most of a file.
         if start >= len(own.encode()) and _DEFINITION not in encoded[start:end]:
             query.disable_pattern(pattern)
     return query

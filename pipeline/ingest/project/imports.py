@@ -15,7 +15,7 @@ from pipeline.ingest.project.outline import Import
 KEPT_FOLDERS: Final = 1024
 
 _ENDINGS: Final = ("ts", "tsx", "d.ts", "js", "jsx", "mts", "cts", "mjs", "cjs")
-# A TypeScript file names another by what it will be compiled to.
+# A TypeScript file refers to another by its compiled name.
 _COMPILED: Final = {".js": (".ts", ".tsx"), ".jsx": (".tsx",), ".mjs": (".mts",), ".cjs": (".cts",)}
 _GO_MODULE: Final = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
 _RUST_MODULE: Final = re.compile(r"^(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;")
@@ -32,7 +32,7 @@ class ProjectTree:
         self._module: Callable[[str], str] = lru_cache(KEPT_FOLDERS)(self._module_name)
 
     def has(self, key: str) -> bool:
-        """Tell whether a file or folder of that POSIX path below the root is there."""
+        """Tell whether a file or folder with this POSIX path below the root exists."""
         folder = ""
         for name in key.split("/"):
             if name not in self._names(folder):
@@ -41,7 +41,7 @@ class ProjectTree:
         return True
 
     def first(self, keys: Iterable[str]) -> str | None:
-        """Return the first of some paths that is there and within the root."""
+        """Return the first path that exists within the root."""
         return next((key for key in map(posixpath.normpath, keys) if self.has(key)), None)
 
     def go_module(self, folder: str) -> tuple[str, str] | None:
@@ -53,17 +53,17 @@ class ProjectTree:
 
     def _list_folder(self, folder: str) -> frozenset[str]:
         try:
-            return frozenset(place.name for place in (self._root / folder).iterdir())
+            return frozenset(entry.name for entry in (self._root / folder).iterdir())
         except (OSError, ValueError):
             # A folder that cannot be listed contains nothing that an import could name.
             return frozenset()
 
     def _module_name(self, folder: str) -> str:
         try:
-            found = _GO_MODULE.search(text_of(read_file(str(self._root / folder / "go.mod"))[0]))
+            match = _GO_MODULE.search(text_of(read_file(str(self._root / folder / "go.mod"))[0]))
         except SkippedFile:
             return ""
-        return found[1] if found else ""
+        return match[1] if match else ""
 
 
 def _upwards(folder: str) -> Iterator[str]:
@@ -74,41 +74,41 @@ def _upwards(folder: str) -> Iterator[str]:
 
 
 def resolve(imports: Iterable[Import], grammar: str, key: str, tree: ProjectTree) -> list[str]:
-    """Return what a file imports, each once: files and folders of the project first."""
+    """Return the imports of a file, each once: files and folders of the project first."""
     candidates, foreign = _LANGUAGES[grammar]
     own: list[str] = []
     others: list[str] = []
-    for one in imports:
-        found = tree.first(candidates(one, key, tree))
-        (others if found is None else own).append(found or foreign(one.module))
+    for imported in imports:
+        target = tree.first(candidates(imported, key, tree))
+        (others if target is None else own).append(target or foreign(imported.module))
     return [name for name in dict.fromkeys([*own, *others]) if name and name != key]
 
 
-def _python(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
-    """Yield the module that an imported name may be, then the module that it is taken from."""
-    path = one.module.lstrip(".").replace(".", "/")
-    level = len(one.module) - len(one.module.lstrip("."))
+def _python(imported: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+    """Yield the module that an imported name may be, then the module that contains it."""
+    path = imported.module.lstrip(".").replace(".", "/")
+    level = len(imported.module) - len(imported.module.lstrip("."))
     folder = posixpath.dirname(key)
     bases = [posixpath.join(folder, *[".."] * (level - 1))]
     if not level:
         bases = [] if path.partition("/")[0] in sys.stdlib_module_names else _python_roots(folder, tree)
     for base in bases:
-        for module in (posixpath.join(base, path, one.name), posixpath.join(base, path)):
+        for module in (posixpath.join(base, path, imported.name), posixpath.join(base, path)):
             yield from (f"{module.rstrip('/')}.py", f"{module}/__init__.py")
 
 
 def _python_roots(folder: str, tree: ProjectTree) -> list[str]:
-    """Return where absolute imports of a file begin: above its outermost package, at the root, in `src`."""
+    """Return where absolute imports of a file start: above its outermost package, at the root, in `src`."""
     above = folder
     while above and tree.has(posixpath.join(above, "__init__.py")):
         above = posixpath.dirname(above)
     return list(dict.fromkeys([above, "", "src"]))
 
 
-def _javascript(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
-    if not one.module.startswith("."):
+def _javascript(imported: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
+    if not imported.module.startswith("."):
         return
-    path = posixpath.join(posixpath.dirname(key), one.module)
+    path = posixpath.join(posixpath.dirname(key), imported.module)
     stem, ending = posixpath.splitext(path)
     yield from (f"{stem}{other}" for other in _COMPILED.get(ending, ()))
     if ending:
@@ -117,21 +117,21 @@ def _javascript(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
     yield from (f"{path}/index.{other}" for other in _ENDINGS)
 
 
-def _go(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+def _go(imported: Import, key: str, tree: ProjectTree) -> Iterator[str]:
     name, folder = tree.go_module(posixpath.dirname(key)) or ("", "")
-    path = one.module.strip('"`')
+    path = imported.module.strip('"`')
     if name and path.startswith(f"{name}/"):
         yield posixpath.join(folder, path[len(name) + 1 :])
 
 
-def _rust(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
-    """Yield the file of a module that is declared here, or of the innermost that a path leads through."""
+def _rust(imported: Import, key: str, tree: ProjectTree) -> Iterator[str]:
+    """Yield the file of a module that is declared here, or of the innermost module on a path."""
     folder, name = posixpath.split(key)
-    if declared := _RUST_MODULE.search(one.module):
+    if declared := _RUST_MODULE.search(imported.module):
         inside = folder if name in _INNER_MODULES else posixpath.join(folder, name.removesuffix(".rs"))
         yield from _rust_files(posixpath.join(inside, declared[1]))
-    elif one.module.startswith("crate::"):
-        path = _rust_path(one.module).split("::")[1:]
+    elif imported.module.startswith("crate::"):
+        path = _rust_path(imported.module).split("::")[1:]
         roots = (up for up in _upwards(folder) if any(tree.has(posixpath.join(up, root)) for root in _CRATE_ROOTS))
         for crate in [*roots][:1]:
             for end in range(len(path), 0, -1):
@@ -143,13 +143,13 @@ def _rust_files(path: str) -> tuple[str, str]:
 
 
 def _rust_path(text: str) -> str:
-    # Only the path counts, not how its end is spread or renamed.
+    # Only the path matters, not how its end is destructured or renamed.
     return " ".join(text.split()).partition("{")[0].partition(" as ")[0].rstrip(";").removesuffix("::*").rstrip(":")
 
 
-def _java(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
+def _java(imported: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
     """Yield the file of an imported class, by its package below the folder that contains both packages."""
-    path, parts = _java_path(one.module), posixpath.dirname(key).split("/")
+    path, parts = _java_path(imported.module), posixpath.dirname(key).split("/")
     if path[0] not in parts:
         return
     root = "/".join(parts[: parts.index(path[0])])
@@ -165,12 +165,12 @@ def _java_path(text: str) -> list[str]:
 
 
 def _java_package(text: str) -> str:
-    # Of what is not the project's own, the package says enough.
+    # For external imports the package is enough.
     return ".".join(takewhile(lambda part: part[:1].islower(), _java_path(text)))
 
 
 _Candidates = Callable[[Import, str, ProjectTree], Iterator[str]]
-# Which files an import may mean, and how one is written that means none of the project's.
+# For each language: the files that an import may refer to, and the name of an external import.
 _LANGUAGES: Final[Mapping[str, tuple[_Candidates, Callable[[str], str]]]] = {
     "python": (_python, str),
     "javascript": (_javascript, str),

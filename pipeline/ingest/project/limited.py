@@ -1,4 +1,4 @@
-"""Describe files in a process of limited processor time and memory: a hostile file ends that process only.
+"""Describe files in a process with limited processor time and memory: a hostile file ends only that process.
 
     python -I -m pipeline.ingest.project.limited ROOT SECONDS BYTES
 
@@ -27,7 +27,7 @@ LONGEST_WAIT_S: Final = 120.0
 
 
 class LimitedDescriber:
-    """Describe files of a project in a process that starts with the first file, and anew after a file that ended it."""
+    """Describe files of a project in a process that starts with the first file, and again after a file ended it."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -42,7 +42,7 @@ class LimitedDescriber:
         self._stop()
 
     def describe(self, key: str, kind: FileKind, text: str) -> Description:
-        """Return the description of a file; raise SkippedFile for one without, or one that exceeds the limits."""
+        """Return the description of a file; raise SkippedFile if there is none, or if the file exceeds the limits."""
         answer = self._ask(json.dumps([key, kind, text]))
         if answer is None:
             self._stop()
@@ -84,7 +84,7 @@ class LimitedDescriber:
 
 
 def main() -> None:
-    """Describe the files that come in, each within its limits."""
+    """Describe the incoming files, each within its limits."""
     root, seconds, size = sys.argv[1:]
     tree = ProjectTree(Path(root))
     limit_memory(int(size))

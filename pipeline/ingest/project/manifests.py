@@ -1,4 +1,4 @@
-"""What a project's manifest says of it: its name, what it is, how it is run, what it leans on."""
+"""Describe a project's manifest: its name, purpose, commands and dependencies."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _RECIPE: Final = re.compile(r"^[ \t]++[@-]?(?P<command>[^#\s].*)$")
 
 
 def render_manifest(key: str, name: str, text: str) -> list[str]:
-    """Return the parts that tell of a manifest; raise SkippedFile for one that cannot be read."""
+    """Return the parts of a manifest's description; raise SkippedFile if it cannot be read."""
     try:
         title, lines = _READERS[name.casefold()](text)
     except LongKey as error:
@@ -39,7 +39,7 @@ def render_manifest(key: str, name: str, text: str) -> list[str]:
         raise SkippedFile("nested too deeply") from error
     sentences = list(lines)
     if not title and not sentences:
-        raise SkippedFile("says nothing of the project")
+        raise SkippedFile("has no information about the project")
     return split_into_parts(sentence(f"{key} · {title or 'settings'}", ""), sentences)
 
 
@@ -90,9 +90,9 @@ def _cargo(text: str) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
         yield from format_list("Workspace members", _words(workspace.get("members")))
         binaries = data.get("bin")
-        named = [_mapping(one) for one in binaries] if isinstance(binaries, list) else []
+        named = [_mapping(item) for item in binaries] if isinstance(binaries, list) else []
         yield from format_list(
-            "Commands", _pairs({_word(one.get("name")): one.get("path") or "src/main.rs" for one in named})
+            "Commands", _pairs({_word(item.get("name")): item.get("path") or "src/main.rs" for item in named})
         )
         yield from format_list(
             "Needs", _pairs({"Rust": package.get("rust-version"), "edition": package.get("edition")}, " ")
@@ -108,26 +108,26 @@ def _cargo(text: str) -> tuple[str, Iterator[str]]:
 
 
 def _go_mod(text: str) -> tuple[str, Iterator[str]]:
-    said: dict[str, list[str]] = {"module": [], "go": [], "require": [], "tool": []}
+    values: dict[str, list[str]] = {"module": [], "go": [], "require": [], "tool": []}
     block = ""
     for line in text.splitlines():
-        found = _GO_LINE.match(line)
-        if found is None:
+        match = _GO_LINE.match(line)
+        if match is None:
             continue
-        word, first, _, comment = found.groups()
+        word, first, _, comment = match.groups()
         if line.strip() == ")":
             block = ""
         elif line.rstrip().endswith("("):
             block = word or "other"
-        elif first and (word or block) in said and "indirect" not in (comment or ""):
-            said[word or block].append(first)
+        elif first and (word or block) in values and "indirect" not in (comment or ""):
+            values[word or block].append(first)
     lines = (
         line
         for label, word in (("Depends on", "require"), ("Tools", "tool"))
-        for line in format_list(label, said[word])
+        for line in format_list(label, values[word])
     )
-    version = f" for Go {said['go'][0]}" if said["go"] else ""
-    return f"Go module {said['module'][0]}{version}" if said["module"] else "", lines
+    version = f" for Go {values['go'][0]}" if values["go"] else ""
+    return f"Go module {values['module'][0]}{version}" if values["module"] else "", lines
 
 
 def _pom(text: str) -> tuple[str, Iterator[str]]:
@@ -142,11 +142,11 @@ def _pom(text: str) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
         yield from format_list("Named", [_below(root, "name")] if _below(root, "name") else [])
         yield from format_list(
-            "Modules", [one_line(one.text or "") for one in _children(_child(root, "modules"), "module")]
+            "Modules", [one_line(element.text or "") for element in _children(_child(root, "modules"), "module")]
         )
         yield from format_list("Parent", [_below(parent, "artifactId")] if parent is not None else [])
         dependencies = _children(_child(root, "dependencies"), "dependency")
-        yield from format_list("Depends on", [_below(one, "artifactId") for one in dependencies])
+        yield from format_list("Depends on", [_below(element, "artifactId") for element in dependencies])
 
     return _title("Maven project", described) if name else "", lines()
 
@@ -160,7 +160,7 @@ def _justfile(text: str) -> tuple[str, Iterator[str]]:
 
 
 def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]:
-    """Yield what can be run: each target with what is said of it and its first command."""
+    """Yield the runnable targets, each with its description and its first command."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         target = targets.match(line)
@@ -169,11 +169,11 @@ def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]
         above = lines[number - 1] if number and lines[number - 1].startswith("#") else ""
         recipe = _RECIPE.match(lines[number + 1]) if number + 1 < len(lines) else None
         parameters = one_line(target["parameters"]) if program == "just" else ""
-        said = [
+        parts = [
             one_line(target["doc"] or strip_markers(above)),
             shorten(recipe["command"], LONGEST_COMMAND) if recipe else "",
         ]
-        shown = " — ".join(part for part in said if part)
+        shown = " — ".join(part for part in parts if part)
         if shown:
             yield sentence(one_line(f"{program} {target['name']} {parameters} (l. {number + 1})"), shown)
 
@@ -195,8 +195,8 @@ def _title(what: str, described: Mapping[str, Any]) -> str:
     if not words[0] and not described.get("description"):
         return ""
     head = " ".join([what, *(word for word in words if word)])
-    said = shorten(one_line(_word(described.get("description"))), LONGEST_DESCRIPTION)
-    return f"{head}: {said}" if said else head
+    summary = shorten(one_line(_word(described.get("description"))), LONGEST_DESCRIPTION)
+    return f"{head}: {summary}" if summary else head
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -208,7 +208,7 @@ def _word(value: Any) -> str:
 
 
 def _words(value: Any) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
 
 
 def _pairs(values: Mapping[str, Any], between: str = " = ") -> Iterator[str]:
@@ -218,10 +218,10 @@ def _pairs(values: Mapping[str, Any], between: str = " = ") -> Iterator[str]:
 
 
 def _requirements(value: Any) -> Iterable[str]:
-    """Return the names of packages, written as a list of requirements or as a table."""
+    """Return the names of packages, from a list of requirements or a table."""
     if isinstance(value, dict):
         return [name for name in value if name != "python"]
-    return [found[1] for one in _words(value) if (found := _REQUIREMENT.match(one))]
+    return [match[1] for word in _words(value) if (match := _REQUIREMENT.match(word))]
 
 
 def _children(element: ET.Element | None, tag: str) -> list[ET.Element]:

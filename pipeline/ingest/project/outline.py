@@ -1,4 +1,4 @@
-"""What a source file holds: its purpose, its symbols, its imports."""
+"""Outline a source file: its purpose, its symbols, its imports."""
 
 import re
 from bisect import bisect_left
@@ -15,13 +15,13 @@ LONGEST_SIGNATURE: Final = 120
 LONGEST_VALUE: Final = 60
 LONGEST_ATTRIBUTE: Final = 80
 SHOWN_PARAMETERS: Final = 8
-# Of definitions within definitions.
+# Of nested definitions.
 MAX_DEPTH: Final = 6
 
 _INNER_DOC: Final = (b"//!", b"/*!")
 _FILE_TAGS: Final = ("@file", "@module", "@packageDocumentation", "@overview")
 _QUOTES: Final = re.compile(r"^[a-zA-Z]*(\"\"\"|'''|\"|'|`)(.*)\1$", re.DOTALL)
-# They say how a thing is made or compiled, not what it is.
+# They describe how a thing is built or compiled, not its purpose.
 _PLAIN_ATTRIBUTES: Final = frozenset(
     """
     staticmethod classmethod override abstractmethod final wraps
@@ -31,7 +31,7 @@ _PLAIN_ATTRIBUTES: Final = frozenset(
 
 
 class SymbolRole(StrEnum):
-    """What a symbol is listed as."""
+    """The role in which a symbol is listed."""
 
     DEFINITION = "definition"
     CONSTANT = "constant"
@@ -40,9 +40,9 @@ class SymbolRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A named piece of a file: how it is written without its body, where it begins (1-based), what it says of itself.
+    """A named part of a file: its signature without the body, its first line (1-based), its description.
 
-    `name` is dotted for a member; `fields` are the names of what it holds.
+    `name` is dotted for a member; `fields` are the names of its fields.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A module as a file writes it, and the name taken from it, which may be a module, too."""
+    """A module as written in a file, and the imported name, which may also be a module."""
 
     module: str
     name: str = ""
@@ -72,7 +72,7 @@ class Outline:
 
 
 def outline_of(data: bytes, grammar: str) -> Outline:
-    """Return what a source file holds, as far as it can be read; raise SkippedFile for what would take too long."""
+    """Return the outline of a source file as far as it can be parsed; raise SkippedFile if that takes too long."""
     root = parse(data, grammar)
     captures = _Captures(data, match_queries(root, grammar))
     outliner = _Outliner(GRAMMARS[grammar], captures)
@@ -82,7 +82,7 @@ def outline_of(data: bytes, grammar: str) -> Outline:
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A definition as a query found it."""
+    """A definition that a query matched."""
 
     kind: str
     node: Node
@@ -90,14 +90,14 @@ class _Tag:
 
 
 class _Captures:
-    """What the queries found in a file, by what is asked of it; a node is known by the byte that it begins at."""
+    """The matches of the queries in a file, by purpose; a node is identified by its first byte."""
 
     def __init__(self, data: bytes, matches: Iterable[dict[str, Node]]) -> None:
         self.data = data
         self.tags: dict[int, _Tag] = {}
         self._imports: dict[int, Import] = {}
         self.docs: dict[int, str] = {}
-        # Where a declaration begins that the definition is only a part of.
+        # Start of the declaration that contains the definition.
         self.outer: dict[int, int] = {}
         self._nodes: dict[str, dict[int, Node]] = {}
         for match in matches:
@@ -105,7 +105,7 @@ class _Captures:
         self.bodies = sorted(node.start_byte for node in self.list_captured("body"))
         self.attributes = sorted(self.list_captured("attribute"), key=_start)
         self.exported = {self.text(node) for node in self.list_captured("export")}
-        # Comments and attributes by where they end: some grammars count the line's end to its comment.
+        # Comments and attributes by their end: some grammars include the line's end in a comment.
         above = (*self.list_captured("comment"), *self.attributes)
         self.above = {
             node.start_byte + len(self.data[node.start_byte : node.end_byte].rstrip()): node for node in above
@@ -126,29 +126,29 @@ class _Captures:
             self.outer[match["inner"].start_byte] = match["outer"].start_byte
 
     def imports(self) -> tuple[Import, ...]:
-        """Return what is imported, in the order of the file."""
-        return tuple(self._imports[place] for place in sorted(self._imports))
+        """Return the imports in the order of the file."""
+        return tuple(self._imports[start] for start in sorted(self._imports))
 
     def text(self, node: Node | None) -> str:
-        """Return what stands at a node, "" for none."""
+        """Return the text of a node, "" for none."""
         return "" if node is None else self.between(node.start_byte, node.end_byte)
 
     def between(self, start: int, end: int) -> str:
-        """Return what stands between two places."""
+        """Return the text between two positions."""
         return self.data[start:end].decode("utf-8", "replace")
 
     def list_captured(self, capture: str) -> list[Node]:
-        """Return the nodes that a query gave a name to."""
+        """Return the nodes with a capture name."""
         return list(self._nodes.get(capture, {}).values())
 
     def has(self, capture: str, node: Node) -> bool:
-        """Tell whether a query gave that name to a node that begins there."""
+        """Tell whether a node that starts there has this capture name."""
         return node.start_byte in self._nodes.get(capture, ())
 
 
 @dataclass(slots=True)
 class _Scope:
-    """What a definition may stand in: where that ends, how its members are named, whether they are private."""
+    """The container of definitions: its end, the prefix of its members' names, whether they are private."""
 
     end: int
     prefix: str = ""
@@ -164,13 +164,13 @@ class _Outliner:
 
     grammar: Grammar
     captures: _Captures
-    # Where the comments begin that are told of a definition.
+    # Start of the comments that describe a definition.
     described: set[int] = field(default_factory=set)
 
     def read_symbols(self) -> list[Symbol]:
-        """Return what is defined, in the order of the file."""
+        """Return the definitions in the order of the file."""
         scopes = [_Scope(len(self.captures.data))]
-        found: list[tuple[Symbol, _Scope]] = []
+        symbols: list[tuple[Symbol, _Scope]] = []
         for node, tag in self._in_order():
             while len(scopes) > 1 and scopes[-1].end <= node.start_byte:
                 scopes.pop()
@@ -180,24 +180,24 @@ class _Outliner:
             if tag is not None:
                 symbol, inside = self._read(tag, around)
                 scopes.append(inside)
-                found += [] if symbol is None else [(symbol, inside)]
+                symbols += [] if symbol is None else [(symbol, inside)]
             elif not self.captures.has("field", node):
                 scopes.append(_Scope(node.end_byte, is_local=True))
             elif not self._is_private(node, self.captures.text(node)):
                 around.fields[_field(self.captures.text(node))] = None
-        return [replace(symbol, fields=tuple(scope.fields)) if scope.fields else symbol for symbol, scope in found]
+        return [replace(symbol, fields=tuple(scope.fields)) if scope.fields else symbol for symbol, scope in symbols]
 
     def _in_order(self) -> list[tuple[Node, _Tag | None]]:
-        """Return definitions, fields, and what is nobody's business but a function's, outermost first."""
+        """Return definitions, fields, and private parts of functions, outermost first."""
         captures = self.captures
         tags = [tag for tag in captures.tags.values() if not captures.has("ignore", tag.name)]
         local = [node for node in captures.list_captured("local") if not captures.has("open", node)]
         fields = [node for node in captures.list_captured("field") if node.start_byte not in captures.tags]
-        found = [*((tag.node, tag) for tag in tags), *((node, None) for node in (*local, *fields))]
-        return sorted(found, key=lambda one: (one[0].start_byte, -one[0].end_byte, one[1] is not None))
+        nodes = [*((tag.node, tag) for tag in tags), *((node, None) for node in (*local, *fields))]
+        return sorted(nodes, key=lambda pair: (pair[0].start_byte, -pair[0].end_byte, pair[1] is not None))
 
     def _read(self, tag: _Tag, around: _Scope) -> tuple[Symbol | None, _Scope]:
-        """Return what a definition is told as, if it is, and what its members stand in."""
+        """Return the symbol of a definition, if it is listed, and the container of its members."""
         text, owner = self.captures.text(tag.name), self.grammar.owner.match(self._before(tag))
         own = one_line(unquote(text)) if tag.kind == "test" else self.grammar.rename.sub("", text)
         name = f"{around.prefix}{owner[1]}{self.grammar.separator}{own}" if owner else f"{around.prefix}{own}"
@@ -214,7 +214,7 @@ class _Outliner:
         return hidden or (unsaid and not is_field)
 
     def _is_exported(self, name: str) -> bool:
-        # A script or a test exports nothing: what stands at its top is what it has.
+        # A script or a test exports nothing: its top-level definitions are listed.
         return not self.captures.exported or name.partition(".")[0] in self.captures.exported
 
     def _symbol(self, tag: _Tag, name: str, *, private: bool) -> Symbol | None:
@@ -232,7 +232,7 @@ class _Outliner:
         return Symbol(name, f"{decoration(attributes)}{self._head(tag, name)}", line, summary(doc), not private)
 
     def _above(self, tag: _Tag) -> tuple[str, list[str]]:
-        """Return the comment directly above a definition, and the attributes that stand before its name."""
+        """Return the comment directly above a definition, and the attributes before its name."""
         captures, start = self.captures, tag.node.start_byte
         comments: list[str] = []
         while True:
@@ -246,17 +246,17 @@ class _Outliner:
             if captures.has("comment", node):
                 comments.append(captures.text(node).rstrip())
                 self.described.add(start)
-        places = (bisect_left(captures.attributes, place, key=_start) for place in (start, tag.name.start_byte))
-        return "\n".join(reversed(comments)), [captures.text(node) for node in captures.attributes[slice(*places)]]
+        indices = (bisect_left(captures.attributes, offset, key=_start) for offset in (start, tag.name.start_byte))
+        return "\n".join(reversed(comments)), [captures.text(node) for node in captures.attributes[slice(*indices)]]
 
     def _is_apart(self, comment: Node) -> bool:
-        """Tell whether a comment stands behind code or tells of the file."""
+        """Tell whether a comment follows code or describes the file."""
         data, start = self.captures.data, comment.start_byte
         behind = bool(data[data.rfind(b"\n", 0, start) + 1 : start].strip())
         return self.captures.has("comment", comment) and (behind or data.startswith(_INNER_DOC, start))
 
     def _before(self, tag: _Tag) -> str:
-        """Return what stands before a definition's name, behind its attributes."""
+        """Return the text before a definition's name, after its attributes."""
         attributes, name = self.captures.attributes, tag.name.start_byte
         last = bisect_left(attributes, name, key=_start) - 1
         start = max(tag.node.start_byte, attributes[last].end_byte) if last >= 0 else tag.node.start_byte
@@ -268,10 +268,10 @@ class _Outliner:
         return written if len(written) <= LONGEST_VALUE + len(name) else name
 
     def _head(self, tag: _Tag, name: str) -> str:
-        """Write what stands before a body: in full where that is short, else by the names of the parameters."""
+        """Write the head of a definition: complete if it is short, else with the names of the parameters only."""
         start, bodies = tag.name.end_byte, self.captures.bodies
-        place = bisect_left(bodies, start)
-        end = min(bodies[place], tag.node.end_byte) if place < len(bodies) else tag.node.end_byte
+        index = bisect_left(bodies, start)
+        end = min(bodies[index], tag.node.end_byte) if index < len(bodies) else tag.node.end_byte
         full = self._tidy(tag, name, self.captures.between(start, end))
         parameters = _parameters(tag.node)
         if len(full) > LONGEST_SIGNATURE and parameters is not None and start <= parameters.start_byte < end:
@@ -283,9 +283,9 @@ class _Outliner:
 
     def _tidy(self, tag: _Tag, name: str, behind: str) -> str:
         before = one_line(self.grammar.noise.sub("", self._before(tag)))
-        # In a group of types only the group says what they are.
+        # In a group of types only the group gives their type.
         before = before or ("type" if tag.kind == "type" else "")
-        # Before a body that is left out stands what opens it.
+        # The opening sign remains before an omitted body.
         text = f"{before} {_join(name, one_line(behind).rstrip(' ;{(='))}".strip()
         for pattern, replacement in self.grammar.tidy:
             text = pattern.sub(replacement, text)
@@ -293,7 +293,7 @@ class _Outliner:
 
 
 def decoration(attributes: Iterable[str]) -> str:
-    """Write the attributes of a symbol before it: whole where they name a route, a command or a case."""
+    """Write the attributes of a symbol before it: complete if they name a route, a command or a case."""
     shown = ""
     for text in map(one_line, attributes):
         name = text.partition("(")[0]
@@ -304,7 +304,7 @@ def decoration(attributes: Iterable[str]) -> str:
 
 
 def unquote(text: str) -> str:
-    """Return what a string says."""
+    """Return the content of a string."""
     quoted = _QUOTES.match(text)
     return quoted[2] if quoted else text
 
@@ -314,7 +314,7 @@ def _join(name: str, behind: str) -> str:
 
 
 def _field(text: str) -> str:
-    # What Go embeds goes by the name of its type.
+    # An embedded field in Go has the name of its type.
     return text.lstrip("*").rpartition(".")[2].partition("[")[0]
 
 
@@ -322,34 +322,36 @@ def _start(node: Node) -> int:
     return node.start_byte
 
 
-def _last_before(data: bytes, place: int) -> int:
-    """Return where the last thing before a place ends."""
-    while place and data[place - 1 : place].isspace():
-        place -= 1
-    return place
+def _last_before(data: bytes, offset: int) -> int:
+    """Return the end of the last node before a position."""
+    while offset and data[offset - 1 : offset].isspace():
+        offset -= 1
+    return offset
 
 
 def _parameters(node: Node) -> Node | None:
-    """Return the parameters of a callable, or of one that gets its name by being assigned."""
+    """Return the parameters of a function, or of one that is named by its assignment."""
     assigned = (node.child_by_field_name(name) for name in ("value", "right"))
-    holders = [node, *(one for one in assigned if one is not None)]
-    return next((found for one in holders if (found := one.child_by_field_name("parameters")) is not None), None)
+    holders = [node, *(holder for holder in assigned if holder is not None)]
+    return next(
+        (parameters for holder in holders if (parameters := holder.child_by_field_name("parameters")) is not None), None
+    )
 
 
 def _leaf(parameter: Node) -> Node:
-    """Return the name of a parameter, as far as the grammar tells it."""
+    """Return the name of a parameter, as far as the grammar provides it."""
     fields = (parameter.child_by_field_name(name) for name in ("name", "pattern", "left"))
-    return next((one for one in fields if one is not None), next(iter(parameter.named_children), parameter))
+    return next((field for field in fields if field is not None), next(iter(parameter.named_children), parameter))
 
 
 def _purpose(root: Node, captures: _Captures, described: set[int]) -> str:
-    """Return what a file says of itself: in its first string, or in a comment that tells of nothing else."""
+    """Return a file's description: its first string, or a leading comment that describes nothing else."""
     stated = (purpose(unquote(captures.text(node))) for node in captures.list_captured("purpose"))
     return next(filter(None, stated), "") or find_purpose(_leading_comments(root, captures, described))
 
 
 def _leading_comments(root: Node, captures: _Captures, described: set[int]) -> Iterator[str]:
-    """Yield the comments that a file begins with; those on lines one below another are one."""
+    """Yield the leading comments of a file; comments on consecutive lines are joined."""
     nodes = (node for node in root.children if not _is_directive(node))
     leading = list(takewhile(lambda node: captures.has("comment", node), nodes))
     inner = [node for node in leading if captures.data.startswith(_INNER_DOC, node.start_byte)]
@@ -370,5 +372,5 @@ def _leading_comments(root: Node, captures: _Captures, described: set[int]) -> I
 
 
 def _is_directive(node: Node) -> bool:
-    """Tell whether a statement is a mere string, such as "use strict"."""
+    """Tell whether a statement is only a string, such as "use strict"."""
     return node.type == "expression_statement" and [child.type for child in node.named_children] == ["string"]

@@ -1,6 +1,6 @@
-"""A project's prose: documents in sections, and what comments and docstrings say first.
+"""Read a project's prose: documents in sections, and the first sentences of comments and docstrings.
 
-A section is told with its path and what stands above it, a comment without its markers, tags and licences.
+A section is shown with its path and its headings, a comment without its markers, tags and licences.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 from pipeline.ingest.fields import split_text
 from pipeline.ingest.project.files import SkippedFile
 
-# What an agent is shown of a memory is short, so a section is a memory, and only tiny ones stand together.
+# Agents see only a short part of a memory, so each section is a memory, and only tiny ones are joined.
 SECTION_CHARS: Final = 1600
 TINY_CHARS: Final = 500
 LONGEST_TITLE: Final = 200
@@ -23,7 +23,7 @@ _CODE_BLOCK: Final = re.compile(
     r"(^[ ]{0,3}(?:```|~~~).*?(?:^[ ]{0,3}(?:```|~~~)[ \t]*$|\Z))", re.MULTILINE | re.DOTALL
 )
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-# Badges and pictures say nothing in words.
+# Badges and pictures contain no words.
 _PICTURE: Final = re.compile(
     r"\[?!\[[^\[\]\n]*+\]\((?:[^)\n!]|!(?!\[))*+\)(?:\]\([^()\n]*+\))?|<img\b[^<>]*+>|^\.\. (?:image|figure)::.*$",
     re.MULTILINE,
@@ -54,12 +54,12 @@ _LICENCE: Final = re.compile(
     r"|required by applicable law|see (?:the )?licen[sc]e|the \S+ licen[sc]e|governed by|shall be included",
     re.IGNORECASE,
 )
-# Tags that tell of the whole; any other ends the description.
+# Tags that describe the symbol; any other tag ends the description.
 _DESCRIBING_TAG: Final = re.compile(
     r"\s*[@\\](?:file|fileoverview|overview|packageDocumentation|module|description|desc|brief)\b[ \t]*"
 )
 _DOC_TAG: Final = re.compile(r"\s*(?:[@\\][a-zA-Z]+\b|:(?:param|type|returns?|raises?|rtype)\b)")
-# A line of nothing but an address describes nothing.
+# A line with only a URL describes nothing.
 _ADDRESS: Final = re.compile(r"\s*<?https?://\S+\s*")
 _WORD_LETTER: Final = re.compile(r"[^\W\d_]")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!cf\.)(?<!etc\.)\s+(?=[^a-z])")
@@ -70,14 +70,14 @@ _HTML: Final = re.compile(r"</?[a-zA-Z][^<>]*>")
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """What stands under a heading: the headings that lead to it, outermost first, and its text."""
+    """A section: the headings that lead to it, outermost first, and its text."""
 
     trail: tuple[str, ...]
     text: str
 
 
 def render_prose(key: str, text: str) -> tuple[str, list[str]]:
-    """Return a document's title and the parts that tell it; raise SkippedFile for one without words."""
+    """Return a document's title and its parts; raise SkippedFile for one without words."""
     sections = list(_sections(_remove_pictures(text)))
     title = sections[0].trail[0] if sections and sections[0].trail else ""
     parts = [
@@ -89,7 +89,7 @@ def render_prose(key: str, text: str) -> tuple[str, list[str]]:
 
 
 def _head(key: str, title: str, trail: tuple[str, ...]) -> str:
-    return BETWEEN.join([f"{key} · {title}" if title else key, *(one for one in trail if one != title)])
+    return BETWEEN.join([f"{key} · {title}" if title else key, *(heading for heading in trail if heading != title)])
 
 
 def _pieces(text: str) -> list[str]:
@@ -98,14 +98,14 @@ def _pieces(text: str) -> list[str]:
 
 def _remove_pictures(text: str) -> str:
     text = _FRONT_MATTER.sub("", text.replace("\r\n", "\n"))
-    # What stands in a block of code is shown as it is.
+    # Code blocks are shown unchanged.
     pieces = _CODE_BLOCK.split(text)
     pieces[::2] = (_TAG.sub("", _PICTURE.sub("", _RULER.sub("", _COMMENT.sub("", piece)))) for piece in pieces[::2])
     return "".join(pieces)
 
 
 def _pack(sections: list[_Section]) -> Iterator[_Section]:
-    """Yield sections, short ones together with those that follow them."""
+    """Yield sections, joining short ones with those that follow."""
     waiting: _Section | None = None
     for section in sections:
         heading = section.trail[-1] if section.trail else ""
@@ -121,8 +121,8 @@ def _pack(sections: list[_Section]) -> Iterator[_Section]:
 
 
 def _shared_trail(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    # The first heading leads; those that follow it stand in the text.
-    same = [one for one, other in zip(first, second, strict=False) if one == other]
+    # The first heading becomes the head; the following ones are part of the text.
+    same = [heading for heading, other in zip(first, second, strict=False) if heading == other]
     return first if len(same) == len(first) else first[: len(same) + 1]
 
 
@@ -143,7 +143,7 @@ def _sections(text: str) -> Iterator[_Section]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line with the level of the heading that it is, 0 for none."""
+    """Yield each line with its heading level, 0 for none."""
     lines = text.split("\n")
     marks: list[str] = []
     fence = ""
@@ -176,17 +176,17 @@ def _remove_closing_hashes(heading: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text with single spaces only, and none inside round brackets that stood on lines of their own."""
+    """Return a text with single spaces, and none inside round brackets that were on separate lines."""
     return " ".join(text.split()).replace("( ", "(").replace(" )", ")").replace(",)", ")")
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text of at most so many characters; one that was cut ends with an ellipsis."""
+    """Return a text of at most this many characters; a cut text ends with an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
 def strip_markers(comment: str) -> str:
-    """Return what a comment of one or several lines says, without its markers."""
+    """Return the text of a comment of one or several lines, without its markers."""
     return "\n".join(_MARKERS.sub("", line) for line in comment.splitlines())
 
 
@@ -196,18 +196,18 @@ def summary(text: str) -> str:
 
 
 def purpose(text: str) -> str:
-    """Return the sentences that a description begins with."""
-    kept = ""
+    """Return the leading sentences of a description."""
+    text_so_far = ""
     for sentence in _sentences(text):
-        if kept and len(kept) + 1 + len(sentence) > LONGEST_PURPOSE:
+        if text_so_far and len(text_so_far) + 1 + len(sentence) > LONGEST_PURPOSE:
             break
-        kept = f"{kept} {sentence}".strip()
-    return shorten(kept, LONGEST_PURPOSE)
+        text_so_far = f"{text_so_far} {sentence}".strip()
+    return shorten(text_so_far, LONGEST_PURPOSE)
 
 
 def find_purpose(comments: Iterable[str]) -> str:
-    """Return what the first of a file's leading comments that is no licence says."""
-    return next((found for comment in comments if (found := purpose(strip_markers(comment)))), "")
+    """Return the text of the first leading comment of a file that is not a licence."""
+    return next((description for comment in comments if (description := purpose(strip_markers(comment)))), "")
 
 
 def _sentences(text: str) -> list[str]:
@@ -215,7 +215,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _first_paragraph(text: str) -> str:
-    """Return the first paragraph that describes, on one line."""
+    """Return the first descriptive paragraph, on one line."""
     lines: list[str] = []
     for line in _strip_directives(text.strip().splitlines()):
         if _WORD_LETTER.search(line) and not _ADDRESS.fullmatch(line):
@@ -237,5 +237,5 @@ def _is_licence(lines: list[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    text = _LINK.sub(lambda found: found[1].replace("#", ".").lstrip("."), _ROLE.sub(r"\1", text))
+    text = _LINK.sub(lambda match: match[1].replace("#", ".").lstrip("."), _ROLE.sub(r"\1", text))
     return one_line(_HTML.sub("", text).replace("``", "`"))

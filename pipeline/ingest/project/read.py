@@ -1,4 +1,4 @@
-"""The reader of a project: walk → what each file is → did it change? → its text → its memories."""
+"""The reader of a project: list files → choose how to read each → changed? → text → memories."""
 
 import hashlib
 import time
@@ -29,10 +29,10 @@ from pipeline.times import utc_text
 # A function that describes a file, given its key, kind and text.
 Describe = Callable[[str, FileKind, str], Description]
 
-# Counted up when outlines get better, so that what is known is read again.
+# Increased when outlines improve, so that known files are read again.
 OUTLINE_VERSION: Final = b"outline 2\0"
 
-# Below what people say: it can be read again at any time.
+# Lower than memories of people, because a file can be read again at any time.
 IMPORTANCE: Final = {FileKind.CODE: 0.35, FileKind.MANIFEST: 0.4, FileKind.PROSE: 0.4}
 IMPORTANCE_OF_TESTS: Final = 0.25
 _TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "testdata", "spec", "fixtures"})
@@ -42,19 +42,19 @@ _TEST_WORDS: Final = frozenset({"test", "tests", "spec", "conftest"})
 def read_project(root: Path, known: Known, progress: Progress, describe: Describe | None = None) -> Readings:
     """Yield a memory for each source file, manifest and document of a project; progress counts files.
 
-    Without a function to `describe` them, files are described in a limited process. Raises InvalidField for a root that
-    is no folder, or a checkout whose owner git does not trust.
+    Without a `describe` function, a limited process describes the files. Raises InvalidField if the root is not a
+    folder, or a checkout whose owner git does not trust.
     """
     top = _folder(root)
     listed = list_files(top)
-    total = sum(isinstance(found, File) for found in listed)
+    total = sum(isinstance(entry, File) for entry in listed)
     done = 0
     with LimitedDescriber(top) as limited:
-        for found in listed:
-            if isinstance(found, Skipped):
-                yield found
+        for entry in listed:
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
-            reading = _read(found, known, describe or limited.describe)
+            reading = _read(entry, known, describe or limited.describe)
             done += 1
             progress(done, total)
             yield reading
@@ -114,8 +114,8 @@ def _number_parts(parts: Sequence[str], common: dict[str, Any], facts: dict[str,
 
 
 def _anchor(file: File, data: bytes) -> Anchor:
-    """Return an anchor that can be checked; by a path that is stored otherwise than it is, no file would be found."""
-    # A folder above the project may have a name that no text can hold.
+    """Return an anchor that can be checked; a path that had to be changed for storing would not find its file."""
+    # A folder above the project may have a name that cannot be stored as text.
     if len(file.path) > MAX_PATH_CHARS or not _is_text(file.path):
         return Anchor(file.key)
     if normalize_id(file.path) != file.path:
@@ -128,7 +128,7 @@ def _is_text(path: str) -> bool:
 
 
 def _time_text(written_at: float) -> str:
-    # Archives unpack files from the future, and from before there were any.
+    # Archives may unpack files with times in the future, or before 1970.
     return utc_text(datetime.fromtimestamp(min(max(written_at, 0.0), time.time()), UTC))
 
 

@@ -1,4 +1,4 @@
-"""The text of a file's memory: its path first, then what it is for, what it defines, and what it leans on."""
+"""Render a file's memory: its path, its purpose, its definitions, and its dependencies."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Final
 from pipeline.ingest.project.outline import Outline, Symbol, SymbolRole
 from pipeline.ingest.project.prose import LONGEST_PURPOSE, shorten
 
-# A part is what one memory holds: short enough that what is found is what was asked for.
+# A part becomes one memory, short enough to answer a specific search.
 PART_CHARS: Final = 4000
 MAX_PARTS: Final = 12
 LIST_CHARS: Final = 1000
@@ -17,20 +17,20 @@ _ENDS: Final = (".", "!", "?", "…", ":")
 
 
 def render_outline(head: str, outline: Outline, imports: Sequence[str]) -> list[str]:
-    """Return the parts that tell of a source file; `head` names it."""
+    """Return the parts of a source file's description; `head` names the file."""
     stem = head.partition(" · ")[0].rpartition("/")[2].partition(".")[0]
     outline = _with_purpose(outline, stem)
     return split_into_parts(sentence(head, outline.purpose), [*_definitions(outline), *_lists(outline, imports)])
 
 
 def sentence(head: str, tail: str) -> str:
-    """Join a head and what is said of it, ending as a sentence does."""
+    """Join a head and its description, ending with a full stop."""
     text = f"{head}: {tail}" if tail else head
     return text if text.endswith(_ENDS) else f"{text}."
 
 
 def format_list(label: str, items: Iterable[str]) -> Iterator[str]:
-    """Write items one after another, in as many lines as that takes."""
+    """Write items one after another, on as many lines as needed."""
     line = ""
     for item in map(_item, items):
         if line and len(line) + len(item) + 2 > LIST_CHARS:
@@ -42,7 +42,7 @@ def format_list(label: str, items: Iterable[str]) -> Iterator[str]:
 
 
 def split_into_parts(head: str, lines: Iterable[str]) -> list[str]:
-    """Return lines in parts that each begin with the head; says how many lines a bounded whole leaves out."""
+    """Return lines in parts that each start with the head; name the number of lines that exceed the limit."""
     parts: list[list[str]] = [[]]
     length = left_out = 0
     head = shorten(head, LONGEST_LINE)
@@ -67,14 +67,16 @@ def _item(text: str) -> str:
 
 
 def _with_purpose(outline: Outline, stem: str) -> Outline:
-    """Return an outline that says of the file what its main symbol says, where the file says nothing itself."""
+    """Return an outline that takes its purpose from the main symbol, if the file has none."""
     if outline.purpose:
         return outline
-    public = [one for one in outline.symbols if one.public and one.role is SymbolRole.DEFINITION]
-    alike = [one for one in public if _fold_name(one.name) == _fold_name(stem)] or (public if len(public) == 1 else [])
+    public = [symbol for symbol in outline.symbols if symbol.public and symbol.role is SymbolRole.DEFINITION]
+    alike = [symbol for symbol in public if _fold_name(symbol.name) == _fold_name(stem)] or (
+        public if len(public) == 1 else []
+    )
     if not alike or not alike[0].doc:
         return outline
-    symbols = tuple(replace(one, doc="") if one is alike[0] else one for one in outline.symbols)
+    symbols = tuple(replace(symbol, doc="") if symbol is alike[0] else symbol for symbol in outline.symbols)
     return Outline(shorten(alike[0].doc, LONGEST_PURPOSE), symbols, outline.imports)
 
 
@@ -95,13 +97,13 @@ def _fields(names: Sequence[str]) -> str:
 
 
 def _lists(outline: Outline, imports: Sequence[str]) -> Iterator[str]:
-    public = [one for one in outline.symbols if one.public]
+    public = [symbol for symbol in outline.symbols if symbol.public]
     yield from format_list("Constants", _format_places(public, SymbolRole.CONSTANT))
     yield from format_list("Tests", _format_places(outline.symbols, SymbolRole.TEST))
-    hidden = (replace(one, signature=one.name) for one in outline.symbols if not one.public)
+    hidden = (replace(symbol, signature=symbol.name) for symbol in outline.symbols if not symbol.public)
     yield from format_list("Private", _format_places(hidden, SymbolRole.DEFINITION))
     yield from format_list("Imports", imports)
 
 
 def _format_places(symbols: Iterable[Symbol], role: SymbolRole) -> Iterator[str]:
-    return (f"{one.signature} (l. {one.line})" for one in symbols if one.role is role)
+    return (f"{symbol.signature} (l. {symbol.line})" for symbol in symbols if symbol.role is role)

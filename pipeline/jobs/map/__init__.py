@@ -1,1 +1,1 @@
-"""The map of entities: its graph, communities and places."""
+"""Compute the map of entities: graph, communities and positions."""

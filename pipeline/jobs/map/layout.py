@@ -1,8 +1,8 @@
-"""The layout job: draw the map of entities, so that it only has to be shown.
+"""The layout job: compute the map of entities, so that the dashboard only has to draw it.
 
-What is mentioned most is found, tied, gathered in communities and placed, starting from the last drawing so that
-everything stays about where it was. Each run that finds enough changed derives all of it anew, writes the drawing
-beside the one that is shown, piece by piece, and then shows it as a whole; one that was interrupted leaves what was.
+It selects the most mentioned entities, ties them, groups them in communities and positions them. It starts from the
+last map, so that entities hardly move. A run that finds enough changes computes everything again, writes the new map in
+pieces next to the shown one, and then switches. An interrupted run leaves the old map.
 """
 
 from collections.abc import Sequence
@@ -22,22 +22,22 @@ MOST_TIES = 50_000
 READ = 5_000
 # Rows that are written or deleted in one transaction.
 PIECE = 250
-# A drawing serves until more than this share of its entities or of its ties is another.
+# A map is kept until more than this share of its entities or of its ties has changed.
 ENOUGH = 0.02
-# Days are named everywhere and are no things.
+# Dates are mentioned everywhere and are not things.
 UNMAPPED = (EntityKind.DATE,)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The drawing that is shown."""
+    """The map that is shown."""
 
     places: Sequence[MapPlace]
     ties: Sequence[tuple[int, int]]
 
 
 def layout(job: JobRun, most: int = MOST_ENTITIES, most_ties: int = MOST_TIES) -> Report:
-    """Draw the map anew if the graph has changed enough."""
+    """Compute the map again if the graph has changed enough."""
     if not _delete_leftovers(job):
         return Report(more=True)
     with job.database.read() as db:
@@ -48,19 +48,19 @@ def layout(job: JobRun, most: int = MOST_ENTITIES, most_ties: int = MOST_TIES) -
         return Report(more=True)
     graph = build_graph(*mentions, most, most_ties)
     counts = {"entities": graph.size, "ties": len(graph.low), "redrawn": 0}
-    drawn = np.array([place.entity_seq for place in known.places], np.int64)
+    drawn = np.array([shown.entity_seq for shown in known.places], np.int64)
     if measure_change(graph, drawn, known.ties) <= ENOUGH:
         return Report(counts)
-    found = _draw(job, graph, known.places)
-    if found is None:
+    drawing = _draw(job, graph, known.places)
+    if drawing is None:
         return Report(counts, more=True)
-    if not _write(job, graph, *found, generation):
+    if not _write(job, graph, *drawing, generation):
         return Report(counts, more=True)
     return Report(counts | {"redrawn": 1}, more=not _delete_leftovers(job))
 
 
 def _delete_leftovers(job: JobRun) -> bool:
-    """Delete what is of no use: earlier drawings, and the beginnings of one; False when asked to pause."""
+    """Delete earlier and unfinished maps; return False when asked to pause."""
     deleted = PIECE
     while deleted == PIECE:
         if job.pausing():
@@ -74,7 +74,7 @@ def _delete_leftovers(job: JobRun) -> bool:
 
 
 def _read_mentions(job: JobRun) -> tuple[Ids, Ids] | None:
-    """Return who mentions what, in order; None when asked to pause."""
+    """Return the (memory, entity) mentions in order; None when asked to pause."""
     rows: list[Ids] = [np.empty((0, 2), np.int64)]
     after = (0, 0)
     while True:
@@ -91,10 +91,10 @@ def _read_mentions(job: JobRun) -> tuple[Ids, Ids] | None:
 
 
 def _draw(job: JobRun, graph: MapGraph, places: Sequence[MapPlace]) -> tuple[Ids, Numbers] | None:
-    """Return the community and the place of every entity; None when asked to pause."""
+    """Return the community and the position of every entity; None when asked to pause."""
     if not graph.size:
         return np.empty(0, np.int64), np.empty((0, 2))
-    stood = {place.entity_seq: place for place in places}
+    stood = {shown.entity_seq: shown for shown in places}
     spots = np.full((graph.size, 2), np.nan)
     numbers = np.full(graph.size, STRAY, np.int64)
     for at, seq in enumerate(graph.seqs.tolist()):
@@ -109,12 +109,12 @@ def _draw(job: JobRun, graph: MapGraph, places: Sequence[MapPlace]) -> tuple[Ids
 
 
 def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generation: int) -> bool:
-    """Write a drawing and show it; False when asked to pause, or when a memory was purged on the way."""
+    """Write a map and show it; return False when asked to pause, or if a memory was purged during the run."""
     with job.database.read() as db:
         ids = maps.ids(db, graph.seqs.tolist())
         number = maps.get_shown_drawing(db).number + 1
     places = _places(graph, community, spots)
-    named = [(ids[place.entity_seq], place) for place in places if place.entity_seq in ids]
+    named = [(ids[row.entity_seq], row) for row in places if row.entity_seq in ids]
     ties = _ties(graph)
     total = len(named) + len(ties)
     for start in range(0, len(named), PIECE):
@@ -137,7 +137,7 @@ def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generat
 
 
 def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[MapPlace]:
-    """Return rows; an entity is central by its ties within its community, by few elsewhere, and by being well known."""
+    """Return the rows. An entity is central if it is well known and most of its ties are within its community."""
     inside = np.where(community[graph.low] == community[graph.high], graph.weight, 0)
     ends = np.concatenate((graph.low, graph.high))
     own = np.bincount(ends, np.concatenate((inside, inside)), graph.size)

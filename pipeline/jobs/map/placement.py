@@ -1,10 +1,10 @@
-"""Where entities stand on the map: within the disc of their community, close to what they are tied to.
+"""Position entities on the map: within the disc of their community, near the entities that they are tied to.
 
-Ties pull, everybody pushes everybody away, and the middle of the community holds them together (Fruchterman and
-Reingold, "Graph drawing by force-directed placement", 1991). The push is felt on a grid, by convolution (Linderman and
-others, "Fast interpolation-based t-SNE", 2019), so that a round costs as much as the map is large and not the square of
-it. Communities are discs that keep clear of each other, tied ones close together. Units are the pixels of a map that is
-not zoomed.
+Ties attract, all entities repel each other, and the centre of the community attracts its members (Fruchterman and
+Reingold, "Graph drawing by force-directed placement", 1991). The repulsion is computed on a grid, by convolution
+(Linderman and others, "Fast interpolation-based t-SNE", 2019), so that the cost of a round grows with the size of the
+map and not with its square. Communities are discs that do not overlap; tied ones are close together. Units are the
+pixels of a map without zoom.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ GAP = 3.0
 # The share of a community's disc that its members fill.
 FILLED = 0.45
 COLD_ROUNDS, WARM_ROUNDS = 200, 80
-# Entities first find their places through each other, then they keep apart.
+# In this share of the rounds entities may overlap; afterwards they are pushed apart.
 BODILESS = 0.4
 SETTLING = 60
 PULL, PUSH, GRAVITY, WALL, LOYALTY = 0.06, 12.0, 0.005, 0.3, 0.3
-# What is tied to other communities leans towards them, by so much at most.
+# Largest pull of an entity's ties to other communities.
 LEANING = 3.0
 FASTEST, SLOWEST, HASTE = 20.0, 1.0, 0.8
 CELL = 10.0
@@ -35,28 +35,28 @@ REACH = 90.0
 DISC_ROUNDS = 300
 DISC_SETTLING = 200
 DISC_PULL, DISC_GRAVITY, DISC_LOYALTY, DISC_DRIFT = 0.25, 0.03, 0.3, 0.05
-# How far discs keep apart, in parts of their mean radius.
+# Gap between discs, as a share of their mean radius.
 SHORE = 0.25
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
-# Whoever is pushed by several at once gives way to all of them, but not by the whole sum.
+# An entity that several others push moves by this share of the mean push.
 YIELDING = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The last drawing, by place: where entities stood, with NaN for those that are new, and in which community."""
+    """The last map, by position in the graph: coordinates, NaN for new entities, and community."""
 
     place: Numbers
     community: Ids
 
 
 def entity_radii(mentions: Ids) -> Numbers:
-    """Return how large entities are drawn."""
+    """Return the radii with which entities are drawn."""
     return np.minimum(LEAST_RADIUS + GROWTH * np.sqrt(mentions - 1), MOST_RADIUS)
 
 
 def place_entities(graph: MapGraph, community: Ids, before: Before, pausing: Pausing) -> Numbers | None:
-    """Return where entities stand, close to where they stood before; None when asked to pause."""
+    """Return the coordinates of entities, close to those before; None when asked to pause."""
     names, home = np.unique(community, return_inverse=True)
     radius = entity_radii(graph.mentions)
     discs = np.sqrt(np.bincount(home, (radius + GAP) ** 2) / FILLED) + 2 * GAP
@@ -69,7 +69,7 @@ def place_entities(graph: MapGraph, community: Ids, before: Before, pausing: Pau
     centre = place_discs(discs, _sum_ties(graph, home, discs), start, pausing)
     if centre is None:
         return None
-    # An entity goes along with its community.
+    # An entity moves with its community.
     moved = before.place + np.where(stays[:, None], (centre - start)[home], 0)
     first = np.where(stays[:, None], moved, _scatter(graph, home, centre, discs, moved, stays))
     forces = _Forces.of(graph, home, centre, discs, np.where(stays[:, None], first, np.nan))
@@ -78,7 +78,7 @@ def place_entities(graph: MapGraph, community: Ids, before: Before, pausing: Pau
 
 
 def _sum_ties(graph: MapGraph, home: Ids, discs: Numbers) -> Numbers:
-    """Return how strongly each two communities are tied; large ones have more ties for being large."""
+    """Return how strongly each two communities are tied, relative to their size."""
     count = len(discs)
     ties = np.zeros((count, count))
     np.add.at(ties, (home[graph.low], home[graph.high]), graph.weight)
@@ -91,18 +91,18 @@ def _sum_ties(graph: MapGraph, home: Ids, discs: Numbers) -> Numbers:
 def _scatter(
     graph: MapGraph, home: Ids, centre: Numbers, discs: Numbers, moved: Numbers, stays: NDArray[np.bool_]
 ) -> Numbers:
-    """Return a first place for everybody: beside those of the community whose place is known, else anywhere in it."""
+    """Return initial coordinates: near tied members of the community that have some, else anywhere in its disc."""
     chance = np.random.default_rng(SEED)
     angle = chance.random(graph.size) * 2 * np.pi
     away = np.sqrt(chance.random(graph.size))[:, None] * np.column_stack((np.cos(angle), np.sin(angle)))
     inside = home[graph.low] == home[graph.high]
-    one = np.concatenate((graph.low[inside], graph.high[inside]))
-    other = np.concatenate((graph.high[inside], graph.low[inside]))
-    guides = stays[other]
-    one, other = one[guides], other[guides]
-    count = np.bincount(one, minlength=graph.size)
+    first = np.concatenate((graph.low[inside], graph.high[inside]))
+    second = np.concatenate((graph.high[inside], graph.low[inside]))
+    guides = stays[second]
+    first, second = first[guides], second[guides]
+    count = np.bincount(first, minlength=graph.size)
     guided = np.column_stack(
-        [np.bincount(one, moved[other, axis], graph.size) / np.maximum(count, 1) for axis in (0, 1)]
+        [np.bincount(first, moved[second, axis], graph.size) / np.maximum(count, 1) for axis in (0, 1)]
     )
     anywhere = centre[home] + 0.8 * discs[home, None] * away
     places: Numbers = np.where(count[:, None] > 0, guided + 2 * CELL * away, anywhere)
@@ -111,7 +111,7 @@ def _scatter(
 
 @dataclass(frozen=True, slots=True)
 class _Forces:
-    """What moves entities: ties within communities, the push, the middle of the disc, and where they stood before."""
+    """The forces on entities: ties in communities, repulsion, the centre of the disc, and the last coordinates."""
 
     pull: sparse.csr_matrix
     pulled: Numbers
@@ -140,25 +140,25 @@ class _Forces:
         field = _Field.over((centre - edge).min(axis=0), (centre + edge).max(axis=0))
         return cls(pull / usual, (pulled / usual)[:, None], mass, lean, home, centre, discs, stood, field)
 
-    def at(self, place: Numbers) -> Numbers:
-        """Return the force on everybody."""
-        push = self.field.push(place, self.mass) * (self.mass * PUSH)[:, None]
-        # A community as a whole is moved by none of its neighbours.
+    def at(self, spots: Numbers) -> Numbers:
+        """Return the force on each entity."""
+        push = self.field.push(spots, self.mass) * (self.mass * PUSH)[:, None]
+        # Neighbours must not move a community as a whole.
         count = np.bincount(self.home)
         for axis in (0, 1):
             push[:, axis] -= (np.bincount(self.home, push[:, axis]) / count)[self.home]
-        pull = (self.pull @ place - self.pulled * place) * PULL
-        off = place - self.centre[self.home]
+        pull = (self.pull @ spots - self.pulled * spots) * PULL
+        off = spots - self.centre[self.home]
         distance, edge = np.hypot(off[:, 0], off[:, 1]), self.discs[self.home]
         beyond = np.maximum(0, 1 - edge / np.maximum(distance, 1e-6))
         hold = off * (GRAVITY * (0.5 + 0.5 * (distance / edge) ** 2) + WALL * beyond)[:, None]
-        loyal = np.where(np.isnan(self.stood), 0, (self.stood - place) * LOYALTY)
+        loyal = np.where(np.isnan(self.stood), 0, (self.stood - spots) * LOYALTY)
         force: Numbers = push + pull - hold + self.lean + loyal
         return force
 
 
 def _lean_outwards(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre: Numbers) -> Numbers:
-    """Return in which direction, and how much, ties to other communities pull everybody."""
+    """Return the direction and strength with which ties to other communities pull each entity."""
     low, high, weight = graph.low[across], graph.high[across], graph.weight[across]
     way = centre[home[high]] - centre[home[low]]
     way *= (weight / np.maximum(np.hypot(way[:, 0], way[:, 1]), 1e-6))[:, None]
@@ -168,22 +168,22 @@ def _lean_outwards(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre
     return lean
 
 
-def _run_rounds(forces: _Forces, place: Numbers, radius: Numbers, rounds: int, pausing: Pausing) -> Numbers | None:
+def _run_rounds(forces: _Forces, spots: Numbers, radius: Numbers, rounds: int, pausing: Pausing) -> Numbers | None:
     for step in range(rounds):
         if pausing():
             return None
-        force = forces.at(place)
+        force = forces.at(spots)
         fastest = SLOWEST + FASTEST * (1 - step / rounds)
         strength = np.maximum(np.hypot(force[:, 0], force[:, 1]), 1e-9)
-        place = place + force * np.minimum(HASTE, fastest / strength)[:, None]
+        spots = spots + force * np.minimum(HASTE, fastest / strength)[:, None]
         if step >= BODILESS * rounds:
-            place, _ = push_apart(place, radius, GAP)
-    return separate_discs(place, radius, GAP, SETTLING)
+            spots, _ = push_apart(spots, radius, GAP)
+    return separate_discs(spots, radius, GAP, SETTLING)
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A grid over the map, and the transforms of what one entity pushes the others with."""
+    """A grid over the map, and the transforms of the repulsion of one entity."""
 
     corner: Numbers
     shape: tuple[int, int]
@@ -198,15 +198,15 @@ class _Field:
         size = (fft.next_fast_len(rows + margin, real=True), fft.next_fast_len(columns + margin, real=True))
         y, x = (np.fft.fftfreq(length, 1 / length) * CELL for length in size)
         square = x[None, :] ** 2 + y[:, None] ** 2
-        # Like charges, but not beyond their reach, and not without bound for two on one spot.
+        # Repulsion like that of charges, but with a limited reach, and limited for two entities at the same point.
         share = np.exp(-square / REACH**2) / (square + (0.8 * CELL) ** 2)
         across, along = fft.rfft2(x[None, :] * share), fft.rfft2(y[:, None] * share)
         return cls(low - 2 * CELL, (rows, columns), size, across, along)
 
-    def push(self, place: Numbers, mass: Numbers) -> Numbers:
-        """Return how hard everybody is pushed by all others."""
+    def push(self, spots: Numbers, mass: Numbers) -> Numbers:
+        """Return the repulsion on each entity by all others."""
         rows, columns = self.shape
-        at = np.clip((place - self.corner) / CELL, 0, np.array((columns, rows)) - 1.001)
+        at = np.clip((spots - self.corner) / CELL, 0, np.array((columns, rows)) - 1.001)
         cell = at.astype(np.int64)
         x, y = (at - cell).T
         corners = [
@@ -225,7 +225,7 @@ class _Field:
 def place_discs(radius: Numbers, ties: Numbers, start: Numbers, pausing: Pausing) -> Numbers | None:
     """Return the centres of discs; None when asked to pause.
 
-    `ties` tells how strongly each two are tied, `start` where they stood before, with NaN for those that are new.
+    `ties` are the strengths between each two discs, `start` the centres of the last map, with NaN for new discs.
     """
     known = ~np.isnan(start[:, 0])
     centre = np.where(known[:, None], start, _sunflower(len(radius)) * 2 * np.median(radius))
@@ -237,50 +237,50 @@ def place_discs(radius: Numbers, ties: Numbers, start: Numbers, pausing: Pausing
             return None
         heat = 1 - step / DISC_ROUNDS
         drift = (pull @ centre - whole * centre) * DISC_PULL - centre * DISC_GRAVITY
-        # Those that were there hardly move, but do close the gaps that others leave.
+        # Existing discs hardly move, but close gaps.
         home = (start - centre) * DISC_LOYALTY + drift * DISC_DRIFT
         centre = centre + np.where(known[:, None], home, drift) * heat
         for _ in range(2):
             centre, _ = push_apart(centre, radius, gap)
     centre = separate_discs(centre, radius, gap, DISC_SETTLING)
-    # One that is new may push all others aside: the map as a whole stays where it is.
+    # A new disc may push all others aside: shift the map back so that its centre stays.
     return centre - (centre - start)[known].mean(axis=0) if known.any() else centre
 
 
-def separate_discs(place: Numbers, radius: Numbers, gap: float, rounds: int) -> Numbers:
-    """Return places at which no two discs overlap by a unit or more, as far as that is reached in time."""
+def separate_discs(centres: Numbers, radius: Numbers, gap: float, rounds: int) -> Numbers:
+    """Return coordinates at which no two discs overlap by a unit or more, if that is reached within the rounds."""
     for _ in range(rounds):
-        place, overlap = push_apart(place, radius, gap)
+        centres, overlap = push_apart(centres, radius, gap)
         if overlap < 1:
             break
-    return place
+    return centres
 
 
-def push_apart(place: Numbers, radius: Numbers, gap: float) -> tuple[Numbers, float]:
-    """Push discs that are closer than a gap away from each other, the smaller further; return the worst overlap."""
-    pairs: Ids = cKDTree(place).query_pairs(2 * radius.max() + gap, output_type="ndarray")
-    one, other = pairs[:, 0], pairs[:, 1]
-    way = place[one] - place[other]
+def push_apart(centres: Numbers, radius: Numbers, gap: float) -> tuple[Numbers, float]:
+    """Push discs apart that are closer than a gap, the smaller one further; return the largest overlap."""
+    pairs: Ids = cKDTree(centres).query_pairs(2 * radius.max() + gap, output_type="ndarray")
+    first, second = pairs[:, 0], pairs[:, 1]
+    way = centres[first] - centres[second]
     distance = np.hypot(way[:, 0], way[:, 1])
-    lack = radius[one] + radius[other] + gap - distance
+    lack = radius[first] + radius[second] + gap - distance
     close = lack > 1e-3
     if not close.any():
-        return place, 0.0
-    one, other, way, distance, lack = one[close], other[close], way[close], distance[close], lack[close]
-    # Two on the same spot part along a line of their own.
-    angle = GOLDEN_ANGLE * (one + other)
+        return centres, 0.0
+    first, second, way, distance, lack = first[close], second[close], way[close], distance[close], lack[close]
+    # Two discs at the same point move apart in a direction derived from their numbers.
+    angle = GOLDEN_ANGLE * (first + second)
     direction = np.where(
         distance[:, None] > 1e-6,
         way / np.maximum(distance, 1e-6)[:, None],
         np.column_stack((np.cos(angle), np.sin(angle))),
     )
-    yields = (radius[other] ** 2 / (radius[one] ** 2 + radius[other] ** 2))[:, None]
+    yields = (radius[second] ** 2 / (radius[first] ** 2 + radius[second] ** 2))[:, None]
     push = direction * lack[:, None]
-    ends = np.concatenate((one, other))
+    ends = np.concatenate((first, second))
     shift = np.concatenate((push * yields, -push * (1 - yields)))
-    crowd = np.sqrt(np.maximum(np.bincount(ends, minlength=len(place)), 1))
-    moved = [np.bincount(ends, shift[:, axis], len(place)) / crowd for axis in (0, 1)]
-    return place + YIELDING * np.column_stack(moved), float(lack.max())
+    crowd = np.sqrt(np.maximum(np.bincount(ends, minlength=len(centres)), 1))
+    moved = [np.bincount(ends, shift[:, axis], len(centres)) / crowd for axis in (0, 1)]
+    return centres + YIELDING * np.column_stack(moved), float(lack.max())
 
 
 def _sunflower(count: int) -> Numbers:

@@ -1,1 +1,1 @@
-"""What is found in memories: duplicates, edges, arcs, summaries, lessons, and likely questions."""
+"""Jobs that derive records from memories: duplicates, edges, arcs, summaries, lessons, and likely questions."""

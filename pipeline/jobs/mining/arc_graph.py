@@ -1,56 +1,57 @@
-"""The graph in which arcs are found: memories, and how strongly two of them belong together.
+"""Build the graph in which arcs are detected: memories, and how strongly two of them belong together.
 
-Two memories are drawn together by what they both name (an entity, a tag, a rare word: the rarer, the stronger), by
-meaning, and by standing in one session; what lies far apart in time is drawn together less. Every sum runs in a fixed
-order, so that the same memories always give the same graph.
+Two memories are tied by shared names (an entity, a tag, a rare word: the rarer, the stronger), by meaning, and by a
+shared session. The further apart in time, the weaker the tie. Every sum runs in a fixed order, so that the same
+memories always give the same graph.
 """
 
 import math
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import igraph
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.index.vectors import VectorRows
+from pipeline.jobs.communities import Network, find_communities
 from pipeline.records import EntityKind
 from pipeline.store.arcs import Strand
 from pipeline.text.tokens import search_tokens
 from pipeline.times import parse
 
 Vectors = Callable[[Sequence[int]], VectorRows]
-# Millions of ties are summed before most of them are dropped: each number takes four bytes until then.
+# Millions of ties are summed before most are dropped: each number takes four bytes until then.
 Places = NDArray[np.int32]
 Weights = NDArray[np.floating]
 
-# What is named in more memories than this share of all tells none of them from the others.
+# A name in more than this share of all memories does not distinguish any of them.
 COMMON_SHARE = 0.2
 COMMON_LEAST = 12
-# A young workspace is taken for the beginning of a larger one, where its few subjects are rare.
+# A young workspace is treated as the start of a larger one, in which its few subjects are rare.
 UNSEEN = 50
-# Of a long list of mentions each memory is tied to so many that follow, or ties would grow with its square.
+# Each memory is tied to this many later memories with the same name. Otherwise ties would grow with the square of a
+# name's mentions.
 REACH = 12
 ENTITY, TAG, WORD, SESSION, MEANING = 1.0, 1.0, 0.35, 0.15, 1.6
-# Meaning ties a memory to its nearest only, and only where these stand out among all pairs by so many deviations.
+# By meaning a memory is tied only to its nearest memories, and only if they exceed the mean of all pairs by this many
+# deviations.
 NEAREST = 8
 OUTSTANDING = 2.0
-# In a small workspace of few subjects hardly anything stands out.
+# In a small workspace with few subjects hardly any pair exceeds the mean by that much.
 SURELY_ALIKE = 0.9
-# After so many days a tie has half of what time can take from it.
+# After this many days a tie has lost half of the share that time can take from it.
 SLOW_DAYS = 60.0
 TIME_SHARE = 0.5
 STRONGEST = 16
 BLOCK = 128
 READ = 2048
-# By meaning a memory is compared with so many before and after it in time; names tie across any time.
+# By meaning a memory is compared with this many memories before and after it in time. Names tie at any distance in
+# time.
 AROUND = 5_000
 SAMPLED = 2048
-SEED = 7
-# Members of a cluster are tied to each other by so much on average.
+# Mean weight of the ties between members of a cluster.
 LEAST_MEAN_WEIGHT = 0.18
-# A member needs this share of its cluster's mean strength, else it only happens to stand there.
+# A member needs this share of its cluster's mean strength; otherwise it is in the cluster by chance.
 LEAST_SHARE = 0.25
 LEAST_STRENGTH = 0.5
 UNCHARACTERISTIC = frozenset({EntityKind.DATE, EntityKind.PORT, EntityKind.VERSION})
@@ -58,7 +59,7 @@ UNCHARACTERISTIC = frozenset({EntityKind.DATE, EntityKind.PORT, EntityKind.VERSI
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Ties between memories by their places in a list: `first` < `second`, each pair once, with its weight."""
+    """Ties between memories by their positions in a list: `first` < `second`, each pair once, with its weight."""
 
     size: int
     first: Places
@@ -78,13 +79,13 @@ def tie_strands(
     vectors: Vectors | None,
     pausing: Callable[[], bool],
 ) -> Graph | None:
-    """Tie memories, given in order of time; return None when asked to pause on the way."""
-    places = {strand.seq: place for place, strand in enumerate(strands)}
+    """Tie memories, given in order of time; return None when asked to pause."""
+    positions = {strand.seq: position for position, strand in enumerate(strands)}
     entities: dict[object, list[int]] = {}
     for seq, entity in sorted(mentions):
-        if seq in places:
-            entities.setdefault(entity, []).append(places[seq])
-    near = _none(len(strands)) if vectors is None else _near(vectors, strands, places, pausing)
+        if seq in positions:
+            entities.setdefault(entity, []).append(positions[seq])
+    near = _none(len(strands)) if vectors is None else _near(vectors, strands, positions, pausing)
     if near is None or pausing():
         return None
     parts = [
@@ -98,44 +99,44 @@ def tie_strands(
 
 
 def _by_feature(features: Iterable[Iterable[str]]) -> dict[object, list[int]]:
-    found: dict[object, list[int]] = {}
-    for place, names in enumerate(features):
+    positions: dict[object, list[int]] = {}
+    for position, names in enumerate(features):
         for name in names:
-            found.setdefault(name, []).append(place)
-    return found
+            positions.setdefault(name, []).append(position)
+    return positions
 
 
 def _tie_by_features(features: Mapping[object, Sequence[int]], size: int, share: float) -> Graph:
-    """Tie the memories that share a feature, each to the next ones in time, by how rare the feature is."""
+    """Tie memories that share a feature, each to the next ones in time, with a weight by the feature's rarity."""
     most = max(COMMON_LEAST, int(size * COMMON_SHARE))
-    kept = [sorted(places) for places in features.values() if 1 < len(places) <= most]
-    if not kept:
+    groups = [sorted(positions) for positions in features.values() if 1 < len(positions) <= most]
+    if not groups:
         return _none(size)
-    place = np.concatenate([np.asarray(places, np.int32) for places in kept])
-    lengths = np.asarray([len(places) for places in kept], np.int32)
-    owner = np.repeat(np.arange(len(kept), dtype=np.int32), lengths)
-    # A name in two of many memories weighs 1, a common one little.
+    position = np.concatenate([np.asarray(positions, np.int32) for positions in groups])
+    lengths = np.asarray([len(positions) for positions in groups], np.int32)
+    owner = np.repeat(np.arange(len(groups), dtype=np.int32), lengths)
+    # A name in two of many memories weighs 1, a common name little.
     whole = size + UNSEEN
     rarity = (share * (np.log(whole / lengths) / math.log(whole / 2)) ** 2).astype(np.float32)
-    # A memory has few ties to each name, however often it is said: the weight of a long list is spread over them.
+    # A memory has few ties per name, however frequent: the weight of a long list is spread over them.
     parts = []
     for step in range(1, REACH + 1):
         same = np.flatnonzero(owner[:-step] == owner[step:]) if len(owner) > step else np.empty(0, np.int64)
-        parts.append((place[same], place[same + step], np.maximum(rarity[owner[same]], 0)))
+        parts.append((position[same], position[same + step], np.maximum(rarity[owner[same]], 0)))
     return Graph(size, *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _in_session(strands: Sequence[Strand]) -> Graph:
     """Tie each memory to the next two of its session."""
     sessions: dict[str, list[int]] = {}
-    for place, strand in enumerate(strands):
+    for position, strand in enumerate(strands):
         if strand.session_id is not None:
-            sessions.setdefault(strand.session_id, []).append(place)
+            sessions.setdefault(strand.session_id, []).append(position)
     pairs = [
-        (one, other, SESSION / step)
-        for places in sessions.values()
+        (first_place, second_place, SESSION / step)
+        for positions in sessions.values()
         for step in (1, 2)
-        for one, other in zip(places, places[step:], strict=False)
+        for first_place, second_place in zip(positions, positions[step:], strict=False)
     ]
     if not pairs:
         return _none(len(strands))
@@ -148,13 +149,13 @@ def _in_session(strands: Sequence[Strand]) -> Graph:
 def _near(
     vectors: Vectors, strands: Sequence[Strand], places: Mapping[int, int], pausing: Callable[[], bool]
 ) -> Graph | None:
-    """Tie memories that are among the nearest of each other in meaning, by how much they stand out."""
+    """Tie memories that are among each other's nearest in meaning, by how far they exceed the usual similarity."""
     rows = _read(vectors, strands, places, pausing)
     if rows is None:
         return None
     owners, matrix = rows
     if len(owners) < 3:
-        # Too few to tell what is unusual.
+        # Too few to compute what is usual.
         return _none(len(strands))
     mean, deviation = _usual(matrix)
     level = min(mean + OUTSTANDING * deviation, SURELY_ALIKE)
@@ -168,23 +169,23 @@ def _near(
         own = np.arange(count)
         cosines[own, own + start - low] = -1
         nearest = min(NEAREST, known - 1)
-        found = np.argpartition(cosines, -nearest, axis=1)[:, -nearest:]
-        one = np.repeat(own + start, nearest)
-        other = found.ravel() + low
-        cosine = np.take_along_axis(cosines, found, axis=1).ravel()
-        kept = cosine > level
-        # Rounded, as the last bits depend on how many rows were multiplied at once.
-        weight = np.round(np.minimum((cosine[kept] - level) / (1 - level), 1), 3).astype(np.float32)
-        pairs.append((owners[one[kept]], owners[other[kept]], weight))
+        neighbours = np.argpartition(cosines, -nearest, axis=1)[:, -nearest:]
+        ends = np.repeat(own + start, nearest)
+        other_ends = neighbours.ravel() + low
+        cosine = np.take_along_axis(cosines, neighbours, axis=1).ravel()
+        outstanding = cosine > level
+        # Rounded because the last bits depend on the number of rows that are multiplied at once.
+        weight = np.round(np.minimum((cosine[outstanding] - level) / (1 - level), 1), 3).astype(np.float32)
+        pairs.append((owners[ends[outstanding]], owners[other_ends[outstanding]], weight))
     first, second, weight = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    # Each direction brings half: what is nearest only to one of the two counts half.
+    # Each direction contributes half: a memory that is nearest only in one direction counts half.
     return Graph(len(strands), np.minimum(first, second), np.maximum(first, second), MEANING * (0.3 + weight) / 2)
 
 
 def _read(
     vectors: Vectors, strands: Sequence[Strand], places: Mapping[int, int], pausing: Callable[[], bool]
 ) -> tuple[Places, NDArray[np.float32]] | None:
-    """Return the places that have a vector, ascending, and their first passages' vectors."""
+    """Return the positions that have a vector, ascending, and the vectors of their first passages."""
     owners: list[int] = []
     matrices: list[NDArray[np.float32]] = []
     seqs = sorted(strand.seq for strand in strands)
@@ -192,7 +193,7 @@ def _read(
         if pausing():
             return None
         rows = vectors(seqs[start : start + READ])
-        # A table may hold rows of a memory more than once while it is being replaced: the first one stands for it.
+        # While a table is being replaced it may contain several rows of a memory: use the first.
         known, at = np.unique(rows.seqs, return_index=True)
         owners.extend(places[int(seq)] for seq in known)
         matrices.append(rows.matrix[at])
@@ -203,10 +204,10 @@ def _read(
 
 
 def _usual(matrix: NDArray[np.float32]) -> tuple[float, float]:
-    """Return the mean and the deviation of the cosines of this workspace's own pairs, whatever its encoder."""
+    """Return the mean and the deviation of the cosines of this workspace's pairs, which depend on its encoder."""
     sample = matrix[:: max(1, len(matrix) // SAMPLED)]
     cosines = sample @ sample.T
-    # Of each pair twice, and of nothing with itself.
+    # The matrix contains each pair twice, and zeros on its diagonal.
     np.fill_diagonal(cosines, 0)
     pairs = len(sample) * (len(sample) - 1)
     mean = float(cosines.sum(dtype=np.float64)) / pairs
@@ -229,39 +230,40 @@ def _sum_graphs(parts: Sequence[Graph], strands: Sequence[Strand]) -> Graph:
 
 
 def _prune(graph: Graph) -> Graph:
-    """Keep each memory's strongest ties; a tie stays when it is one of either's."""
+    """Keep each memory's strongest ties; a tie stays if it is among the strongest of either end."""
     count = len(graph.first)
     ends = np.concatenate([graph.first, graph.second])
     ties = np.tile(np.arange(count, dtype=np.int32), 2)
     order = np.lexsort((ties, -graph.weight[ties], ends))
     ends, ties = ends[order], ties[order]
     begins = np.searchsorted(ends, ends, side="left")
-    kept = np.unique(ties[np.arange(len(ends)) - begins < STRONGEST])
-    return Graph(graph.size, graph.first[kept], graph.second[kept], graph.weight[kept])
+    strongest = np.unique(ties[np.arange(len(ends)) - begins < STRONGEST])
+    return Graph(graph.size, graph.first[strongest], graph.second[strongest], graph.weight[strongest])
 
 
 def _none(size: int) -> Graph:
     return Graph(size, np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
 
 
-def find_clusters(graph: Graph) -> list[list[int]]:
-    """Return the communities of at least two places, in order of their first one.
+def find_clusters(graph: Graph, pausing: Callable[[], bool]) -> list[list[int]] | None:
+    """Return the clusters of at least two memories, in order of their first memory; None when asked to pause.
 
-    They are found by the Leiden method under the constant Potts model, so that it does not matter to a thread how many
-    others there are.
+    The constant Potts model makes the size of a cluster independent of the number of other memories.
     """
-    igraph.set_random_number_generator(random.Random(SEED))  # noqa: S311 - no secret: the same threads each time
-    ties = igraph.Graph(
-        graph.size, np.column_stack((graph.first, graph.second)).tolist(), edge_attrs={"weight": graph.weight.tolist()}
-    )
-    found = ties.community_leiden("CPM", weights="weight", resolution=LEAST_MEAN_WEIGHT, n_iterations=-1)
-    return sorted(sorted(places) for places in found if len(places) > 1)
+    network = Network.build(np.ones(graph.size), graph.first, graph.second, graph.weight)
+    labels = find_communities(network, LEAST_MEAN_WEIGHT, pausing)
+    if labels is None:
+        return None
+    clusters: dict[int, list[int]] = {}
+    for position, label in enumerate(labels.tolist()):
+        clusters.setdefault(label, []).append(position)
+    return [positions for positions in clusters.values() if len(positions) > 1]
 
 
-def measure_strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[float]:
-    """Return how strongly each place is tied to its own cluster."""
+def measure_strengths(graph: Graph, clusters: Sequence[Sequence[int]]) -> list[float]:
+    """Return how strongly each position is tied to its own cluster."""
     home = np.full(graph.size, -1, np.int32)
-    for number, places in enumerate(found):
+    for number, places in enumerate(clusters):
         home[places] = number
     own = (home[graph.first] == home[graph.second]) & (home[graph.first] >= 0)
     ends = np.concatenate((graph.first[own], graph.second[own]))
@@ -269,10 +271,10 @@ def measure_strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[floa
     return strength
 
 
-def drop_strays(found: Sequence[Sequence[int]], strength: Sequence[float]) -> list[list[int]]:
-    """Return the clusters without the places that are tied to theirs by little."""
-    kept = []
-    for places in found:
-        least = max(LEAST_STRENGTH, LEAST_SHARE * sum(strength[place] for place in places) / len(places))
-        kept.append([place for place in places if strength[place] >= least])
-    return kept
+def drop_strays(clusters: Sequence[Sequence[int]], strength: Sequence[float]) -> list[list[int]]:
+    """Return the clusters without the positions that are weakly tied to their cluster."""
+    trimmed = []
+    for positions in clusters:
+        least = max(LEAST_STRENGTH, LEAST_SHARE * sum(strength[position] for position in positions) / len(positions))
+        trimmed.append([position for position in positions if strength[position] >= least])
+    return trimmed

@@ -1,4 +1,4 @@
-"""What is said of an arc, by extraction: a title of its words, a summary of its sentences, and whether it ended."""
+"""Describe an arc by extraction: a title from its words, a summary from its sentences, and its status."""
 
 import math
 import re
@@ -26,7 +26,7 @@ SHORTEST_SENTENCE = 40
 ALIKE = 0.5
 _LEXICON = load_lexicon("titles")
 _FUNCTION_WORDS = load_lexicon("languages").table("function_words")
-# Words that connect or count name nothing, in whatever phrase they stand.
+# Words that only connect or count name nothing, in any phrase.
 COLOURLESS = frozenset(
     (
         *_LEXICON.words("english"),
@@ -35,15 +35,15 @@ COLOURLESS = frozenset(
     )
 )
 NAMED_SHARE = 1.4
-# A tag that stands on half of an arc names it better than any of its words.
+# A tag on half of an arc's members names the arc better than any of its words.
 NAMING_SHARE = 0.5
 STILL_ACTIVE = timedelta(days=14)
 
 _WORD = re.compile(r"\w+(?:[-'’./_]\w+)*")
 _BREAK = re.compile(r"[,;:()\[\]{}«»„“”\"`?!|\n]|\.\s|\s[-–—]\s")
-# Alone such a word hangs on a noun that is not there: "locked", "properly".
+# Alone such a word refers to a missing noun: "locked", "properly".
 _HANGING = re.compile(r"[A-Za-z][a-z]+(?:[^e]ed|ly)")
-# A question goes with its answer, and what follows a number's point goes on.
+# A question belongs to its answer, and a point after a number does not end a sentence.
 _SENTENCE_END = re.compile(r"(?<=[^\d?][.!])\s+")
 _CLOSES = re.compile(
     r"\b(fixed|resolved|solved|done|completed|finished|shipped|released|rolled out|closed|delivered|went live|"
@@ -65,16 +65,17 @@ class _Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A stretch of text that no phrase goes beyond, and its words; one without a stem stands in no title."""
+    """A stretch of text that no phrase crosses, and its words; a word without a stem is never part of a title."""
 
     text: str
     words: Sequence[_Word]
 
 
 def title(members: Sequence[Strand], spread: Mapping[str, int], size: int) -> str:
-    """Return what tells an arc from the other memories of its scope; `spread` is in how many of `size` a term stands.
+    """Return a title that distinguishes an arc in its scope; `spread` is the number of memories, of `size`, with a
+    term.
 
-    Its parts stand in members word for word or are tags of theirs.
+    Its parts occur word for word in members or are tags of members.
     """
     parts: list[str] = []
     used: set[str] = set()
@@ -90,7 +91,7 @@ def title(members: Sequence[Strand], spread: Mapping[str, int], size: int) -> st
 
 
 def summary(members: Sequence[Strand], strength: Mapping[int, float]) -> str:
-    """Return how the most central members begin, in order of time, one a line; `strength` is by row number."""
+    """Return the openings of the most central members, in order of time, one per line; `strength` is by row number."""
     chosen: list[tuple[Strand, set[str]]] = []
     for member in sorted(members, key=lambda member: (-strength.get(member.seq, 0.0), member.seq)):
         terms = set(search_tokens(member.content))
@@ -104,7 +105,7 @@ def summary(members: Sequence[Strand], strength: Mapping[int, float]) -> str:
 
 
 def opening(content: str, most: int = SENTENCE_CHARS) -> str:
-    """Return the first sentence of a text, or several where it is short; what is cut ends with an ellipsis."""
+    """Return the first sentence of a text, or several if it is short; a cut text ends with an ellipsis."""
     line = next((line.strip() for line in content.split("\n") if line.strip()), "")
     for end in _SENTENCE_END.finditer(line):
         if end.start() >= SHORTEST_SENTENCE:
@@ -117,7 +118,7 @@ def opening(content: str, most: int = SENTENCE_CHARS) -> str:
 
 
 def status(members: Sequence[Strand], now: datetime) -> ArcStatus:
-    """Return whether an arc, whose members come in order of time, goes on, rests, or came to its end."""
+    """Return the status of an arc whose members are given in order of time: active, dormant or closed."""
     goals = [member.goal_status for member in members if member.goal_status is not None]
     open_goals = any(goal in UNFINISHED for goal in goals)
     if not open_goals and (bool(goals) or ends(members[-1])):
@@ -130,9 +131,9 @@ def ends(strand: Strand) -> bool:
     if strand.kind is Kind.MILESTONE:
         return True
     if strand.kind not in (Kind.ACTIVITY, Kind.FACT, Kind.EPISODE):
-        # A decision or a lesson that speaks of what is fixed sets a rule, it does not end anything.
+        # A decision or a lesson about a fix sets a rule and closes nothing.
         return False
-    return any(not _DENIES.search(strand.content[: found.start()]) for found in _CLOSES.finditer(strand.content))
+    return any(not _DENIES.search(strand.content[: match.start()]) for match in _CLOSES.finditer(strand.content))
 
 
 def _naming_tag(members: Sequence[Strand]) -> list[str]:
@@ -147,11 +148,11 @@ def _phrases(members: Sequence[Strand], spread: Mapping[str, int], size: int) ->
     frequent = Counter(stem for text in clauses for stem in {word.stem for clause in text for word in clause.words})
     forms: dict[tuple[str, ...], Counter[str]] = {}
     for text in clauses:
-        found: dict[tuple[str, ...], str] = {}
+        phrases: dict[tuple[str, ...], str] = {}
         for clause in text:
             for stems, form in _runs(clause, frequent):
-                found.setdefault(stems, form)
-        for stems, form in found.items():
+                phrases.setdefault(stems, form)
+        for stems, form in phrases.items():
             forms.setdefault(stems, Counter())[form] += 1
     shared = {
         stems: form
@@ -162,7 +163,7 @@ def _phrases(members: Sequence[Strand], spread: Mapping[str, int], size: int) ->
     def worth(stems: tuple[str, ...]) -> float:
         share = (forms[stems].total() - 0.5) / len(members)
         rarity = math.log((size + 1) / min(spread.get(stem, 1) for stem in stems))
-        # What is written with a capital or a digit is more often a name.
+        # A word with a capital or a digit is more often a name.
         named = 1.0 if shared[stems].islower() else NAMED_SHARE
         return share * rarity * named * (1 + 0.4 * (len(stems) - 1))
 
@@ -171,13 +172,13 @@ def _phrases(members: Sequence[Strand], spread: Mapping[str, int], size: int) ->
 
 def _clauses(content: str) -> list[_Clause]:
     return [
-        _Clause(clause, [_Word(found.start(), found.end(), _stem(found[0])) for found in _WORD.finditer(clause)])
+        _Clause(clause, [_Word(match.start(), match.end(), _stem(match[0])) for match in _WORD.finditer(clause)])
         for clause in _BREAK.split(content)
     ]
 
 
 def _runs(clause: _Clause, frequent: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the phrases of a clause as their words' stems and as they stand there; only of words that others share."""
+    """Yield the phrases of a clause, as stems and as written, if all their words are shared with other members."""
     for begin, first in enumerate(clause.words):
         stems: list[str] = []
         for last in clause.words[begin : begin + LONGEST_PHRASE]:
@@ -190,7 +191,7 @@ def _runs(clause: _Clause, frequent: Mapping[str, int]) -> Iterator[tuple[tuple[
 # Texts repeat their words.
 @lru_cache(maxsize=50_000)
 def _stem(word: str) -> str:
-    """Return the stem of a word that may stand in a title, else nothing."""
+    """Return the stem of a word that may be part of a title, else an empty text."""
     plain = word.casefold()
     short = len(word) <= 2 or (len(word) == 3 and word.islower())
     if short or word.isdigit() or plain in STOP_WORDS or plain in COLOURLESS:

@@ -1,9 +1,9 @@
-"""The arcs job: find the narrative threads of each scope, and keep their ids as they grow, merge and split.
+"""The arcs job: detect the narrative threads of each scope, and keep their ids as they grow, merge and split.
 
-The threads of a scope follow from its memories alone; what is stored only tells which ids they go on under. So a run
-finds them first and then writes one arc a transaction, and one that was interrupted is completed by the next. Of a
-large scope the newest memories are looked at; older members of an arc go with it, and an arc that has nothing new
-rests.
+The threads of a scope depend on its memories alone. Stored arcs only decide which ids the threads continue. A run
+detects all threads first and then writes one arc per transaction; the next run completes an interrupted one. In a large
+scope only the newest memories are examined. Older members stay with their arc, and an arc without new members becomes
+dormant.
 """
 
 from collections import Counter
@@ -30,19 +30,19 @@ from pipeline.times import parse
 NEWEST = 20_000
 PAGE = 2_000
 LEAST_MEMBERS = 3
-# A knot of one session is a thread of its own only when it is this long.
+# A cluster within one session is a thread only if it has at least this many members.
 LONG = 6
 LASTING = timedelta(days=1)
 CHATTER_IMPORTANCE = 0.2
-# What an arc says is taken from its latest members.
+# The text of an arc is taken from its latest members.
 TOLD_MEMBERS = 100
-# The last scope that a run which had to pause came through.
+# The last scope that a paused run completed.
 PAUSED_AFTER = "arcs_paused_after"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An arc to store in place of a row, as a new one (`row` None), or to delete (`arc` None)."""
+    """An arc to store in place of a row, to add (`row` None), or to delete (`arc` None)."""
 
     row: int | None
     arc: Arc | None
@@ -50,9 +50,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What a run sees of a scope: memories in order of time, and by row number when stored members happened.
+    """The part of a scope that a run examines: memories in order of time, and the times of stored members by row
+    number.
 
-    Members below row number `since` are older than what is looked at.
+    Members below row number `since` are older than the examined memories.
     """
 
     strands: Sequence[Strand]
@@ -64,7 +65,7 @@ class _View:
 
 @dataclass(frozen=True, slots=True)
 class _Threads:
-    """The threads of a view, each in order of time; how central members are; in how many memories a term stands."""
+    """The threads of a view, in order of time; the strength of each member; the number of memories with each term."""
 
     members: Sequence[Sequence[Strand]]
     strength: Mapping[int, float]
@@ -72,7 +73,7 @@ class _Threads:
 
 
 def arcs(job: JobRun, vectors: Vectors | None = None, newest: int = NEWEST) -> Report:
-    """Bring the arcs of every scope up to date; `vectors` gives passages of memories, where there are any."""
+    """Update the arcs of every scope; `vectors` returns passages of memories, if there are any."""
     job.counts.update(memories=0, created=0, updated=0, dropped=0)
     with job.database.read() as db:
         scopes = store.scopes(db, job.at, LEAST_MEMBERS)
@@ -94,7 +95,7 @@ def arcs(job: JobRun, vectors: Vectors | None = None, newest: int = NEWEST) -> R
 
 
 def is_thread(members: Sequence[Strand]) -> bool:
-    """Tell whether memories that belong together, in order of time, make a thread that a person would follow."""
+    """Tell whether related memories, in order of time, make a thread that a person would follow."""
     if len(members) < LEAST_MEMBERS:
         return False
     sessions = {member.session_id for member in members} - {None}
@@ -103,7 +104,7 @@ def is_thread(members: Sequence[Strand]) -> bool:
 
 
 def _refresh(job: JobRun, scope: Scope, vectors: Vectors | None, newest: int) -> bool | None:
-    """Bring one scope up to date; None when asked to pause, False when a memory changed on the way."""
+    """Update one scope; return None when asked to pause, False if a memory changed during the run."""
     view = _read_view(job, scope, newest)
     threads = None if view is None else _threads(job, view, vectors)
     if view is None or threads is None:
@@ -156,9 +157,11 @@ def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | No
     graph = tie_strands(view.strands, terms, view.mentions, vectors, job.pausing)
     if graph is None or job.pausing():
         return None
-    found = find_clusters(graph)
-    strength = measure_strengths(graph, found)
-    grouped = [[view.strands[place] for place in places] for places in drop_strays(found, strength)]
+    clusters = find_clusters(graph, job.pausing)
+    if clusters is None:
+        return None
+    strength = measure_strengths(graph, clusters)
+    grouped = [[view.strands[position] for position in positions] for positions in drop_strays(clusters, strength)]
     return _Threads(
         [members for members in grouped if is_thread(members)],
         {strand.seq: value for strand, value in zip(view.strands, strength, strict=True)},
@@ -167,35 +170,35 @@ def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | No
 
 
 def _changes(job: JobRun, scope: Scope, view: _View, threads: _Threads) -> Iterator[Change]:
-    """Yield what is to be written, each as soon as it is found, so that a run which pauses has come some way."""
-    kept = succession([[member.seq for member in members] for members in threads.members], view.stored)
+    """Yield each change as soon as it is known, so that a paused run has made progress."""
+    matching = succession([[member.seq for member in members] for members in threads.members], view.stored)
     claimed = {member.seq for members in threads.members for member in members}
     inherited: dict[int, list[int]] = {}
     ended = []
     for known in view.stored:
         rest = _rest(known.arc, view, claimed)
-        heir = kept.heirs.get(known.seq)
+        heir = matching.heirs.get(known.seq)
         if heir is not None:
             inherited.setdefault(heir, []).extend(rest)
         if heir is None and len(rest) >= LEAST_MEMBERS:
             arc = _at_rest(job, known, rest, view, threads)
             if arc != known.arc:
                 yield Change(known.seq, arc)
-        elif heir is None or kept.arcs[heir] != known:
+        elif heir is None or matching.arcs[heir] != known:
             ended.append(Change(known.seq, None))
     for number, members in enumerate(threads.members):
-        before = kept.arcs[number]
+        before = matching.arcs[number]
         arc = _arc(job, scope, members, inherited.get(number, ()), view, threads, before)
         if before is None:
             yield Change(None, arc)
         elif before.arc != arc:
             yield Change(before.seq, arc)
-    # Whoever takes over an arc's members has them by now.
+    # The arcs that take over the members are written by now.
     yield from ended
 
 
 def _rest(arc: Arc, view: _View, claimed: AbstractSet[int]) -> list[int]:
-    """List the members that stay with an arc, whatever becomes of it, because not all of it can be looked at."""
+    """List the members that stay with an arc in any case, because the arc is only partly examined."""
     if all(seq >= view.since for seq in arc.members):
         return []
     return [seq for seq in arc.members if seq in view.moments and seq not in claimed]
@@ -219,7 +222,7 @@ def _arc(
 
 
 def _at_rest(job: JobRun, stored: StoredArc, seqs: Sequence[int], view: _View, threads: _Threads) -> Arc:
-    """Return an arc that reaches back beyond what is looked at and has nothing new: it grows old, or loses members."""
+    """Return an arc with older members and no new ones: it becomes dormant, or loses members."""
     arc = stored.arc
     if len(seqs) < len(arc.members) or not arc.title:
         with job.database.read() as db:
@@ -240,7 +243,7 @@ def _describe(arc: Arc, members: Sequence[Strand], view: _View, threads: _Thread
 
 
 def _still_says(arc: Arc, members: Sequence[Strand]) -> bool:
-    """Tell whether everything that an arc says stands in its members."""
+    """Tell whether the members still contain every part of an arc's title and summary."""
 
     def stands(text: str, *, tags: bool) -> bool:
         return any(text in member.content or (tags and text in member.tags) for member in members)
@@ -256,31 +259,31 @@ def _name(scope: Scope) -> str:
     return f"{scope.kind}:{scope.id or ''}"
 
 
-def _note(job: JobRun, place: str | None) -> None:
+def _note(job: JobRun, name: str | None) -> None:
     with job.database.write() as db:
-        if place is None:
+        if name is None:
             meta.drop(db, PAUSED_AFTER)
         else:
-            meta.put(db, PAUSED_AFTER, place)
+            meta.put(db, PAUSED_AFTER, name)
 
 
-# So many members must have been in an arc for its id to go on; the rule looks at nothing that writing one of the new
-# arcs changes for another, so that a run that was interrupted there is completed with the same ids.
+# An arc's id continues only in a thread with at least this many of its members. Writing one new arc changes nothing
+# that this rule reads for another, so that completing an interrupted run gives the same ids.
 LEAST_OVERLAP = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """For each thread the arc that goes on in it, and for each arc, by row, the thread that takes its older members."""
+    """For each thread the arc that it continues, and for each arc, by row, the thread that takes its older members."""
 
     arcs: tuple[StoredArc | None, ...]
     heirs: Mapping[int, int]
 
 
 def succession(threads: Sequence[Sequence[int]], stored: Sequence[StoredArc]) -> Succession:
-    """Match threads (row numbers of memories) to arcs by the members that they share, the largest share first.
+    """Match threads (row numbers of memories) to arcs by their shared members, the largest share first.
 
-    So on a merge the id of the arc that brings most lives on, and on a split the part that keeps most has the id.
+    After a merge the id of the arc with the largest share continues; after a split the largest part keeps the id.
     """
     home = {seq: arc for arc in stored for seq in arc.arc.members}
     shares = Counter((number, home[seq].seq) for number, seqs in enumerate(threads) for seq in seqs if seq in home)
@@ -292,7 +295,7 @@ def succession(threads: Sequence[Sequence[int]], stored: Sequence[StoredArc]) ->
         if arcs[number] is None and arc_seq not in heirs and shares[number, arc_seq] >= LEAST_OVERLAP:
             arcs[number] = rows[arc_seq]
             heirs[arc_seq] = number
-    # What is left of an arc whose id ended goes where most of it went.
+    # Older members of an arc that ended go to the thread that took most of it.
     for number, arc_seq in ranked:
         heirs.setdefault(arc_seq, number)
     return Succession(tuple(arcs), heirs)

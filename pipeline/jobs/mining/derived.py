@@ -1,6 +1,6 @@
-"""What a job makes of other memories: sentences taken from them, in any language, and the memory that is written.
+"""Derive a memory from other memories: choose sentences, in any language, and write the result.
 
-Its row, edges, tail, change log, work and decision are written together.
+The row, edges, tail, change log, work and decision are written together.
 """
 
 import math
@@ -25,18 +25,18 @@ from pipeline.write.prepare import prepare
 
 FEWEST, MOST = 3, 5
 MAX_SENTENCE_CHARS = 400
-# A text longer than this is represented by its beginning.
+# A longer text is represented by its beginning.
 READ_CHARS = 2000
 CUT = "…"
 
 _DIGIT = re.compile(r"\d")
-# Of what a model says, this much must stand in what it was told.
+# This share of a model's words must occur in its prompt.
 _GROUNDED = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A memory that a job wants to make of others, which all have one scope."""
+    """A memory that a job wants to derive from others, all of one scope."""
 
     job: str
     content: str
@@ -49,7 +49,7 @@ class Derivation:
 
 
 def prepare_derived(derivation: Derivation, at: str) -> Memory:
-    """Return the memory as it will be stored: without secrets, and evidence if any of its sources is."""
+    """Return the memory as it will be stored: without secrets, and marked as evidence if any source is."""
     sources = derivation.sources
     draft = Draft(
         derivation.content,
@@ -73,7 +73,7 @@ def prepare_derived(derivation: Derivation, at: str) -> Memory:
 
 
 def write_new(database: Database, derivation: Derivation, at: str) -> int | None:
-    """Store a derived memory; return its row number, None when its sources changed meanwhile or it says nothing new."""
+    """Store a derived memory; return its row number, None if its sources changed or it adds nothing new."""
     memory = prepare_derived(derivation, at)
     if memory.instructs:
         return None
@@ -95,7 +95,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
 
 
 def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) -> bool:
-    """Let a derived memory tell more or other sources; return whether it does, which one changed meanwhile does not."""
+    """Rewrite a derived memory from more or other sources; return False if a source or the memory changed meanwhile."""
     memory = prepare_derived(derivation, at)
     added = derivation.sources
     with database.write() as db:
@@ -134,43 +134,43 @@ def _add_edges(db: Connection, seq: int, derivation: Derivation, at: str) -> Non
 
 
 def shorten(sentence: str) -> str:
-    """Return a sentence of at most so many characters, cut between words."""
+    """Return a sentence of at most this many characters, cut between words."""
     if len(sentence) <= MAX_SENTENCE_CHARS:
         return sentence
     head = sentence[:MAX_SENTENCE_CHARS]
     return f"{head.rsplit(' ', 1)[0]}{CUT}"
 
 
-def find_central_sentences(given: Sequence[Memory]) -> list[tuple[Memory, str]]:
-    """Return the sentences that say most of what memories have in common, with their memories, one of each."""
+def find_central_sentences(sources: Sequence[Memory]) -> list[tuple[Memory, str]]:
+    """Return the sentences that are most common to some memories, with their memories, one sentence per memory."""
     parts = [
-        (place, sentence)
-        for place, memory in enumerate(given)
+        (index, sentence)
+        for index, memory in enumerate(sources)
         for sentence in split_sentences(memory.content[:READ_CHARS])
     ]
     tokens = [frozenset(search_tokens(sentence)) for _, sentence in parts]
     mentions: Counter[str] = Counter()
-    for place in range(len(given)):
-        mentions.update(frozenset[str]().union(*(t for t, (p, _) in zip(tokens, parts, strict=True) if p == place)))
-    # What only one memory says speaks for none of the others.
+    for index in range(len(sources)):
+        mentions.update(frozenset[str]().union(*(t for t, (p, _) in zip(tokens, parts, strict=True) if p == index)))
+    # A term of only one memory does not represent the others.
     weights = {token: math.log(times) for token, times in mentions.items()}
-    wanted = min(MOST, max(FEWEST, len(given) // 2))
+    limit = min(MOST, max(FEWEST, len(sources) // 2))
     chosen: dict[int, str] = {}
-    while len(chosen) < wanted:
-        left = [number for number, (place, _) in enumerate(parts) if place not in chosen]
+    while len(chosen) < limit:
+        left = [number for number, (index, _) in enumerate(parts) if index not in chosen]
         if not left:
             break
         best = max(left, key=lambda n: (sum(weights[t] for t in tokens[n]) / math.sqrt(len(tokens[n]) + 4), -n))
         chosen[parts[best][0]] = parts[best][1]
         for token in tokens[best]:
-            # What was said once is worth less the next time.
+            # Repeating a term is worth less each time.
             weights[token] /= 2
-    return [(given[place], shorten(chosen[place])) for place in sorted(chosen)]
+    return [(sources[index], shorten(chosen[index])) for index in sorted(chosen)]
 
 
-def is_grounded(text: str, given: str) -> bool:
-    """Tell whether a model's text keeps to what it was told: every number and name of it, and most of its words."""
-    tokens, known = set(search_tokens(text)), set(search_tokens(given))
+def is_grounded(text: str, prompt: str) -> bool:
+    """Tell whether a model's text is limited to its prompt: every number and name, and most of its words."""
+    tokens, known = set(search_tokens(text)), set(search_tokens(prompt))
     if not tokens or instructs(text) or redact(text).kinds:
         return False
     invented = tokens - known

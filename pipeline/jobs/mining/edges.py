@@ -1,8 +1,8 @@
-"""The edges job: causes, contradictions and supersessions between what changed lately and what stands near it.
+"""The edges job: find causes, contradictions and supersessions between recently changed memories and related ones.
 
-A cursor over the change log says how far it has come; it moves only after what was found up to there is written, so
-that a run which is cut short is made up for and finds nothing twice. An edge shows what texts say; nothing is archived
-by it, nor trusted more or less, and one that a person erased does not come back.
+A cursor over the change log marks the progress. It moves only after the edges up to it are written, so that the next
+run completes an interrupted one and finds no edge twice. An edge only records what texts state: it archives no memory,
+changes no trust, and does not return after a person erased it.
 """
 
 import re
@@ -38,11 +38,11 @@ PAGE = 200
 SHARING = 100
 SAYING = 40
 BESIDE = 12
-# A cause is looked for while it is news.
+# Causes are searched only for recent reports.
 CAUSE_WITHIN = timedelta(days=30)
-# Less than this in common, and no rule finds two texts to deny each other.
+# Below this share of common words no rule finds a contradiction.
 ALIKE = 0.5
-# Of one text, more than these would be a habit of speech.
+# More than these in one text would be a figure of speech.
 MOST_SUPERSEDED = 5
 MOST_EXPLAINED = 3
 
@@ -57,7 +57,7 @@ Vectors = Callable[[Sequence[int]], VectorRows]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An edge that two texts, as they were when they were read, ask for."""
+    """An edge that follows from two texts as they were read."""
 
     first: Memory
     kind: EdgeKind
@@ -66,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What stands near a memory: by row number, what it shares with each, and who is in its session, in order."""
+    """The context of a memory: related memories and shared kinds of names by row number, and its session in order."""
 
     near: Mapping[int, Memory]
     shared: Mapping[int, frozenset[EntityKind]]
@@ -75,7 +75,7 @@ class Surroundings:
 
 
 def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
-    """Find the edges of what changed since the last run; `vectors` returns the passages of memories by row number."""
+    """Find the edges of memories that changed since the last run; `vectors` returns passages by row number."""
     job.counts["memories"] = 0
     while True:
         with job.database.read() as db:
@@ -84,17 +84,17 @@ def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
             end = page[-1].number if page else changes.generation(db)
             seqs = sorted({change.seq for change in page if change.seq is not None})
             waiting = store.without_entities(db, seqs)
-            found = {memory.seq: memory for memory in store.list_open_to_edges(db, seqs)}
+            changed = {memory.seq: memory for memory in store.list_open_to_edges(db, seqs)}
         done, seen = cursor, set[int]()
         for change in page:
-            # What it names is not known yet: it is taken up from here when it is.
+            # Its entities are not extracted yet: the next run continues here.
             stuck = change.seq in waiting
             if stuck or job.pausing():
                 _note(job, cursor, done)
                 return job.report(more=not stuck)
-            if change.seq in found and change.seq not in seen:
+            if change.seq in changed and change.seq not in seen:
                 seen.add(change.seq)
-                job.counts.update(_tell(job, found[change.seq], vectors))
+                job.counts.update(_tell(job, changed[change.seq], vectors))
                 job.counts["memories"] += 1
                 job.progress(job.counts["memories"], 0)
             done = change.number
@@ -110,7 +110,7 @@ def _note(job: JobRun, before: int, now: int) -> None:
 
 
 def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
-    """Draw the edges of one memory; return how many of each kind are new."""
+    """Write the edges of one memory; return the number of new ones by kind."""
     findings = list(find_edges(memory, surroundings(job, memory, vectors)))
     drawn: Counter[str] = Counter()
     if not findings:
@@ -118,9 +118,9 @@ def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
     with job.database.write() as db:
         for finding in findings:
             first, second = finding.first, finding.second
-            now = {one.seq: one for one in store.list_open_to_edges(db, (first.seq, second.seq))}
+            now = {current.seq: current for current in store.list_open_to_edges(db, (first.seq, second.seq))}
             if any(seq not in now or now[seq].content != text for seq, text in _texts(finding)):
-                # An edited text is a change of its own.
+                # An edited text is a change itself and is examined later.
                 continue
             if store.find(db, first.seq, finding.kind, second.seq, EDGES_JOB, job.at):
                 changes.append(db, changes.RELATE, [first.id, second.id])
@@ -129,31 +129,31 @@ def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
 
 
 def _texts(finding: Finding) -> Iterator[tuple[int, str]]:
-    return ((one.seq, one.content) for one in (finding.first, finding.second))
+    return ((memory.seq, memory.content) for memory in (finding.first, finding.second))
 
 
 def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surroundings:
-    """Read what stands near a memory."""
+    """Read the context of a memory."""
     with job.database.read() as db:
         shared = store.find_sharing_a_name(db, memory, SHARING)
         session = store.find_session_neighbours(db, memory, BESIDE)
-        near = {one.seq: one for one in (*store.list_open_to_edges(db, list(shared)), *session)}
+        near = {other.seq: other for other in (*store.list_open_to_edges(db, list(shared)), *session)}
         if memory.kind in REPLACING:
-            for word in dict.fromkeys(found.word for found in find_replacements(memory.content) if found.word):
-                near |= {one.seq: one for one in store.find_saying_a_word(db, memory, word, SAYING)}
+            for word in dict.fromkeys(replaced.word for replaced in find_replacements(memory.content) if replaced.word):
+                near |= {other.seq: other for other in store.find_saying_a_word(db, memory, word, SAYING)}
     return Surroundings(near, shared, session, _cosines(vectors))
 
 
 def _cosines(vectors: Vectors | None) -> Callable[[Memory, Memory], float | None]:
     known: dict[int, VectorRows] = {}
 
-    def cosine(one: Memory, other: Memory) -> float | None:
+    def cosine(first_memory: Memory, second_memory: Memory) -> float | None:
         if vectors is None:
             return None
-        for memory in (one, other):
+        for memory in (first_memory, second_memory):
             if memory.seq not in known:
                 known[memory.seq] = vectors([memory.seq])
-        first, second = known[one.seq].matrix, known[other.seq].matrix
+        first, second = known[first_memory.seq].matrix, known[second_memory.seq].matrix
         if not len(first) or not len(second):
             return None
         alike = first @ second.T
@@ -163,12 +163,12 @@ def _cosines(vectors: Vectors | None) -> Callable[[Memory, Memory], float | None
 
 
 def find_edges(memory: Memory, around: Surroundings) -> Iterator[Finding]:
-    """Yield the edges that a memory's text and those around it ask for."""
+    """Yield the edges that follow from a memory's text and its context."""
     replacements = list(_supersessions(memory, around))
     replaced = {frozenset((finding.first.seq, finding.second.seq)) for finding in replacements}
     yield from replacements
     for finding in _contradictions(memory, around):
-        # Who says what was replaced denies it no longer.
+        # A text that states a replaced value no longer contradicts the new one.
         if frozenset((finding.first.seq, finding.second.seq)) not in replaced:
             yield finding
     yield from _causes(memory, around)
@@ -199,7 +199,7 @@ def _contradictions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
         if alike < ALIKE:
             continue
         cosine = around.cosine(memory, other)
-        # The rules align every word: without vectors, words in common stand for likeness.
+        # The rules align every word: without vectors, common words replace the similarity.
         cosine = max(alike, DENIAL_COSINE) if cosine is None else cosine
         older, newer = sorted((memory, other), key=_key_by_time)
         kind = choose_edge(classify_pair(memory.content, other.content, cosine).relation, older, newer)
@@ -208,7 +208,7 @@ def _contradictions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 
 
 def _causes(memory: Memory, around: Surroundings) -> Iterator[Finding]:
-    session = {one.seq for one in around.session}
+    session = {neighbour.seq for neighbour in around.session}
     explained = 0
     for other in sorted(around.near.values(), key=_key_by_time, reverse=True):
         named = bool(around.shared.get(other.seq, frozenset()) & NAMING)
@@ -226,10 +226,10 @@ def _causes(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 
 
 def _is_next(session: Sequence[Memory], memory: Memory, other: Memory) -> bool:
-    """Tell whether nothing of their session stands between two memories."""
+    """Tell whether no other memory of their session lies between two memories."""
     order = sorted((*session, memory), key=_key_by_time)
-    places = [place for place, one in enumerate(order) if one.seq in (memory.seq, other.seq)]
-    return len(places) == 2 and places[1] - places[0] == 1
+    indices = [index for index, member in enumerate(order) if member.seq in (memory.seq, other.seq)]
+    return len(indices) == 2 and indices[1] - indices[0] == 1
 
 
 def _key_by_time(memory: Memory) -> tuple[str, int]:
@@ -247,7 +247,7 @@ _RESOLVED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """What ties two memories beside their words: a session in common, a ticket or identifier that both name."""
+    """Ties between two memories in addition to their words: a shared session, a ticket or identifier in both."""
 
     session: bool = False
     names: bool = False
@@ -255,7 +255,7 @@ class Tie:
 
 
 def explains(later: str, earlier: str, tie: Tie) -> bool:
-    """Tell whether a later text says what caused what an earlier one reports as going wrong."""
+    """Tell whether a later text states the cause of trouble that an earlier text reports."""
     if not (tie.session or tie.names) or not _reports(earlier):
         return False
     reported = stems(earlier)
@@ -264,7 +264,7 @@ def explains(later: str, earlier: str, tie: Tie) -> bool:
 
 @lru_cache(maxsize=4_000)
 def gives_cause(text: str) -> bool:
-    """Tell whether a text says what caused something."""
+    """Tell whether a text states the cause of something."""
     return any(
         (FOUND_CAUSE.search(sentence) or GIVES_REASON.search(sentence)) and not HEDGES.search(sentence)
         for sentence in first_sentences(text)
@@ -272,7 +272,7 @@ def gives_cause(text: str) -> bool:
 
 
 def _reports(text: str) -> bool:
-    """Tell whether a text reports trouble without explaining it or telling of its end."""
+    """Tell whether a text reports trouble without its cause or its end."""
     return any(TROUBLE.search(part) and not HEDGES.search(part) for part in first_sentences(text)) and not (
         FOUND_CAUSE.search(text) or GIVES_REASON.search(text) or _RESOLVED.search(text)
     )
@@ -285,7 +285,8 @@ def _explains(sentence: str, later: str, reported: frozenset[str], tie: Tie) -> 
         shared = len(reported & stems(later))
         return tie.names or shared >= 2 or (tie.nearest and shared >= 1)
     if reason := GIVES_REASON.search(sentence):
-        # What stands before the reason is what it explains; where the sentence begins with it, what follows the comma.
+        # The effect is the text before the reason; if the sentence starts with the reason, it is the text after the
+        # comma.
         effect = sentence[: reason.start()]
         if not stems(effect):
             effect = " ".join(_COMMA.split(sentence[reason.end() :])[1:])

@@ -1,11 +1,11 @@
-"""The predict job: the questions that are likely to come next, word for word, without a model.
+"""The predict job: collect the questions that are likely to come next, word for word, without a model.
 
     what was asked on several occasions  →  as it was asked, the more often and the later the likelier
     goals that are not finished          →  their first line
     threads that go on                   →  their titles
     what was mentioned of late           →  its name
 
-Only what reaches the whole workspace speaks here: nobody's own memory is quoted in a question.
+Only memories of the whole workspace are used: no question quotes a personal memory.
 """
 
 from collections import Counter
@@ -21,56 +21,56 @@ from pipeline.store.predictions import MAX_QUESTION_CHARS, Prediction, Reason, R
 from pipeline.times import parse, utc_text
 
 MOST = 32
-# So many of each at most, and what is left goes to what was asked again and again: nothing else is as sure to come.
+# Limits per source. Repeated questions get the remaining places, because they are the most certain.
 GOALS, ARCS, NAMES = 5, 5, 6
-# A habit is half forgotten after so many days, and altogether after some more.
+# A habit loses half of its weight after this many days, and is dropped after HABIT_LASTS.
 HABIT_DAYS = 14.0
 HABIT_LASTS = timedelta(days=60)
 LATELY = timedelta(days=7)
 LEAST_MENTIONS = 2
-# Nobody asks for a thing of these kinds by its name alone.
+# Questions rarely name a thing of these kinds alone.
 UNASKED = (EntityKind.DATE, EntityKind.PORT, EntityKind.VERSION)
 SCORES_KEPT = timedelta(days=90)
 DAY_S = 86_400.0
 
 
 def predict(job: JobRun) -> Report:
-    """Put the likely questions of a workspace in the place of the former ones."""
+    """Replace the likely questions of a workspace."""
     with job.database.read() as db:
         generation = changes.generation(db)
-    found: dict[Callable[[JobRun, Connection], list[Prediction]], list[Prediction]] = {}
+    by_source: dict[Callable[[JobRun, Connection], list[Prediction]], list[Prediction]] = {}
     for source in (_habits, _goals, _arcs, _names):
         if job.pausing():
             return Report(more=True)
         with job.database.read() as db:
-            found[source] = source(job, db)
-    habits = found.pop(_habits)
-    likely = choose_questions(habits, [one for several in found.values() for one in several])
+            by_source[source] = source(job, db)
+    habits = by_source.pop(_habits)
+    likely = choose_questions(habits, [question for several in by_source.values() for question in several])
     with job.database.read() as db:
         same = store.list_predictions(db) == likely
     if not same:
         with job.database.write() as db:
-            # What was purged since may be among the questions.
+            # The questions may contain text of a memory that was purged during the run.
             if changes.has_logged(db, changes.PURGE, generation):
                 return Report(more=True)
             store.replace(db, likely, job.at)
             store.forget_days(db, utc_text(job.now - SCORES_KEPT)[:10])
-    counts = Counter(str(one.reason) for one in likely)
+    counts = Counter(str(question.reason) for question in likely)
     return Report({"predictions": len(likely)} | {str(reason): counts[str(reason)] for reason in Reason})
 
 
 def choose_questions(habits: Sequence[Prediction], others: Sequence[Prediction]) -> list[Prediction]:
-    """Return each question once, habits first; these take what the others leave, and at least half of the room."""
+    """Return each question once, habits first; habits get the places that the others leave, and at least half."""
     room = max(MOST - len(others), MOST // 2)
-    distinct = {one.query: one for one in habits}
+    distinct = {question.query: question for question in habits}
     chosen = dict(list(distinct.items())[:room])
-    for one in others:
-        chosen.setdefault(one.query, one)
+    for question in others:
+        chosen.setdefault(question.query, question)
     return list(chosen.values())[:MOST]
 
 
 def likelihood(habit: Repeated, now: datetime) -> float:
-    """Return how much a question weighs that was asked so often, the last time a while before a moment."""
+    """Return the weight of a repeated question: its number of uses, reduced by the days since the last one."""
     days = (now - parse(habit.last_at)).total_seconds() / DAY_S
     return float(habit.times * 2 ** (-max(0.0, days) / HABIT_DAYS))
 

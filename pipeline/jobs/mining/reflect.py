@@ -1,7 +1,7 @@
-"""Reflect: why a decision matters, where its session shows it: what it came from and what it came to.
+"""The reflect job: link a decision to its cause and its outcome, if its session shows them.
 
-In a session, what failed or was corrected comes before a decision about the same thing, and what was mended, committed
-or reached after it. These become a chain of edges, each the cause of the next. What somebody erased is not drawn again.
+In a session, a failure or correction precedes a decision about the same thing; a fix, commit or reached goal follows
+it. They become a chain of edges, each the cause of the next. Edges that a person erased are not drawn again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,18 +17,18 @@ from pipeline.text.tokens import identifiers, search_tokens
 from pipeline.times import utc_text
 
 LOOK_BACK = timedelta(days=30)
-# What is younger may still come to something.
+# The outcome of a younger decision may still follow.
 SETTLED = timedelta(hours=1)
 PAGE = 20
 MOST_GOALS = 100
 MOST_DONE = 500
-# Of two texts that name no common thing, so many words must be common to both.
+# Two texts without a common name need this many common words.
 FEWEST_COMMON = 2
 _OUTCOMES = frozenset({Kind.ACTIVITY, Kind.MILESTONE, Kind.EPISODE})
 
 
 def reflect(job: JobRun) -> Report:
-    """Draw the chains of the sessions of the last month, once each, and what advanced open goals."""
+    """Draw the chains of last month's sessions, once each, and link the memories that advanced open goals."""
     _support_goals(job)
     since, before = utc_text(job.now - LOOK_BACK), utc_text(job.now - SETTLED)
     skipped = 0
@@ -42,14 +42,14 @@ def reflect(job: JobRun) -> Report:
         skipped += len(sessions)
         for session_id in sessions:
             with job.database.read() as db:
-                told = derivations.list_of_session(db, session_id)
-                pairs = list(_find_pairs(db, told))
+                session = derivations.list_of_session(db, session_id)
+                pairs = list(_find_pairs(db, session))
             _draw(job, pairs)
             job.counts["sessions"] += 1
 
 
 def _support_goals(job: JobRun) -> None:
-    """Tie what was done and reached to the open goals that it is about."""
+    """Link completed and achieved work to the open goals that it concerns."""
     with job.database.read() as db:
         open_goals = goals.list_unfinished(db, OWNER, MOST_GOALS)
         done = derivations.list_done(db, utc_text(job.now - LOOK_BACK), MOST_DONE) if open_goals else []
@@ -67,13 +67,17 @@ def _support_goals(job: JobRun) -> None:
                     job.counts["goals"] += 1
 
 
-def _find_pairs(db: Connection, told: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+def _find_pairs(db: Connection, session: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
     """Yield (cause, effect): the last cause before each decision, and the first outcome after it."""
-    for place, decision in enumerate(told):
+    for index, decision in enumerate(session):
         if decision.kind is not Kind.DECISION:
             continue
-        causes = (one for one in reversed(told[:place]) if _is_cause(one) and _are_related(db, one, decision))
-        outcomes = (one for one in told[place + 1 :] if _is_outcome(one) and _are_related(db, decision, one))
+        causes = (
+            memory for memory in reversed(session[:index]) if _is_cause(memory) and _are_related(db, memory, decision)
+        )
+        outcomes = (
+            memory for memory in session[index + 1 :] if _is_outcome(memory) and _are_related(db, decision, memory)
+        )
         cause, outcome = next(causes, None), next(outcomes, None)
         if cause is not None:
             yield cause, decision
@@ -90,13 +94,13 @@ def _is_outcome(memory: Memory) -> bool:
     return memory.kind in _OUTCOMES or fixes(memory.content)
 
 
-def _are_related(db: Connection, one: Memory, other: Memory) -> bool:
-    if one.scope != other.scope:
+def _are_related(db: Connection, first: Memory, second: Memory) -> bool:
+    if first.scope != second.scope:
         return False
-    if set(identifiers(one.content)) & set(identifiers(other.content)):
+    if set(identifiers(first.content)) & set(identifiers(second.content)):
         return True
-    common = set(search_tokens(one.content)) & set(search_tokens(other.content))
-    return len(common) >= FEWEST_COMMON or bool(derivations.common_subjects(db, one.seq, other.seq))
+    common = set(search_tokens(first.content)) & set(search_tokens(second.content))
+    return len(common) >= FEWEST_COMMON or bool(derivations.common_subjects(db, first.seq, second.seq))
 
 
 def _draw(job: JobRun, pairs: Sequence[tuple[Memory, Memory]]) -> None:

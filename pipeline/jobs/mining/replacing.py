@@ -1,4 +1,4 @@
-"""The closed lists of words by which edges between memories are found."""
+"""The word lists that find edges between memories."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ FOREIGN_SMALL: Final = FOREIGN | _stem_words(
     "старая старую был была было з із зі й та ми це тепер старий старого стару у за що як але не au à vers"
 )
 
-# Words that say next to nothing of what a text is about; stemmed as the texts are.
+# Words that hardly describe the subject of a text; stemmed like the texts.
 GENERIC: Final = _stem_words(
     "use used uses using user run runs running keep kept store stored stores go goes went do does make made have "
     "need needs get gets set now old new former previous legacy current currently own anymore longer any more "
@@ -33,7 +33,7 @@ GENERIC: Final = _stem_words(
     "перешли заменили вместо більше використовуємо перейшли замінили замість больше"
 )
 
-# What is asked, doubted, planned, denied or told of somebody else replaces and explains nothing.
+# Questions, doubts, plans, denials and reports about other people replace and explain nothing.
 HEDGES: Final = re.compile(
     r"\b(?:should|could|would|might|(?-i:may)|maybe|perhaps|possibly|probably|likely|seems?|suspect\w*|consider\w*|propos\w+"
     r"|discuss\w*|evaluat\w+|tried|trial|rejected|against|unless|if|whether|wants? to|wanted to|plan(?:s|ned)? to"
@@ -45,10 +45,10 @@ HEDGES: Final = re.compile(
     re.IGNORECASE,
 )
 
-# What never was cannot be replaced; in what explains a failure it may be the cause.
+# Something that never existed cannot be replaced; as an explanation of a failure it may be the cause.
 NEVER: Final = re.compile(r"\b(?:never|niemals|nunca|jamais|никогда|ніколи)\b", re.IGNORECASE)
 
-# What went wrong.
+# Reports of trouble.
 TROUBLE: Final = re.compile(
     r"\b(?:fail(?:s|ed|ing|ures?)?|errors?|brok(?:e|en)|breaks?|crash\w*|down|outages?|tim(?:es?|ed) out|timeouts"
     r"|slow\w*|hung|hangs?|hanging|fro(?:ze|zen)|freez\w+|paged|stuck|missing|lost|loses?|wrong|leak\w*|duplicat\w+|twice|flaky"
@@ -65,7 +65,7 @@ TROUBLE: Final = re.compile(
     re.IGNORECASE,
 )
 
-# What says by itself that a cause was found.
+# Statements that a cause was found.
 FOUND_CAUSE: Final = re.compile(
     r"\b(?:root causes?|caused by|(?:was|were) (?:the )?(?:culprit|cause)|the culprit|the cause|turn(?:ed|s) out"
     r"|trac(?:ed|ing) (?:\w+ ){0,3}to|(?:the|its) reason (?:was|is|for)|came from|comes from|boiled down to"
@@ -79,7 +79,7 @@ FOUND_CAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 
-# What gives a reason, of anything.
+# Reasons, of anything.
 GIVES_REASON: Final = re.compile(
     r"\b(?:because(?: of)?|due to|weil|wegen|aufgrund|porque|debido a|a causa de|por culpa de|parce qu\w+|à cause d\w+"
     r"|en raison d\w+|devido a\w*|por causa d\w+|потому что|из-за|так как|тому що|через те|бо)\b",
@@ -98,7 +98,7 @@ _UK_MOVED = r"перейшли|переїхали|мігрували|перек�
 _DE_MOVED = r"umgezogen|umgestiegen|gewechselt|migriert|umgestellt|gewandert"
 _NEXT_TO = r"(?:no longer(?! than)|nicht (?:mehr|länger)(?! als)|ya no|já não|больше не|більше не|уже не|вже не)"
 
-# Each names what is old, and may name what is new and what it is about.
+# Each pattern names the old thing, and may name the new thing and the subject.
 _PHRASES = (
     rf"\b(?:{_EN_MOVE})\b{_ABOUT}\bfrom {_OLD} (?:over )?to {_NEW}",
     rf"\b(?:replac(?:ed?|es|ing)|swap(?:s|ped|ping)?(?: out)?) {_OLD} (?:with|by|for) {_NEW}",
@@ -133,7 +133,7 @@ _PHRASES = (
     rf"\bзамість {_OLD}(?=$|[,;()]| (?:тепер|з|для|бо|і|в|на|використовуємо)\b)",
 )
 _CUES = tuple(re.compile(phrase, re.IGNORECASE) for phrase in _PHRASES)
-# One of these stands in each phrase: most sentences hold none and are read once instead of once for each phrase.
+# Every phrase contains one of these: most sentences contain none and are skipped without trying each phrase.
 _TRIGGER = re.compile(
     r"mov|switch|migr|chang|port(?:ed|ing)|upgrad|renam|repla|supersed|swap|dropp|abandon|ditch|threw|gave|retir|phas"
     r"|instead|in place|umge|gewechselt|gewandert|wechseln|steigen|ziehen|ersetz|abgelöst|statt|anstelle|pasa|cambia"
@@ -169,10 +169,10 @@ MAX_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What is old by now, as stems; what took its place and what it is about, where the text says so.
+    """A replaced thing, as stems; its replacement and its subject, if the text names them.
 
-    `word` is a word of it to look for. `named` tells whether a name or an identifier stands in it, `whole` whether it
-    is a whole statement that holds no longer.
+    `word` is one of its words to search for. `named` tells whether it contains a name or an identifier, `whole` whether
+    it is a complete statement that is no longer valid.
     """
 
     old: frozenset[str]
@@ -184,7 +184,7 @@ class Replaced:
 
 
 def stems(text: str) -> frozenset[str]:
-    """Return the stems of the words that carry meaning."""
+    """Return the stems of the meaningful words."""
     return frozenset(search_tokens(text)) - FOREIGN_SMALL - GENERIC
 
 
@@ -195,9 +195,9 @@ def first_sentences(text: str) -> list[str]:
 
 @lru_cache(maxsize=4_000)
 def find_replacements(text: str) -> tuple[Replaced, ...]:
-    """List what a text says is replaced."""
+    """List the replacements that a text states."""
     sure = (sentence for sentence in first_sentences(text) if not (HEDGES.search(sentence) or NEVER.search(sentence)))
-    return tuple(found for sentence in sure for found in _find_in_sentence(sentence))
+    return tuple(replaced for sentence in sure for replaced in _find_in_sentence(sentence))
 
 
 def _find_in_sentence(sentence: str) -> Iterator[Replaced]:
@@ -210,16 +210,16 @@ def _match_cues(sentence: str) -> Iterator[Replaced]:
         for match in cue.finditer(sentence):
             parts = match.groupdict()
             old = _last_words(parts["old"]) if match.re.pattern.startswith("(?P<old>") else parts["old"]
-            found = _of(old, parts.get("new") or "", parts.get("about") or "")
-            if found is not None:
+            replaced = _of(old, parts.get("new") or "", parts.get("about") or "")
+            if replaced is not None:
                 found_any = True
-                yield found
+                yield replaced
     if found_any:
         return
     if _ENDED.search(sentence):
         for clause in _CLAUSE.split(sentence):
-            if _ENDED.search(clause) and (found := _of(_ENDED.sub(_without_end, clause), "", "")) is not None:
-                yield replace(found, whole=True)
+            if _ENDED.search(clause) and (replaced := _of(_ENDED.sub(_without_end, clause), "", "")) is not None:
+                yield replace(replaced, whole=True)
         return
     if moved := _MOVED_TO.search(sentence):
         about = stems(moved["about"])
@@ -239,12 +239,12 @@ def _of(old: str, new: str, about: str) -> Replaced | None:
 
 
 def _first_words(text: str) -> str:
-    """Cut what goes on after a name: "NATS and saved 30 %"."""
+    """Cut the words after a name: "NATS and saved 30 %"."""
     return " ".join(_AFTER_A_NAME.split(_CLAUSE.split(text)[0])[0].split()[:6])
 
 
 def _last_words(text: str) -> str:
-    """Cut what stands before a name: "Since May the old Jenkins"."""
+    """Cut the words before a name: "Since May the old Jenkins"."""
     return " ".join(_CLAUSE.split(text)[-1].split()[-6:])
 
 
@@ -258,43 +258,44 @@ def _word(text: str) -> str:
 
 
 def unknown() -> float | None:
-    """Stand for a cosine where there are no vectors."""
+    """Return no cosine, for a workspace without vectors."""
     return None
 
 
 def supersedes(newer: str, older: str, cosine: Callable[[], float | None] = unknown) -> bool:
-    """Tell whether a newer text says that what an older one states was replaced; the cosine is asked for last."""
+    """Tell whether a newer text replaces a statement of an older one; the cosine is computed last."""
     return any(
-        _states(older, found) and _same_subject(newer, older, found, cosine) for found in find_replacements(newer)
+        _states(older, replaced) and _same_subject(newer, older, replaced, cosine)
+        for replaced in find_replacements(newer)
     )
 
 
-def _states(text: str, found: Replaced) -> bool:
-    """Tell whether a text states as a matter of fact what is old by now, and nothing of what is new."""
-    if found.new and found.new <= stems(text):
+def _states(text: str, replaced: Replaced) -> bool:
+    """Tell whether a text states the old value as a fact, and does not mention the new one."""
+    if replaced.new and replaced.new <= stems(text):
         return False
     for sentence in first_sentences(text):
-        if not (found.old | (found.about if not found.old else frozenset())) <= stems(sentence):
+        if not (replaced.old | (replaced.about if not replaced.old else frozenset())) <= stems(sentence):
             continue
         if "?" in sentence or HEDGES.search(sentence) or TROUBLE.search(sentence):
             continue
-        if not any(known.old & found.old for known in _find_in_sentence(sentence)):
-            return bool(found.old) or _USES.search(sentence) is not None
+        if not any(known.old & replaced.old for known in _find_in_sentence(sentence)):
+            return bool(replaced.old) or _USES.search(sentence) is not None
     return False
 
 
-def _same_subject(newer: str, older: str, found: Replaced, likeness: Callable[[], float | None]) -> bool:
+def _same_subject(newer: str, older: str, replaced: Replaced, likeness: Callable[[], float | None]) -> bool:
     cosine = likeness()
-    own = stems(newer) - found.old - found.new
+    own = stems(newer) - replaced.old - replaced.new
     shared = own & stems(older)
     near = cosine is not None and cosine >= 0.5
     if cosine is not None and cosine < 0.2:
         return False
-    if not found.old:
-        # Where nothing is called old, the whole of what it is about must be there, and no more than one claim of it.
-        return found.about <= stems(older) and near and len(found.about) >= 2
-    if found.about:
-        return bool(found.about & shared) or (found.named and len(shared) >= 2)
-    if (found.whole and len(found.old) >= 2) or (found.named and not own):
+    if not replaced.old:
+        # Without an old value the complete subject must occur, and it must have at least two stems.
+        return replaced.about <= stems(older) and near and len(replaced.about) >= 2
+    if replaced.about:
+        return bool(replaced.about & shared) or (replaced.named and len(shared) >= 2)
+    if (replaced.whole and len(replaced.old) >= 2) or (replaced.named and not own):
         return True
-    return len(shared) + near >= (1 if found.named else 2)
+    return len(shared) + near >= (1 if replaced.named else 2)

@@ -260,7 +260,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
         db.execute("INSERT INTO edge VALUES (1, 'cause', 4711, 'agent', '')")
     found = run_doctor()["default: indexes"]
     assert found["state"] == "warn"
-    assert "rows that tell of what is gone" in found["says"]
+    assert "rows about records that no longer exist" in found["says"]
     fixed = run_doctor("--fix")["default: indexes"]
     assert fixed["state"] == "ok"
     assert fixed["done"] == "health repaired: edges 1"

@@ -365,7 +365,7 @@ def test_notes_that_were_deleted_from_a_folder_are_forgotten(server, tmp_path):
     assert told["memories"]["archived"] == 1
     # A folder of which nothing can be read, as of a disk that is not mounted, is no empty one.
     (folder / "locks.md").unlink()
-    assert "holds no Markdown" in run("import", "markdown", str(folder), code=1).stderr
+    assert "contains no Markdown" in run("import", "markdown", str(folder), code=1).stderr
     assert run_json("stats")["memories"]["active"] == 1
 
 
@@ -373,5 +373,5 @@ def test_what_is_no_markdown_is_refused_before_anything_is_stored(server, tmp_pa
     file = tmp_path / "mem.jsonl"
     file.write_text('{"content": "a"}\n{"content": "b"}\n')
     refused = run("import", "markdown", str(file), code=1).stderr
-    assert "mem.jsonl is no Markdown but lines of JSON; `reverie import jsonl` reads it" in refused
+    assert "mem.jsonl is not Markdown but lines of JSON. Use `reverie import jsonl`" in refused
     assert "There are no memories in workspace" in run("stats", code=1).stderr

@@ -97,7 +97,7 @@ def test_copies_are_taken_listed_and_put_back(home):
         assert result.exit_code == code, result.output
         return result
 
-    assert "nobody was ever added" in snapshot("take", code=1).output
+    assert "There are no users to copy" in snapshot("take", code=1).output
     kept, revoked = (json.loads(run("add", name, "--json"))["token"] for name in ("ada", "bob"))
     taken = json.loads(snapshot("take", "--json").stdout)
     assert taken["people"] == 2
@@ -114,4 +114,4 @@ def test_copies_are_taken_listed_and_put_back(home):
     found = snapshot("restore", taken["name"])
     assert "not known" in found.stderr
     assert caller_of(home, kept) is not None
-    assert "no snapshot is named nothing" in snapshot("restore", "nothing", code=1).output
+    assert "There is no snapshot named nothing" in snapshot("restore", "nothing", code=1).output

@@ -6,7 +6,15 @@ import threading
 import pytest
 
 from config.settings import load_settings
-from pipeline.errors import Conflict, InvalidField, MalformedRequest, NotFound, ServerUnreachable, StoreUnavailable
+from pipeline.errors import (
+    Conflict,
+    ExtraMissing,
+    InvalidField,
+    MalformedRequest,
+    NotFound,
+    ServerUnreachable,
+    StoreUnavailable,
+)
 from tests.fakes.proving import prove
 from web.client import Client, ServerProblem
 
@@ -86,7 +94,7 @@ def test_a_query_and_another_workspace_are_sent(server, client):
         (503, StoreUnavailable),
         (401, ServerProblem),
         (500, ServerProblem),
-        (501, ServerProblem),
+        (501, ExtraMissing),
     ],
 )
 def test_a_problem_becomes_a_typed_error(server, client, status, kind):

@@ -169,7 +169,7 @@ def test_the_fixture_has_what_exports_have():
 def test_a_text_that_nobody_said_is_left_out(tmp_path):
     path = write(tmp_path / "c.json", [chatgpt_conversation(1, 1, "x" * 4_000_000), chatgpt_conversation(2)])
     readings = read(read_chatgpt, path)
-    assert reasons_by_key(readings) == {"talk-1": "holds a text of more than 4,000,000 characters"}
+    assert reasons_by_key(readings) == {"talk-1": "contains a text of more than 4,000,000 characters"}
     assert items(readings).keys() == {"talk-2"}
 
 

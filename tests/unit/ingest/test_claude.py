@@ -95,7 +95,7 @@ def test_a_folder_of_archives_is_one_export(tmp_path):
     readings = read(read_claude, tmp_path)
     assert len(items(readings)) == 8
     assert "pallets.md" in items(readings)[f"document {DOCUMENT}"].drafts[0].content
-    assert reasons_by_key(readings)["projects-000.zip/design_chats/0198eeee.json"] == "not part of what is imported"
+    assert reasons_by_key(readings)["projects-000.zip/design_chats/0198eeee.json"] == "not used by this import"
 
 
 def test_the_leaf_that_is_named_counts_before_the_latest(tmp_path):

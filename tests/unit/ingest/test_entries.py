@@ -82,7 +82,7 @@ def test_a_mark_of_byte_order_is_passed_over():
 
 @pytest.mark.parametrize("raw", [b"", b" ", b"1", b'"x"', b"null", b"\x00\x00", b"PK\x03\x04", b"# Notes"])
 def test_what_is_no_list_or_object_is_refused(raw):
-    with pytest.raises(InvalidField, match="is no JSON list or object"):
+    with pytest.raises(InvalidField, match="is not a JSON list or object"):
         _read(raw)
 
 
@@ -95,10 +95,10 @@ def test_what_is_no_list_or_object_is_refused(raw):
         (b'{"a"', "ends before its JSON does"),
         (b'{"a":', "ends before its JSON does"),
         (b'{"a": 1', "ends before its JSON does"),
-        (b'{"a": 1, b: 2}', "is no valid JSON"),
-        (b'{"a" 1}', "is no valid JSON"),
-        (b"[1] [2]", "goes on after the end of its JSON"),
-        (b'{"' + b"x" * 5000 + b'": 1}', "is no valid JSON"),
+        (b'{"a": 1, b: 2}', "is not valid JSON"),
+        (b'{"a" 1}', "is not valid JSON"),
+        (b"[1] [2]", "continues after the end of its JSON"),
+        (b'{"' + b"x" * 5000 + b'": 1}', "is not valid JSON"),
     ],
 )
 def test_a_broken_frame_is_told_after_what_stands_before_it(raw, problem):

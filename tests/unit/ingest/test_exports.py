@@ -27,7 +27,7 @@ def test_an_archive_is_read_like_the_file_in_it(tmp_path):
     )
     readings = read(read_chatgpt, path)
     assert items(readings) == items(read(read_chatgpt, EXPORTS / "chatgpt.json"))
-    assert {key for key, reason in reasons_by_key(readings).items() if reason == "not part of what is imported"} == {
+    assert {key for key, reason in reasons_by_key(readings).items() if reason == "not used by this import"} == {
         "chat.html",
         "user.json",
     }
@@ -43,7 +43,7 @@ def test_an_export_may_be_split_into_numbered_files(tmp_path):
     write(folder / "conversations.json.index", [])
     readings = read(read_chatgpt, folder)
     assert len(items(readings)) == 3
-    assert reasons_by_key(readings) == {"conversations.json.index": "not part of what is imported"}
+    assert reasons_by_key(readings) == {"conversations.json.index": "not used by this import"}
 
 
 def test_progress_counts_the_unpacked_bytes(tmp_path):
@@ -77,7 +77,7 @@ def test_the_path_of_a_member_leads_nowhere(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["xconversations.json", "conversations.json.bak", "conversations.txt", "x"])
 def test_only_members_of_that_very_name_are_read(tmp_path, name):
-    with pytest.raises(InvalidField, match="holds no data export of ChatGPT"):
+    with pytest.raises(InvalidField, match="contains no data export of ChatGPT"):
         read(read_chatgpt, _zip(tmp_path / "e.zip", [(name, [chatgpt_conversation(1)])]))
 
 
@@ -93,7 +93,7 @@ def test_what_was_read_before_an_archive_breaks_is_kept(tmp_path):
     path.write_bytes(raw)
     readings = read(read_chatgpt, path)
     assert 0 < len(items(readings)) < 400
-    assert reasons_by_key(readings)["conversations.json"] == "the rest of it could not be read: it cannot be unpacked"
+    assert reasons_by_key(readings)["conversations.json"] == "its remainder could not be read: it cannot be unpacked"
 
 
 def test_an_encrypted_member_is_told(tmp_path):
@@ -133,8 +133,8 @@ def test_a_broken_archive_in_a_folder_spoils_nothing_else(tmp_path):
     readings = read(read_chatgpt, tmp_path)
     assert items(readings).keys() == {"talk-1"}
     assert reasons_by_key(readings) == {
-        "conversations-001.zip": "is no .zip that can be read",
-        "link.json": "no regular file",
+        "conversations-001.zip": "is not a readable .zip",
+        "link.json": "not a regular file",
     }
 
 
@@ -146,15 +146,15 @@ def test_one_broken_part_spoils_nothing_else(tmp_path):
     assert items(readings).keys() == {"talk-1"}
     assert reasons_by_key(readings) == {
         "conversations-000.json something": "of an unknown kind",
-        "conversations-002.json": "the rest of it could not be read: it ends before its JSON does",
+        "conversations-002.json": "its remainder could not be read: it ends before its JSON does",
     }
 
 
 @pytest.mark.parametrize("reader", [read_chatgpt, read_claude, read_mem0])
 def test_a_path_to_nothing_is_refused(tmp_path, reader):
-    with pytest.raises(InvalidField, match="names no file or folder"):
+    with pytest.raises(InvalidField, match="is not a file or folder"):
         read(reader, tmp_path / "nowhere")
-    with pytest.raises(InvalidField, match="holds no "):
+    with pytest.raises(InvalidField, match="contains no "):
         read(reader, tmp_path)
 
 

@@ -106,7 +106,7 @@ def test_a_field_that_cannot_be_taken_is_named_with_its_line(tmp_path, change, p
 def test_numbers_that_no_json_holds_are_named(tmp_path, number):
     raw = json.dumps(LISTED | {"metadata": {"a": "here"}}).encode().replace(b'"here"', number)
     assert reasons_by_key(read(read_jsonl, _file(tmp_path, raw))) == {
-        LISTED["id"]: "line 1: metadata: must hold finite numbers only"
+        LISTED["id"]: "line 1: metadata: must contain only finite numbers"
     }
 
 
@@ -115,7 +115,7 @@ def test_numbers_that_no_json_holds_are_named(tmp_path, number):
     [
         ({"archived_at": "2026-02-25T06:13:20.250Z"}, "archived"),
         ({"candidate": True}, "waits for review"),
-        ({"valid_to": "2026-02-25T06:13:20.250Z"}, "a fact that holds no longer"),
+        ({"valid_to": "2026-02-25T06:13:20.250Z"}, "a fact that is no longer valid"),
     ],
 )
 def test_what_holds_no_more_or_not_yet_is_left_out(tmp_path, change, reason):
@@ -173,9 +173,9 @@ def test_what_was_read_once_is_unchanged_however_often_it_was_recalled(tmp_path)
 
 def test_a_file_without_any_object_is_refused(tmp_path):
     for raw in (b"# Notes", b"[1,\n2]", b"\xff\xfe"):
-        with pytest.raises(InvalidField, match="holds no JSON objects, one a line"):
+        with pytest.raises(InvalidField, match="contains no JSON objects, one per line"):
             read(read_jsonl, _file(tmp_path, raw))
-    with pytest.raises(InvalidField, match="names no file"):
+    with pytest.raises(InvalidField, match="is not a file"):
         read(read_jsonl, tmp_path)
     (tmp_path / "empty.jsonl").write_bytes(b"")
     assert read(read_jsonl, tmp_path / "empty.jsonl") == []

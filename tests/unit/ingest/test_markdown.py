@@ -101,8 +101,8 @@ def test_a_folder_is_read_with_all_below_it(tmp_path):
         "vault/empty.md": "no text",
         "vault/odd.md": "not valid UTF-8",
         "vault/large.MD": "larger than 8 MiB",
-        "vault/out.md": "no regular file",
-        "vault/pipe.md": "no regular file",
+        "vault/out.md": "not a regular file",
+        "vault/pipe.md": "not a regular file",
     }
 
 
@@ -118,7 +118,7 @@ def test_what_was_read_once_is_unchanged_until_a_byte_changes(tmp_path):
 def test_a_folder_without_markdown_is_refused(tmp_path):
     with pytest.raises(InvalidField, match="no file that ends in"):
         read(read_markdown, tmp_path)
-    with pytest.raises(InvalidField, match="names no file or folder"):
+    with pytest.raises(InvalidField, match="is not a file or folder"):
         read(read_markdown, tmp_path / "nowhere.md")
 
 
@@ -203,9 +203,9 @@ def test_a_long_section_is_split_under_its_heading(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("mem.jsonl", b'{"content": "a"}\n{"content": "b"}\n', "lines of JSON; `reverie import jsonl` reads it"),
-        ("export.json", b'[\n  {"uuid": "x"}\n]', "JSON; the import of the program"),
-        ("manual", b"%PDF-1.7 \x00", "a PDF; `reverie index pdf` reads it"),
+        ("mem.jsonl", b'{"content": "a"}\n{"content": "b"}\n', "lines of JSON. Use `reverie import jsonl`"),
+        ("export.json", b'[\n  {"uuid": "x"}\n]', "JSON. Use the import of the program"),
+        ("manual", b"%PDF-1.7 \x00", "a PDF. Use `reverie index pdf`"),
         ("export.zip", b"PK\x03\x04\x00", "a ZIP archive"),
         ("page.html", b"<!DOCTYPE html><p>", "a page of HTML"),
         ("pmb.db", b"SQLite format 3\x00", "`reverie import pmb`"),
@@ -214,7 +214,7 @@ def test_a_long_section_is_split_under_its_heading(tmp_path):
 )
 def test_a_file_that_is_something_else_is_refused_with_what_reads_it(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidField, match=re.escape(f"{name} is no Markdown but ")) as refused:
+    with pytest.raises(InvalidField, match=re.escape(f"{name} is not Markdown but ")) as refused:
         list(read_markdown(tmp_path / name, {}, lambda *_: None))
     assert told in str(refused.value)
 

@@ -28,7 +28,7 @@ def test_a_memory_is_read_with_whose_it_was():
 
 def test_what_is_no_memory_is_told():
     assert reasons_by_key(read(read_mem0, EXPORTS / "mem0.json")) == {
-        "mem0.json next": "this is one page of several; the next is not in it",
+        "mem0.json next": "this is one page of several; import the others too",
         "3c90c3cc-0d44-4b50-8888-8dd25736052b": "no text",
         "mem0.json relations #1": "a relation between entities",
     }
@@ -52,7 +52,7 @@ def test_a_backup_of_openmemory_is_read_without_what_was_deleted(tmp_path):
     assert item.drafts[0].content == "Feldkorb packs on Tuesdays and Fridays"
     assert item.drafts[0].metadata == {"mcp_client": "cursor", "user_id": "u-1", "app_id": "app-1"}
     assert reasons_by_key(readings) == {
-        "memories.jsonl.gz": "not part of what is imported",
+        "memories.jsonl.gz": "not used by this import",
         "0a1b0000-0000-4000-8000-000000000002": "deleted",
     }
 

@@ -106,7 +106,7 @@ def test_what_no_reader_expects_costs_one_conversation(tmp_path, monkeypatch):
 
     monkeypatch.setattr("pipeline.ingest.chatgpt._extras", fail)
     path = write(tmp_path / "conversations.json", [chatgpt([said("user", TEXT)])])
-    with pytest.raises(InvalidField, match="has nothing that can be read"):
+    with pytest.raises(InvalidField, match="has no readable content"):
         read(read_chatgpt, path)
 
 

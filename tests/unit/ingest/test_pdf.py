@@ -76,10 +76,10 @@ def test_a_folder_gives_every_file_below_it_in_order(tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "broken, or no PDF"),
-        (b"%PDF-1.7 and nothing more", "broken, or no PDF"),
-        (b"\x89PNG" * 100, "broken, or no PDF"),
-        (pdf(PARAGRAPH)[:300], "broken, or no PDF"),
+        (b"", "damaged, or not a PDF"),
+        (b"%PDF-1.7 and nothing more", "damaged, or not a PDF"),
+        (b"\x89PNG" * 100, "damaged, or not a PDF"),
+        (pdf(PARAGRAPH)[:300], "damaged, or not a PDF"),
         (pdf(PARAGRAPH, password="open sesame"), "encrypted"),
         (pdf([], []), "no text: scanned, perhaps"),
     ],
@@ -113,7 +113,7 @@ def test_a_file_that_may_not_be_read_is_left_out(file):
 
 def test_what_is_no_file_is_left_out(tmp_path):
     os.mkfifo(tmp_path / "pipe.pdf")
-    assert read(tmp_path) == [Skipped("pipe.pdf", "no file")]
+    assert read(tmp_path) == [Skipped("pipe.pdf", "not a file")]
 
 
 def test_a_path_that_is_not_there_is_refused(tmp_path):
@@ -137,7 +137,7 @@ def test_a_page_that_cannot_be_read_is_told_and_the_others_are_kept(file):
     file.write_bytes(whole[:at] + b"/NoSuchCodec" + whole[at + 12 :])
     item, skipped = read(file)
     assert [draft.metadata["page"] for draft in item.drafts] == [2]
-    assert skipped == Skipped(f"{file.name}, page 1", "a page that cannot be read")
+    assert skipped == Skipped(f"{file.name}, page 1", "unreadable page")
 
 
 def test_a_bomb_of_zeros_ends_nothing_but_its_reader(tmp_path):
@@ -188,7 +188,7 @@ def test_a_file_whose_reader_dies_is_left_out(file, tmp_path, monkeypatch):
     program.write_text("import os; print('{\"title\": null}', flush=True); os.abort()")
     monkeypatch.setattr(module, "PROGRAM", program)
     file.write_bytes(pdf(PARAGRAPH))
-    assert read(file) == [Skipped(file.name, "broken beyond reading")]
+    assert read(file) == [Skipped(file.name, "too damaged to read")]
 
 
 @pytest.mark.parametrize("end", ["os.abort()", "sys.exit(0)"])
@@ -204,7 +204,7 @@ def test_a_file_whose_reader_stops_in_mid_line_is_left_out_alone(tmp_path, monke
     for name in ("a.pdf", "b.pdf"):
         (tmp_path / name).write_bytes(pdf(PARAGRAPH))
     first, second = read(tmp_path)
-    assert first == Skipped("a.pdf", "broken beyond reading")
+    assert first == Skipped("a.pdf", "too damaged to read")
     assert isinstance(second, Item)
 
 

@@ -70,7 +70,7 @@ def test_what_is_archived_indexed_or_taken_out_of_another_is_left_out():
     assert sorted(reasons_by_key(read(read_pmb, EXPORTS / "pmb.json")).values()) == [
         "an index of a project's files",
         "archived",
-        "taken out of another memory",
+        "extracted from another memory",
     ]
 
 
@@ -104,7 +104,7 @@ def test_a_value_whose_key_cannot_be_kept_stays_a_fact(tmp_path):
 
 
 def test_a_draft_of_a_lesson_is_left_out(tmp_path):
-    assert _one(tmp_path, metadata={"kind": "lesson", "draft": True}) == {"u": "a lesson that was never worded"}
+    assert _one(tmp_path, metadata={"kind": "lesson", "draft": True}) == {"u": "a lesson without a text"}
 
 
 def test_unknown_types_are_facts_that_say_their_type(tmp_path):
@@ -122,5 +122,5 @@ def test_the_markdown_and_the_encrypted_export_are_refused(tmp_path):
     (tmp_path / "memory.md").write_text("# PMB memory export - feldkorb\n")
     (tmp_path / "memory.enc").write_bytes(b"PMB1\x00\x01\x02")
     for name in ("memory.md", "memory.enc"):
-        with pytest.raises(InvalidField, match="is no JSON list or object"):
+        with pytest.raises(InvalidField, match="is not a JSON list or object"):
             read(read_pmb, tmp_path / name)

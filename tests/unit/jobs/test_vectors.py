@@ -76,7 +76,7 @@ def test_a_broken_index_is_reported_and_built_anew(embedded, worker, client):
     assert heal(worker) == 3
     digest_all(worker)
     assert heal(worker) == 0
-    assert "built anew" in client.get("/v1/errors").get_data(as_text=True)
+    assert "will be rebuilt" in client.get("/v1/errors").get_data(as_text=True)
     assert client.find_ids("memory number 1")[0] == embedded[1]
 
 
