@@ -28,6 +28,7 @@ LEAVES = frozenset(
         "pipeline.kinds",
         "pipeline.anchors",
         "pipeline.lru",
+        "pipeline.http",
     }
 )
 # What turns text into text; none reads a file nor knows a store.
@@ -46,6 +47,7 @@ DOORS = frozenset(
         "pipeline.records",
         "pipeline.errors",
         "pipeline.times",
+        "pipeline.http",
         "pipeline.services",
         "pipeline.bootstrap",
     }
@@ -61,6 +63,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.kinds": LEAVES,
     "pipeline.anchors": LEAVES,
     "pipeline.lru": LEAVES,
+    "pipeline.http": LEAVES,
     "pipeline.identity": LEAVES,
     "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,
@@ -104,7 +107,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "a2wsgi": ("web.mcp.front",),
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
-    "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http", "pipeline.team.link"),
+    "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),
     "igraph": ("pipeline.jobs.map.graph", "pipeline.jobs.mining.arc_graph"),
     "scipy": ("pipeline.jobs.map.placement",),
     "sqlcipher3": ("pipeline.store.cipher",),

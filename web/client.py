@@ -15,8 +15,9 @@ from pipeline.errors import (
     ReverieError,
     ServerUnreachable,
 )
-from web.contract import CALLER_HEADER, INCOGNITO_HEADER, PROJECT_HEADER, STATUS_OF_ERROR
-from web.kept_connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
+from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
+from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
+from web.contract import CALLER_HEADER, INCOGNITO_HEADER, PROJECT_HEADER
 from web.own_server import OwnServerCheck
 
 ANSWER_TIMEOUT_S = 60.0
@@ -26,34 +27,9 @@ LARGEST_PAGE_OF_ITEMS = 1000
 EVERYTHING = 2**62
 HOW_TO_START = "start it with `reverie up` (`reverie up --daemon` for the background)"
 
-HOW_TO_RESTART = "restart it: `reverie down`, then `reverie up`"
-
-
-class ServerProblem(ReverieError):
-    """Say that the server refused or failed in a way that has no type of its own."""
-
-    def __init__(self, detail: str, status: int = 500) -> None:
-        super().__init__(detail)
-        self.status = status
-
-
-class JsonObject(dict[str, Any]):
-    """An object of an answer: a field that it lacks is the server's fault, and no error of the program."""
-
-    def __missing__(self, name: str) -> Any:
-        raise ServerProblem(
-            f"the server answered without the field {name!r}: it may be of another version of Reverie; {HOW_TO_RESTART}"
-        )
-
 
 class TokenRefused(ReverieError):
     """Say that the server does not take the token that this home has."""
-
-
-# A rejected field has a type of its own making: it carries the fields.
-_TYPES: Mapping[int, Callable[[str], ReverieError]] = {
-    status: kind for kind, status in STATUS_OF_ERROR if kind is not InvalidField
-}
 
 
 class Client:
@@ -346,25 +322,12 @@ class Client:
     def _object(self, method: str, path: str, body: Any = None, **rest: Any) -> dict[str, Any]:
         answer = self.call(method, path, body, **rest)
         if not isinstance(answer, dict):
-            raise ServerProblem(f"something that is not Reverie answers at {self.url}", 200)
+            raise NotReverie(self.url, HTTPStatus.OK)
         # What a change answers may count items.
         items = answer.get("items", []) if method == "GET" else []
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise ServerProblem(f"the server at {self.url} answered with a list of another form; {HOW_TO_RESTART}")
         return answer
-
-
-def read_answer(answer: HttpAnswer, url: str) -> Any:
-    """Return the JSON of a successful answer; raise ReverieError for any other."""
-    try:
-        read = json.loads(answer.body, object_hook=JsonObject) if answer.body else None
-    except ValueError as error:
-        raise ServerProblem(f"something that is not Reverie answers at {url}", answer.status) from error
-    if 200 <= answer.status < 300:
-        return read
-    if not answer.media_type.startswith("application/problem+json") or not isinstance(read, dict):
-        raise ServerProblem(f"something that is not Reverie answers at {url} (HTTP {answer.status})", answer.status)
-    raise _problem_to_error(answer.status, read)
 
 
 def _build_path(*parts: str) -> str:
@@ -389,12 +352,3 @@ def _encode(text: str, loc: str) -> bytes:
 
 def _without_empty(wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if value not in (None, "")}
-
-
-def _problem_to_error(status: int, problem: Mapping[str, Any]) -> ReverieError:
-    detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
-    errors = [FieldError(str(e.get("loc", "")), str(e.get("msg", ""))) for e in problem.get("errors") or ()]
-    if status == 422 and errors:
-        return InvalidField(*errors)
-    kind = _TYPES.get(status)
-    return ServerProblem(detail, status) if kind is None else kind(detail)

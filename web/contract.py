@@ -1,21 +1,5 @@
 """What both ends of the HTTP contract know: the headers beside the workspace's, and which error has which status."""
 
-from http import HTTPStatus
-
-from pipeline.errors import (
-    Conflict,
-    Forbidden,
-    InvalidField,
-    LimitReached,
-    MalformedRequest,
-    NotFound,
-    PeerRefused,
-    PreconditionFailed,
-    RemoteUnreachable,
-    ReverieError,
-    StoreUnavailable,
-)
-
 # The project's own workspace where another is used as long as nothing was written to it here: a team may have it.
 PROJECT_HEADER = "X-Reverie-Project"
 # "true" makes a request incognito, because its sender's environment says so.
@@ -24,16 +8,3 @@ INCOGNITO_HEADER = "X-Reverie-Incognito"
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
 # In the environment of a request that the server makes for one that it let in; no client can put it there.
 WITHIN = "reverie.within"
-
-STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
-    (MalformedRequest, HTTPStatus.BAD_REQUEST),
-    (NotFound, HTTPStatus.NOT_FOUND),
-    (Conflict, HTTPStatus.CONFLICT),
-    (PreconditionFailed, HTTPStatus.PRECONDITION_FAILED),
-    (InvalidField, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (PeerRefused, HTTPStatus.FORBIDDEN),
-    (LimitReached, HTTPStatus.TOO_MANY_REQUESTS),
-    (Forbidden, HTTPStatus.FORBIDDEN),
-    (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
-    (RemoteUnreachable, HTTPStatus.BAD_GATEWAY),
-)

@@ -16,7 +16,7 @@ from pipeline.errors import (
     ReverieError,
     StoreUnavailable,
 )
-from web.contract import STATUS_OF_ERROR
+from pipeline.http.problems import STATUS_OF_ERROR
 from web.request_ids import request_id
 
 log = logging.getLogger(__name__)

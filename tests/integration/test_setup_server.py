@@ -125,7 +125,7 @@ def test_what_is_only_shown_keeps_nothing_and_asks_nobody(team):
 def test_a_token_that_the_server_does_not_take_sets_nothing_up(team):
     done = team.setup("claude-code", "--yes", said="wrong\n")
     assert done.returncode == 1
-    assert "does not take your token" in done.stderr
+    assert "does not accept your token" in done.stderr
     assert not (team.home / ".claude").exists()
     assert not team.servers.exists()
 

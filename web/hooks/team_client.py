@@ -17,13 +17,13 @@ from typing import Any
 from config.paths import WORKSPACE_HEADER
 from config.settings import Settings, environment_incognito, environment_with, environment_workspace, load_settings
 from pipeline.errors import UnreadableTranscript
+from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
 from pipeline.services.team_servers import TeamServer, find_team, is_resting, let_rest
 from pipeline.services.workspaces import choose_workspace
 from web.contract import INCOGNITO_HEADER
 from web.hooks.client import LONGEST_EVENT
 from web.hooks.event_fields import shorten_event
 from web.json_text import read_object
-from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 
 # Less than the three seconds that hosts give, with what Python takes to start, and less than a connection is waited
 # for: so a server that is late is told from one that is not there.

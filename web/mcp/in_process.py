@@ -11,10 +11,10 @@ from urllib.parse import unquote_to_bytes, urlencode
 
 from werkzeug.wrappers import Response
 
-from web.client import read_answer
+from pipeline.http.connections import HttpAnswer
+from pipeline.http.problems import read_answer
 from web.connections import Wsgi
 from web.contract import CALLER_HEADER, MCP, WITHIN
-from web.kept_connections import HttpAnswer
 
 # What says how the caller sent its own request, and nothing of who it is.
 OF_THE_BODY = ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING", "HTTP_EXPECT", "REQUEST_URI", "RAW_URI")

@@ -7,8 +7,9 @@ import pytest
 
 from config.settings import load_settings
 from pipeline.errors import Conflict, InvalidField, MalformedRequest, NotFound, ServerUnreachable, StoreUnavailable
+from pipeline.http.problems import ServerProblem
 from tests.fakes.proving import prove
-from web.client import Client, ServerProblem
+from web.client import Client
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -110,7 +111,7 @@ def test_rejected_fields_are_named(server, client):
 )
 def test_a_stranger_at_the_port_is_recognised(server, client, canned):
     server.canned = canned
-    with pytest.raises(ServerProblem, match="not Reverie"):
+    with pytest.raises(ServerProblem, match="not a Reverie server"):
         client.stats()
 
 

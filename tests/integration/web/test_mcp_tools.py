@@ -21,10 +21,10 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import AnswerLost, InvalidField, NotFound, ServerUnreachable
+from pipeline.http.problems import error_of_problem
 from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.fakes.proving import prove
 from tests.support.stack import free_port
-from web.client import _problem_to_error
 from web.mcp.bridge import Bridge
 from web.mcp.catalog import build_catalog
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED
@@ -245,7 +245,7 @@ class AppServer:
     def call(self, method, path, body=None, query=None):
         answer = self._client.open(path, method=method, json=body, query_string=query, headers=self._headers)
         if answer.status_code >= 400:
-            raise _problem_to_error(answer.status_code, answer.get_json())
+            raise error_of_problem(answer.status_code, answer.get_json())
         return answer.get_json()
 
 
