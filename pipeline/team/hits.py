@@ -1,4 +1,4 @@
-"""What a team's server answers to a recall, read as what this machine's own recall finds."""
+"""Read the results of a team's server in the form of this machine's own results."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,14 +8,14 @@ from pipeline.records import Filter, Memory, Scope
 from pipeline.records.recall import Annotations, Hit, Query
 from pipeline.text.normalize import content_hash
 
-# No row of this machine has it.
+# A sequence number that no row of this machine has.
 ELSEWHERE = -1
 MOST = 100
 PREPARED = ("decisions", "facts", "memories")
 
 
 def question_of(query: Query) -> dict[str, Any]:
-    """Return a query as a server's recall takes it; who asks it knows by the token."""
+    """Return a query as the body of a server's recall. The server knows the person by the token."""
     wanted = query.filter
     asked = {
         "query": query.text,
@@ -32,17 +32,17 @@ def question_of(query: Query) -> dict[str, Any]:
 
 
 def is_for_teams(wanted: Filter) -> bool:
-    """Tell whether a question reaches beyond this machine: one about a session, an agent or a person does not."""
+    """Return whether to send a query to teams. Queries about a session, an agent or a person stay on this machine."""
     return wanted.session_id is None and wanted.scope in (None, Scope()) and not wanted.archived
 
 
 def read_recalled(answer: Any, team: str) -> tuple[Hit, ...]:
-    """Return what a recall found, best first; raise ValueError, KeyError or TypeError for what is no answer."""
+    """Return the results of a recall, best first; raise ValueError, KeyError or TypeError for an invalid answer."""
     return tuple(_read_hit(one, team) for one in answer["results"])
 
 
 def read_prepared(answer: Any, team: str) -> tuple[Hit, ...]:
-    """Return what a server would tell before a message, rules first; raises as above."""
+    """Return the results of prepare, lessons first; raise the same errors for an invalid answer."""
     lessons = [_read_hit(one, team) for one in answer["lessons"]]
     others = [_read_hit(one, team) for part in PREPARED for one in answer[part]]
     return (*lessons, *sorted(others, key=lambda hit: hit.relevance, reverse=True))
@@ -59,7 +59,7 @@ def _read_hit(found: Mapping[str, Any], team: str) -> Hit:
         tags=(),
         metadata={},
         source=Source(found["source"]),
-        # Whoever vouches for it there, here it is what others noted.
+        # Trust on the team's server does not apply here: these are notes of other people.
         trust=Trust.EVIDENCE,
         importance=0.0,
         tier=Tier.WORKING,

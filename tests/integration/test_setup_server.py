@@ -327,7 +327,10 @@ def test_codex_tells_the_server_of_a_turn(ready):
     events = ready.call("GET", "/v1/hook-runs")["items"]
     assert [(one["event"], one["host"], one["workspace"]) for one in events] == [("Stop", "codex", ready.workspace)]
     gone = ready.run("reverie-codex-notify", "--server", "nobody", json.dumps(notice))
-    assert (gone.returncode, gone.stderr) == (0, "not noted: no team is called nobody\n")
+    assert (gone.returncode, gone.stderr) == (
+        0,
+        "not noted: There is no team nobody. `reverie team list` shows the teams.\n",
+    )
 
 
 def test_who_says_no_keeps_no_token(team):

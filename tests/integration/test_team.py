@@ -466,7 +466,7 @@ def test_a_team_is_kept_once_it_took_the_token(mine, acme, command, tmp_path):
     assert command("team", "remove", "acme").exit_code == 0
     assert mine.teams() == []
     gone = command("team", "remove", "acme")
-    assert (gone.exit_code, gone.stderr) == (1, "error: no team is called acme\n")
+    assert (gone.exit_code, gone.stderr) == (1, "error: There is no team acme. `reverie team list` shows the teams.\n")
 
 
 def test_a_token_from_standard_input_is_asked_for_and_a_wrong_one_is_not_kept(mine, acme, command):

@@ -1,4 +1,4 @@
-"""Recall: a question to the memory."""
+"""Recall: search the memories."""
 
 from collections.abc import Sequence
 
@@ -7,17 +7,18 @@ from pipeline.services.memories import check_open, find_home, read_chain
 from pipeline.services.recall import explain_memory
 from pipeline.services.team import recall_beside_teams
 from web.api import answers, bodies
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("recall")
 
-# Sessions are formed from more memories than are shown, so that k sessions can be filled.
+# k sessions need more than k memories.
 MEMORIES_PER_SESSION = 12
 
 
 @api.route(Endpoint("POST", "/v1/recall", answer=answers.RecallAnswer, problems=(404,), reads=True))
 def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
-    """Find memories, best first, within a deadline."""
+    """Search memories within a deadline, best first."""
     home = call.container
     answer = recall_beside_teams(
         call.workspace, home.contexts, home.feedback, home.teams, _query(call, body), call.project
@@ -32,7 +33,7 @@ def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
 
 @api.route(Endpoint("POST", "/v1/recall/why", answer=answers.WhyAnswer, problems=(404,), reads=True))
 def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
-    """Say why a memory is or is not among the results of a recall."""
+    """Explain why a memory is or is not among the results of a recall."""
     home = find_home(call.workspace, body.id)
     check_open(home, body.id)
     found = explain_memory(home, call.container.contexts, _query(call, body), body.id)
@@ -52,7 +53,7 @@ def _query(call: Call, body: bodies.RecallBody) -> Query:
 
 
 def _group_by_session(answer: Answer, k: int) -> list[answers.SessionHitAnswer]:
-    # The best memory decides for its session; one without a session belongs to none.
+    # The best memory decides the rank of its session; memories without a session are left out.
     grouped: dict[str, list[Hit]] = {}
     for hit in answer.hits:
         if hit.memory.session_id is not None:

@@ -27,8 +27,9 @@ from pipeline.services.memories import check_open, written_by
 from pipeline.services.workspace import Workspace
 from pipeline.times import normalize_typed_time
 from web.access import Need, may_write, require
+from web.call import check_name, workspace_of_caller
 from web.dashboard.sign_in import is_forged
-from web.endpoint import SESSION_ID, check_name, container, workspace_of_caller
+from web.endpoint import SESSION_ID, container
 
 PAGE_SIZE = 50
 MAX_SEARCH_CHARS = 200

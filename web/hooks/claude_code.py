@@ -1,4 +1,4 @@
-"""Claude Code's hook events: context in, or nothing; the agent is never disturbed."""
+"""Claude Code's hook events: answer with context or nothing; errors never reach the agent."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,8 @@ from pipeline.services.said_records import SaidRecord, SaidSource
 from pipeline.services.turns import Role
 from pipeline.services.workspace import Workspace
 from web.access_log import note_memories, note_workspace
-from web.endpoint import Api, Call, Endpoint, json_response, workspace_finder, workspace_of_folder
+from web.call import Call, workspace_finder, workspace_of_folder
+from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.transcript import read_transcript
@@ -27,15 +28,15 @@ from web.metrics import count_hook_event
 
 api = Api("claude_code")
 
-# How an event is counted that nobody handles.
+# The name under which unhandled events are counted.
 UNREAD = "other"
 
-# What a host is told, and the answer that it is made of.
+# The fields of the answer to a host, and the answer that they are made of.
 Handled = tuple[Fields | None, HookAnswer]
 NOTED: Handled = (None, HookAnswer(reason="noted"))
-# These may be handled twice.
+# Events that may be handled twice.
 REPEATABLE = frozenset({"Stop", "PreCompact", "SessionEnd", "SubagentStop"})
-# These may make a project's workspace.
+# Events that may create a project's workspace.
 WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
 
 
@@ -56,9 +57,9 @@ def claude_code(call: Call) -> Response:
 def answer_event(
     call: Call, host: str, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool = True
 ) -> Response:
-    """Answer an event: what its host said is read in Claude Code's words, what it is told written in the host's.
+    """Answer an event; `read` and `write` translate between the host's fields and Claude Code's.
 
-    What is wrong with it goes to the error log, and the answer is empty.
+    Errors go to the error log, and the answer is then empty.
     """
     name, began = UNREAD, time.perf_counter()
     told: Fields | None = None
@@ -75,7 +76,7 @@ def answer_event(
             told, answer = _handle_once(call, workspace, event, host, fields)
         else:
             answer = HookAnswer(reason="the event is not handled")
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
+    except Exception as error:  # noqa: BLE001 - no error may reach the agent
         told, problem = None, _note(call, f"{type(error).__name__}: {error}")
     run = describe_run(name, host, place, began, answer)
     if problem is not None:
@@ -90,17 +91,17 @@ def answer_event(
 
 
 def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, fields: Fields) -> Handled:
-    """Answer an event; of one that is delivered again, no run is kept and nothing is shown or stored again."""
+    """Answer an event. A repeated delivery records no run, and shows and stores nothing again."""
     session, name = _session(call, event), event.name
     handle = partial(HANDLERS[name], call, workspace, event)
     if session.id is None:
         return handle()
 
     def repeat(first: Handled | None) -> Handled:
-        # The transcript may have grown since; each of its records is read once.
+        # The transcript may have grown since. Each of its records is read once.
         if name in REPEATABLE and not event.said:
             return None, replace(handle()[1], is_kept=False)
-        # A host takes the strictest of several decisions, and asks once where they are the same.
+        # A host applies the strictest of several decisions, and asks its user once if they are equal.
         told = first[0] if first is not None and name == BEFORE_TOOL else None
         return told, HookAnswer(reason="the event was delivered twice", is_kept=False)
 
@@ -111,7 +112,7 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
 
 
 def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tuple[HookEvent, Fields]:
-    """Return the event in a request's body, and its fields; what is no JSON object is an event without fields."""
+    """Return the event in a request's body, and its fields. Anything but a JSON object is an event without fields."""
     try:
         sent = unify_fields(read_object(body))
     except ValueError:
@@ -122,7 +123,7 @@ def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tu
 
 
 def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
-    """Log once that fields of an event could not be read or that it is not handled: hosts send the same again."""
+    """Log once that fields could not be read or that the event is unknown; hosts repeat such events."""
     problems = [f"{field} could not be read" for field in sorted(event.dropped)]
     if event.name not in HANDLERS:
         problems.append("Reverie does not handle it")
@@ -161,7 +162,7 @@ def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 
 
 def _worked(response: Any) -> bool:
-    """Tell whether a tool's response says nothing of a failure; hosts before PostToolUseFailure say it here."""
+    """Return whether a tool's response reports no failure. Hosts without PostToolUseFailure report failures there."""
     if not isinstance(response, dict):
         return True
     code = response.get("exit_code", response.get("exitCode", 0))
@@ -185,7 +186,7 @@ def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 
 
 def _said(call: Call, event: HookEvent) -> SaidSource | None:
-    """Return where the words of a turn are read: in the event itself, or in a transcript."""
+    """Return the source of a turn's messages: the event itself, or a transcript."""
     find_workspace = workspace_finder(call, to_write=True)
     if event.said:
         records = [
@@ -193,7 +194,7 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
             for one in event.said
         ]
         return SaidSource(lambda _mark: (records, None), find_workspace)
-    # A person's transcript is on their machine: a file of that path on this machine is not theirs.
+    # A person's transcript is on their own machine. A file with that path on this machine is another one.
     if not event.transcript_path or call.caller.person is not None:
         return None
     return SaidSource(partial(_read_said, Path(event.transcript_path), event.session_id), find_workspace)
@@ -210,7 +211,7 @@ def _read_said(
 
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    # A host may write the end of its transcript only after the last turn's event.
+    # A host may write the end of its transcript after the event of the last turn.
     call.container.agent_sessions.take_said(workspace, _session(call, event), _said(call, event))
     return _flush(call, workspace, event)
 
@@ -221,7 +222,7 @@ def _flush(call: Call, workspace: Workspace, _event: HookEvent) -> Handled:
 
 
 def _nothing(_call: Call, _workspace: Workspace, _event: HookEvent) -> Handled:
-    """Take an event that says nothing to remember."""
+    """Accept an event without content to remember."""
     return NOTED
 
 

@@ -1,7 +1,7 @@
-"""The client of hooks where a team's server is asked: it sees no folder and no file of this machine.
+"""The hook client for a team's server, which cannot see the folders and files of this machine.
 
-So the workspace is told by the folder here, and what was said in a turn is read here. The server's address and this
-person's token stand in the home; no word of a command holds them.
+Therefore this client finds the workspace of the folder and reads the messages of a turn. The server's address and the
+person's token are in the data directory, never in the command.
 """
 
 import json
@@ -25,10 +25,10 @@ from web.hooks.client import LONGEST_EVENT
 from web.hooks.event_fields import shorten_event
 from web.json_text import read_object
 
-# Less than the three seconds that hosts give, with what Python takes to start, and less than a connection is waited
-# for: so a server that is late is told from one that is not there.
+# With the start of Python less than the three seconds that hosts allow, and less than the timeout of a connection, so
+# that a slow server is distinguished from an unreachable one.
 WITHIN_S = 1.8
-# Claude Code gives it one second, and tells its user of one that was longer.
+# Claude Code allows it one second, and warns its user about a longer one.
 SESSION_END = "SessionEnd"
 SESSION_END_WITHIN_S = 0.6
 STOP = "Stop"
@@ -39,13 +39,13 @@ MAX_SAID_CHARS = 200_000
 
 
 def describe_headers(name: str, variables: Mapping[str, str]) -> bytes:
-    """Return the headers of requests to the server called `name` about this folder."""
+    """Return the headers of requests about this folder to the server `name`."""
     settings = load_settings(environment_with(variables))
     return json.dumps(headers_for(settings, find_team(settings.paths.servers, name), Path.cwd())).encode()
 
 
 def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> bytes:
-    """Return what the server called `name` answers to a host's event, nothing where it does not in time."""
+    """Return the answer of the server `name` to a host's event, nothing if it does not answer in time."""
     settings = load_settings(environment_with(variables))
     server = find_team(settings.paths.servers, name)
     if is_resting(settings.paths.servers, name):
@@ -57,7 +57,7 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     is_last = said.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
     send = partial(_send, server.url, f"/hooks/{host}", requests, answers)
-    # A name that is looked up and an answer that comes byte by byte know no deadline: what is late is left behind.
+    # A DNS lookup and a slow answer have no deadline, so they run in a thread that is abandoned if it is late.
     threading.Thread(target=send, daemon=True).start()
     try:
         return answers.get(timeout=SESSION_END_WITHIN_S if is_last else WITHIN_S)
@@ -72,7 +72,7 @@ def _render(event: dict[str, Any]) -> bytes:
 
 
 def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQueue[bytes]") -> None:
-    """Put what a server answers to the first of some requests once all are sent, nothing where it cannot be asked."""
+    """Send all requests, then put the answer to the first one; put nothing if the server is unreachable."""
     bodies = []
     with closing(KeptConnections(url, WITHIN_S)) as connections:
         for headers, event in requests:
@@ -85,7 +85,7 @@ def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQue
 
 
 def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[str, str]:
-    """Return the headers of a request about a folder: who asks, and the workspace of its project."""
+    """Return the headers of a request about a folder: the token, and the workspace of the project."""
     choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace(), to_write=True)
     headers = {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
     return headers | ({INCOGNITO_HEADER: "true"} if environment_incognito() else {})
@@ -94,9 +94,9 @@ def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[st
 def _split_by_workspace(
     event: dict[str, Any], folder: str, find_headers: Callable[[str], dict[str, str]]
 ) -> list[_Request]:
-    """Return an event for each workspace that words of its turn belong to, first for the one of the event's folder.
+    """Return one request per workspace that the messages of a turn belong to, first the event's own workspace.
 
-    No path of a transcript or a folder of a record leaves this machine: neither is of use elsewhere.
+    Paths of transcripts and folders of records are not sent: they are useless on another machine.
     """
     find_headers = cache(find_headers)
     workspace = find_headers(folder)[WORKSPACE_HEADER]
@@ -115,7 +115,7 @@ def _split_by_workspace(
 
 
 def _read_turn(event: dict[str, Any]) -> list[dict[str, str]] | None:
-    """Return what was said in the turn that an event ends, None where the event ends none or brings it itself."""
+    """Return the messages of the turn that an event ends; None if it ends no turn or contains the messages."""
     transcript = event.pop("transcript_path", None)
     if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
         return None
@@ -124,7 +124,7 @@ def _read_turn(event: dict[str, Any]) -> list[dict[str, str]] | None:
     try:
         messages, _ = read_transcript(Path(transcript), str(event.get("session_id", "")), None)
     except UnreadableTranscript:
-        # The turn ends anyway, and the agent is not disturbed.
+        # The turn ends anyway, and the agent gets no error.
         return []
     begins = max((place for place, one in enumerate(messages) if one["role"] == "user"), default=0)
     return [one | {"content": one["content"][:MAX_SAID_CHARS]} for one in messages[begins:][-MOST_SAID:]]

@@ -1,4 +1,4 @@
-"""What was said in a session, read from the transcript in which Claude Code keeps it."""
+"""Read the messages of a session from Claude Code's transcript."""
 
 import json
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ from pipeline.records.transcripts import TranscriptMark
 from web.hooks.codex_rollout import find_start, read_lines
 
 SUFFIX = ".jsonl"
-# Where Claude Code keeps transcripts, in whatever folder it has its own files.
+# The folder of transcripts within Claude Code's own folder.
 PROJECTS = "projects"
 MOST_MESSAGES = 400
 ROLES = ("user", "assistant")
 
-# The role and the content; the record's id, its time and its folder where they are known. The client of hooks reads
-# transcripts too, while an agent waits: a validated record takes a second to load.
+# Role and content, and if known the id, time and folder of the record. A plain dict, because the hook client reads
+# transcripts while an agent waits, and a validated model takes a second to import.
 Said = dict[str, str]
 
 
 def read_transcript(
     file: Path, session_id: str, mark: TranscriptMark | None
 ) -> tuple[list[Said], TranscriptMark | None]:
-    """Return what was said in a session's transcript behind a mark, and the mark behind that.
+    """Return the messages after a mark in a session's transcript, and the mark after them.
 
-    A transcript that was rewritten since is read from its beginning. Raises UnreadableTranscript for a file that is
+    A transcript that was rewritten since is read from its start. Raises UnreadableTranscript for a file that is
     not the session's transcript.
     """
     place = _locate(file, session_id)
@@ -40,7 +40,7 @@ def read_transcript(
 
 
 def _locate(file: Path, session_id: str) -> Path | None:
-    """Return the file that a path leads to, None where there is none yet.
+    """Return the file that a path leads to, None if it does not exist yet.
 
     A path may lead through links: to a session's transcript in a folder of transcripts, or to a file that is within
     the folder of transcripts that the path names.
@@ -75,10 +75,10 @@ def _read_message(line: str, session_id: str) -> Said | None:
     except (ValueError, RecursionError):
         return None
     said = entry.get("message") if isinstance(entry, dict) else None
-    # A subagent's words, a summary and the program's own words are not the person's.
+    # Skip messages of subagents, summaries and messages of the program: the person did not write them.
     if not isinstance(said, dict) or any(entry.get(name) for name in ("isSidechain", "isMeta", "isCompactSummary")):
         return None
-    # A fork keeps records of the session that it was made from: they are read there.
+    # A forked session copies records of the original session, which are read there.
     if entry.get("sessionId") not in (None, session_id):
         return None
     if entry.get("type") not in ROLES or entry.get("toolUseResult") is not None:

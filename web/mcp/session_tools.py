@@ -1,4 +1,4 @@
-"""Tools of the full profile about what happens around memories: sessions, and taking a project in."""
+"""Tools of the full profile for sessions and for indexing a project."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ TURN_CHARS = 300
 
 
 def sessions(call: ToolCall) -> ToolResult:
-    """List sessions, or tell what one of them was about."""
+    """List sessions, or show one of them."""
     wanted = call.arguments.get("id")
     if wanted is None:
         found = call.server.call("GET", "/v1/sessions", query=call.pick("limit", "cursor"))
         lines = [
             f"- {quote(one['id'])} {one['last_at'][:16]}: {quote(one['name'] or 'no name')} "
-            f"({one['turns']} turns, {one['actions']} deeds, {one['memories']} memories)"
+            f"({one['turns']} turns, {one['actions']} actions, {one['memories']} memories)"
             for one in found["items"]
         ]
         more = [f"more with cursor {found['next_cursor']}"] if found["next_cursor"] else []
-        return ToolResult("\n".join([*lines, *more]) or "no session is known")
+        return ToolResult("\n".join([*lines, *more]) or "There are no sessions.")
     record = call.server.call("GET", f"/v1/sessions/{segment(str(wanted))}")
     lines = [f"session {quote(record['session']['name'] or record['session']['id'])}"]
     lines += [f"- {one['role']}: {ANYBODY.say(one['content'][:TURN_CHARS])}" for one in reversed(record["said"])]
@@ -39,12 +39,12 @@ def sessions(call: ToolCall) -> ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class SourceOfServer:
-    """What the intake of a source asks, over a tool's server."""
+    """The sources API over a tool's server, for an import."""
 
     server: Server
 
     def source_items(self, source: str) -> Iterator[Mapping[str, Any]]:
-        """Yield every item that a source is known by."""
+        """Yield every known item of a source."""
         cursor = None
         while True:
             query = {"limit": PAGE_OF_ITEMS} | ({"cursor": cursor} if cursor else {})
@@ -55,18 +55,19 @@ class SourceOfServer:
                 return
 
     def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> Any:
-        """Bring the memories of a source in step with some of its items."""
+        """Sync the memories of a source with some of its items."""
         return self.server.call("PUT", f"/v1/sources/{segment(source)}/items", {"items": list(items)})
 
     def forget_items(self, source: str, keys: Sequence[str]) -> Any:
-        """Forget items that a source holds no more."""
+        """Forget items that a source no longer has."""
         return self.server.call("POST", f"/v1/sources/{segment(source)}/forget", {"keys": list(keys)})
 
 
 def index(call: ToolCall) -> ToolResult:
-    """Take in the project that the caller works in, or its history."""
+    """Index the caller's project, or its git history."""
     if not call.folder:
-        raise InvalidField(FieldError("what", "no folder is known here; run `reverie index` in the project instead"))
+        problem = "needs the folder of the project, which is unknown here; run `reverie index` in that folder"
+        raise InvalidField(FieldError("what", problem))
     from web.intake import Intake
 
     name, folder = str(call.arguments["what"]), Path(call.folder).resolve()
@@ -74,19 +75,19 @@ def index(call: ToolCall) -> ToolResult:
     intake = Intake(SourceOfServer(call.server), source_name(name, folder), sweeps=name == "project", dry=False)
     counts = intake.take(read)
     told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.memories.items()))
-    return ToolResult(f"took in {quote(str(folder))}: {counts.items.total()} items; memories: {told or 'none new'}")
+    return ToolResult(f"Indexed {quote(str(folder))}: {counts.items.total()} items; memories: {told or 'none new'}")
 
 
 SESSION_TOOLS = (
     Tool(
         "sessions",
-        "List earlier sessions by name, the last first; with id what was said, done and learnt in one.",
+        "List earlier sessions, newest first; with id show the messages, actions and memories of one.",
         sessions,
-        {"id": text("A session's id"), "limit": limit(200), "cursor": text("Of the page before")},
+        {"id": text("Session ID"), "limit": limit(200), "cursor": text("next_cursor of the previous page")},
     ),
     Tool(
         "index",
-        "Take in the files of the project that you work in, or its git history, and bring them in step.",
+        "Index the files of your project, or its git history; update the index after changes.",
         index,
         {"what": one_of(("project", "git"))},
         ("what",),

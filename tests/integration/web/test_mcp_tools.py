@@ -261,12 +261,12 @@ def ask(app, container):
 
 
 def test_nothing_is_known_about_nothing(ask):
-    nothing = "nothing is known about this"
+    nothing = "No memory is about this."
     assert ask("prepare", message="Which port?").text == nothing
     assert ask("recall", query="port").text == nothing
     assert ask("fact_as_of", subject="staging").text == "no such workspace"
-    assert ask("goals").text == "no such goal is set"
-    assert ask("overview").text == "nothing is stored in this workspace yet"
+    assert ask("goals").text == "There is no such goal."
+    assert ask("overview").text == "This workspace has no memories yet. Store one with remember_batch."
 
 
 def test_what_is_remembered_is_attributed_and_found(ask):
@@ -335,7 +335,7 @@ def test_forgetting_archives_unless_it_is_told_otherwise(ask):
     assert ask("recall", query="staging port").ids == []
     assert ask("timeline", archived=True).ids == [found]
     ask("restore", id=found)
-    assert ask("forget", id=found, hard=True).text == "every trace is being erased"
+    assert ask("forget", id=found, hard=True).text == "deleted permanently; a worker erases every trace"
     with pytest.raises(ToolFailed, match="no such memory"):
         ask("get", id=found)
 
@@ -367,7 +367,7 @@ def test_the_rest_of_full_answers(ask):
         ask(name)
     assert ask("incognito", session_id="s9").text == "incognito"
     assert ask("incognito").text.startswith("- “s9”, since 20")
-    assert ask("incognito", session_id="s9", on=False).text == "incognito no longer"
+    assert ask("incognito", session_id="s9", on=False).text == "no longer incognito"
 
 
 @pytest.fixture
@@ -466,7 +466,7 @@ def test_a_stack_that_cannot_be_started_is_told(tmp_path):
         raise PermissionError("not allowed")
 
     bridge = Bridge(Settings(home=tmp_path, port=free_port()), lambda **_: "default", start)
-    with pytest.raises(ServerUnreachable, match="could not be started: not allowed"):
+    with pytest.raises(ServerUnreachable, match="Cannot start Reverie: not allowed"):
         bridge.call("GET", "/v1/stats")
     bridge.close()
 
@@ -525,7 +525,7 @@ def test_what_reads_is_asked_again_where_its_answer_was_lost(forgetful, method, 
 
 def test_what_writes_is_not_done_twice_where_its_answer_was_lost(forgetful):
     bridge, asked = forgetful
-    with pytest.raises(AnswerLost, match="look before you repeat it"):
+    with pytest.raises(AnswerLost, match="check before you repeat it"):
         bridge.call("POST", "/v1/memories/batch", {"items": []})
     assert asked.count("/v1/memories/batch") == 1
 
