@@ -1,6 +1,6 @@
-"""Read JSON that another program wrote, as far as it can be read: one bad value costs only itself.
+"""Read JSON of other programs as far as possible: an invalid value does not affect the others.
 
-Standard library only: the client of hooks imports this module while an agent waits.
+Standard library only: the hook client imports this module while an agent waits.
 """
 
 import json
@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-# An object within an object is read member by member as well; what is further in is read in one piece or not at all.
+# Objects on this many levels are read member by member; deeper values are read completely or not at all.
 DEEPEST = 2
 _SPACE = re.compile(r"[\s,]*")
-# A string as far as it goes: the end of the text may come before its closing quotation mark.
+# A string, even if the text ends before its closing quotation mark.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)', re.DOTALL)
 _STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]+|[\]}]', re.DOTALL)
 _SCALAR = re.compile(r"[^\s,\]}]*")
@@ -24,31 +24,31 @@ _SURROGATE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ReadObject:
-    """The fields of a JSON object, the names of those that are missing in part, and whether its end was reached."""
+    """The fields of a JSON object, the names of incomplete fields, and whether the object is complete."""
 
     fields: dict[str, Any]
     broken: frozenset[str] = frozenset()
     is_whole: bool = True
 
     def has_read(self, name: str) -> bool:
-        """Return whether nothing of a field was lost."""
+        """Return whether a field was read completely."""
         return name not in self.broken and (self.is_whole or name in self.fields)
 
 
 def decode_json(body: bytes) -> str:
-    """Return the text of a JSON document in UTF-8, 16 or 32, with U+FFFD in place of what is no character."""
+    """Return the text of a JSON document in UTF-8, 16 or 32, with U+FFFD in place of invalid bytes."""
     return mend_surrogates(body.decode(json.detect_encoding(body), errors="replace").removeprefix("\ufeff"))
 
 
 def mend_surrogates(text: str) -> str:
-    """Return JSON with U+FFFD in place of each half of a surrogate pair, which cannot be stored, sent or shown."""
+    """Return JSON with U+FFFD in place of each lone surrogate, which cannot be encoded."""
     return _SURROGATE.sub(lambda found: found["kept"] or r"\ufffd", text) if r"\ud" in text.lower() else text
 
 
 def read_object(body: bytes) -> ReadObject:
-    """Return the fields of a JSON object that can be read; raise ValueError where there is no object at all.
+    """Return the readable fields of a JSON object; raise ValueError if there is no object.
 
-    Of fields with the same name the last counts.
+    The last of several fields with the same name is used.
     """
     text = decode_json(body)
     try:
@@ -61,7 +61,7 @@ def read_object(body: bytes) -> ReadObject:
 
 
 def read_text_object(text: str) -> dict[str, Any] | str:
-    """Return the object whose JSON a text is, the text itself where it is none."""
+    """Return the object of a JSON text, or the text itself if it is not the JSON of an object."""
     try:
         value = json.loads(mend_surrogates(text), strict=False)
     except (ValueError, RecursionError):
@@ -70,7 +70,7 @@ def read_text_object(text: str) -> dict[str, Any] | str:
 
 
 def _read_members(text: str, depth: int) -> ReadObject:
-    """Return the members of an object one by one, up to the first place where none starts."""
+    """Yield the members of an object up to the first position where no member starts."""
     place = text.find("{") + 1
     if place == 0 or text[: place - 1].strip():
         raise ValueError("a JSON object is expected")
@@ -98,7 +98,7 @@ def _skip_space(text: str, place: int) -> int:
 
 
 def _read_value(text: str, place: int, depth: int) -> tuple[Any, bool, int]:
-    """Return the value that starts at a place, None where it cannot be read; whether it is whole; where it ends."""
+    """Return the value at a position (None if unreadable), whether it is complete, and where it ends."""
     string = _STRING.match(text, place)
     if string is not None:
         return _read_string(string), string[1] == '"', string.end()
@@ -107,12 +107,12 @@ def _read_value(text: str, place: int, depth: int) -> tuple[Any, bool, int]:
         value = json.loads(text[place:end], strict=False)
     except (ValueError, RecursionError):
         return *_read_in_part(text[place:end], depth), end
-    # A number at the end of a text may go on.
+    # A number at the end of a text may be cut.
     return value, end < len(text) or isinstance(value, list | dict), end
 
 
 def _read_in_part(text: str, depth: int) -> tuple[Any, bool]:
-    """Return the members of an object that is not valid as a whole, None for any other value; whether it is whole."""
+    """Return the members of a partly invalid object (None for any other value), and whether it is complete."""
     if not text.startswith("{") or depth == 1:
         return None, False
     within = _read_members(text, depth - 1)
@@ -120,7 +120,7 @@ def _read_in_part(text: str, depth: int) -> tuple[Any, bool]:
 
 
 def _find_end(text: str, place: int) -> int:
-    """Return where the value that starts at a place ends, the end of the text for one that has no end."""
+    """Return the end of the value at a position; the end of the text for an unterminated value."""
     if text[place : place + 1] not in ("{", "["):
         scalar = _SCALAR.match(text, place)
         return place if scalar is None else scalar.end()
@@ -136,10 +136,10 @@ def _find_end(text: str, place: int) -> int:
 
 
 def _read_string(found: re.Match[str]) -> str:
-    """Return what a string says, also where it was cut or contains a backslash that escapes nothing."""
+    """Return the content of a string, even if it is cut or contains a backslash that escapes nothing."""
     token = found[0] if found[1] == '"' else _CUT_ESCAPE.sub("", found[0]) + '"'
     try:
         return str(json.loads(token, strict=False))
     except ValueError:
-        # Windows' paths come as they are from programs that write JSON by hand.
+        # Some programs write Windows paths into JSON without escaping them.
         return token[1:-1]

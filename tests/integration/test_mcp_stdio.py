@@ -74,7 +74,7 @@ def test_errors_are_for_the_model_and_name_the_field(talk):
             await client.call_tool("recall", {"query": "x", "k": 0}),
             await client.call_tool("fact_as_of", {"subject": "staging", "attribute": "port", "as_of": "soon"}),
         ]
-        with pytest.raises(MCPError, match="no such tool"):
+        with pytest.raises(MCPError, match="is not a tool"):
             await client.call_tool("nonsense", {})
         return told
 

@@ -116,7 +116,7 @@ PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult(""), TAKES, ("word",),
     [
         ({}, ["word: is required"]),
         ({"word": None}, ["word: is required"]),
-        ({"word": "a", "cuont": 1}, ["cuont: unknown; there are word, count, value, side"]),
+        ({"word": "a", "cuont": 1}, ["cuont: is unknown; use word, count, value, side"]),
         ({"word": 1}, ["word: must be string"]),
         ({"word": "a", "count": True}, ["count: must be integer"]),
         ({"word": "a", "count": "one"}, ["count: must be integer"]),
@@ -168,7 +168,7 @@ def test_ids_that_end_alike_are_shown_whole():
 def test_an_end_that_nobody_knows_is_refused(given_id):
     shown = ShownIds()
     shown.short(ULID)
-    with pytest.raises(InvalidField, match="id: is neither"):
+    with pytest.raises(InvalidField, match="id: is not the id"):
         shown.resolve_id(given_id, "id", unknown)
 
 

@@ -1,4 +1,4 @@
-"""Where the server is and what lets a caller in, as the home and the environment say it."""
+"""The address of the server and the token, from the data directory and the environment."""
 
 import os
 import tomllib
@@ -10,21 +10,21 @@ from urllib.parse import urlsplit
 
 from .errors import NotConfigured
 
-# What a server binds to is not always what a client can ask.
+# A wildcard address can be bound but not called.
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, never bound
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server's address, the workspace to speak of, and how to get the token of the moment."""
+    """A server's address, the workspace, and a function that returns the current token."""
 
     url: str
     workspace: str
     token: Callable[[], str]
     local: bool
     incognito: str = ""
-    """What the environment says of every request; the server reads it."""
+    """The headers that the environment adds to every request."""
 
 
 def find_server(
@@ -33,7 +33,7 @@ def find_server(
     workspace: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Server:
-    """Return the named server, else the environment's, else the home's."""
+    """Return the given server, else the environment's, else the data directory's."""
     home = _find_home(environment)
     stored = _read_settings(home / "config.toml")
 
@@ -44,7 +44,7 @@ def find_server(
     own_url = _build_url(_ANY_ADDRESS.get(host, host), _check_port(setting("port", "7077")))
     url = (url or own_url).rstrip("/")
     local = urlsplit(url).hostname in _LOOPBACK
-    # Whoever has the home's token has the whole home: it goes to no machine that the home does not name.
+    # The token gives access to the full data directory: send it only to the address in its settings.
     if token is None and not local and url != own_url:
         raise NotConfigured(f"name a token for {url}: the home's own is for the home's server only")
     read_token = _constant(token) if token is not None else _token_reader(home / "token")
@@ -53,7 +53,7 @@ def find_server(
 
 
 def _find_home(environment: Mapping[str, str]) -> Path:
-    """Return the data directory, by the server's own rule: a guess would be another one in each folder."""
+    """Return the data directory by the same rules as the server."""
     named = environment.get("REVERIE_HOME") or "~/.reverie"
     path = Path(_expand_user(named, environment))
     if path.is_absolute():
@@ -68,12 +68,12 @@ def _find_home(environment: Mapping[str, str]) -> Path:
 def _expand_user(path: str, environment: Mapping[str, str]) -> str:
     if "HOME" in environment and (path == "~" or path.startswith("~/")):
         return environment["HOME"] + path[1:] if environment["HOME"] else path
-    # Not Path.expanduser: it fails where no home folder is known.
+    # Path.expanduser raises an error if the user's home folder is unknown.
     return os.path.expanduser(path)  # noqa: PTH111
 
 
 def _as_text(name: str, value: object, home: Path) -> str:
-    """Return a setting of config.toml as the environment would give it."""
+    """Return a setting of config.toml as a text, like an environment variable."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str if name != "port" else (str, int)):
@@ -93,7 +93,7 @@ def _build_url(host: str, port: str) -> str:
 
 def _read_settings(file: Path) -> dict[str, Any]:
     try:
-        # Editors of Windows put a byte order mark before the first line.
+        # Windows editors may write a byte order mark before the first line.
         return tomllib.loads(file.read_bytes().decode("utf-8").removeprefix("\ufeff"))
     except FileNotFoundError:
         return {}
@@ -107,7 +107,7 @@ def _constant(token: str) -> Callable[[], str]:
 
 def _token_reader(file: Path) -> Callable[[], str]:
     def read_token() -> str:
-        # Before every request: a renewed token counts at once.
+        # Read before every request, because the token may be renewed.
         try:
             return file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
