@@ -71,8 +71,8 @@ def note_answer(answer: BaseModel) -> None:
 
 def _list_memory_ids(part: object) -> Iterator[str]:
     if isinstance(part, list | tuple):
-        for one in part:
-            yield from _list_memory_ids(one)
+        for item in part:
+            yield from _list_memory_ids(item)
     elif isinstance(part, BaseModel):
         if getattr(part, "names_memory", False):
             yield str(getattr(part, "id"))  # noqa: B009 - not every model has one

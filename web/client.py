@@ -197,11 +197,11 @@ class Client:
         """Return the newest background errors, optionally only unrepaired ones."""
         return self._object("GET", "/v1/errors", query={"limit": limit} | ({"open": "true"} if open_only else {}))
 
-    def items(self, path: str, limit: int, page: int = LARGEST_PAGE, **wanted: Any) -> Iterator[dict[str, Any]]:
+    def items(self, path: str, limit: int, page: int = LARGEST_PAGE, **filters: Any) -> Iterator[dict[str, Any]]:
         """Yield at most `limit` items of a list, page by page."""
         left, cursor = limit, None
         while left > 0:
-            query = _without_empty(wanted | {"limit": min(left, page), "cursor": cursor})
+            query = _without_empty(filters | {"limit": min(left, page), "cursor": cursor})
             answer = self._object("GET", path, query=query)
             yield from answer["items"]
             left -= len(answer["items"])
@@ -209,12 +209,12 @@ class Client:
             if cursor is None:
                 return
 
-    def list_items(self, path: str, limit: int, **wanted: Any) -> dict[str, Any]:
+    def list_items(self, path: str, limit: int, **filters: Any) -> dict[str, Any]:
         """Return at most `limit` items of a list as one page, with the cursor of the next items."""
         items: list[dict[str, Any]] = []
         cursor = None
         while len(items) < limit:
-            query = _without_empty(wanted | {"limit": min(limit - len(items), LARGEST_PAGE), "cursor": cursor})
+            query = _without_empty(filters | {"limit": min(limit - len(items), LARGEST_PAGE), "cursor": cursor})
             answer = self._object("GET", path, query=query)
             items += answer["items"]
             cursor = answer["next_cursor"]
@@ -250,21 +250,21 @@ class Client:
         """Remove every trace of a memory."""
         return self._object("DELETE", _build_path("memories", memory_id), query={"hard": "true"})
 
-    def fact(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
+    def fact(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
         """Return the current or an earlier value of a fact."""
-        return self._object("GET", _build_path("facts", subject, attribute), query=_without_empty(wanted))
+        return self._object("GET", _build_path("facts", subject, attribute), query=_without_empty(options))
 
     def set_fact(self, subject: str, attribute: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Set the value of a fact."""
         return self._object("PUT", _build_path("facts", subject, attribute), body)
 
-    def end_fact(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
+    def end_fact(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
         """End the value of a fact without setting a new one."""
-        return self._object("DELETE", _build_path("facts", subject, attribute), query=_without_empty(wanted))
+        return self._object("DELETE", _build_path("facts", subject, attribute), query=_without_empty(options))
 
-    def fact_history(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
+    def fact_history(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
         """Return all values of a fact."""
-        return self._object("GET", _build_path("facts", subject, attribute, "history"), query=_without_empty(wanted))
+        return self._object("GET", _build_path("facts", subject, attribute, "history"), query=_without_empty(options))
 
     def add_goal(self, goal: Mapping[str, Any]) -> dict[str, Any]:
         """Set a goal."""
@@ -284,8 +284,8 @@ class Client:
 
     def graph(self, around: str, depth: int, limit: int, **viewer: Any) -> dict[str, Any]:
         """Return an entity, by id or name, and then the entities around it."""
-        wanted = {"around": around, "depth": depth, "limit": limit}
-        return self._object("GET", "/v1/graph", query=_without_empty(viewer | wanted))
+        area = {"around": around, "depth": depth, "limit": limit}
+        return self._object("GET", "/v1/graph", query=_without_empty(viewer | area))
 
     def settle_pair(self, pair_id: str, action: str) -> dict[str, Any]:
         """Merge two possible duplicates, or keep both."""
@@ -350,5 +350,5 @@ def _encode(text: str, loc: str) -> bytes:
         raise InvalidField(FieldError(loc, "is not valid UTF-8")) from error
 
 
-def _without_empty(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in wanted.items() if value not in (None, "")}
+def _without_empty(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value not in (None, "")}

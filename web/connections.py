@@ -87,7 +87,7 @@ def listen(
     )
     sockets: dict[int, Any] = {}
     dispatcher = ThreadedTaskDispatcher()
-    servers = [Server(app, sockets, dispatcher=dispatcher, adj=adj, sockinfo=one) for one in adj.listen]
+    servers = [Server(app, sockets, dispatcher=dispatcher, adj=adj, sockinfo=socket_info) for socket_info in adj.listen]
     dispatcher.set_thread_count(threads)
     if len(servers) == 1:
         return servers[0]
@@ -268,12 +268,12 @@ class Server(TcpWSGIServer):  # type: ignore[misc]  # ditto
         most = self.adj.connection_limit - SPARE
         room = min(MOST_STRANGERS, most // 2)
         connections = self._open_connections()
-        strangers = [one for one in connections if not one.is_known]
+        strangers = [connection for connection in connections if not connection.is_known]
         if len(strangers) > room:
             self._close_oldest(strangers)
         # Two separate limits, because every client starts unauthenticated and must find room.
         if len(connections) - len(strangers) > most - room:
-            self._close_oldest([one for one in connections if one.is_known])
+            self._close_oldest([connection for connection in connections if connection.is_known])
 
     def maintenance(self, now: float) -> None:  # noqa: ARG002 - the system time may jump
         """Close overdue connections."""
@@ -283,12 +283,16 @@ class Server(TcpWSGIServer):  # type: ignore[misc]  # ditto
                 connection.hang_up()
 
     def _open_connections(self) -> list[Connection]:
-        return [one for one in self._map.values() if isinstance(one, Connection) and not one.will_close]
+        return [
+            connection
+            for connection in self._map.values()
+            if isinstance(connection, Connection) and not connection.will_close
+        ]
 
     def _close_oldest(self, connections: list[Connection]) -> bool:
         """Close the connection that is idle the longest, unauthenticated ones first; return whether there was one."""
-        resting = [one for one in connections if one.is_at_rest]
+        resting = [connection for connection in connections if connection.is_at_rest]
         if not resting:
             return False
-        min(resting, key=lambda one: (one.is_known, one.waits_since)).hang_up()
+        min(resting, key=lambda connection: (connection.is_known, connection.waits_since)).hang_up()
         return True

@@ -31,14 +31,14 @@ def start_detached(
         _start_orphan(command, environment, output, writer, keep)
     os.close(writer)
     try:
-        told = os.read(reader, 32)
+        process_id = os.read(reader, 32)
     finally:
         os.close(reader)
         # It exits immediately; waiting for it avoids a zombie.
         os.waitpid(middle, 0)
-    if not told:
+    if not process_id:
         raise OSError("the process could not be started")
-    return int(told)
+    return int(process_id)
 
 
 def _start_orphan(command: list[str], environment: dict[str, str], output: str, writer: int, keep: int | None) -> None:

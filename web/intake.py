@@ -147,7 +147,7 @@ class Intake:
             for batch in _pack(entries, ItemPart.measure, (MAX_ITEMS, MAX_MEMORIES, MAX_BYTES)):
                 self._put(batch, stored, tally)
         # Only after a complete reading: an interrupted one did not see all items.
-        self._forget({key: one for key, one in stored.items() if reading.misses(key, sweeps=self.sweeps)}, tally)
+        self._forget({key: item for key, item in stored.items() if reading.misses(key, sweeps=self.sweeps)}, tally)
         return tally
 
     def forget(self) -> IntakeCounts:
@@ -159,11 +159,11 @@ class Intake:
     def list_stored(self) -> dict[str, KnownItem]:
         """Return the known items of the source."""
         try:
-            found = list(self.client.source_items(self.source))
+            items = list(self.client.source_items(self.source))
         except NotFound:
             # The workspace has no memories yet.
             return {}
-        return {item["key"]: KnownItem(item["digest"], item["memories"]) for item in found}
+        return {item["key"]: KnownItem(item["digest"], item["memories"]) for item in items}
 
     def _put(self, batch: Sequence[ItemPart], stored: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
         if self.dry:
@@ -206,7 +206,7 @@ class _Reading:
 
     def __init__(self, stored: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
         self._tally = tally
-        self._digests = {key: one.digest for key, one in stored.items() if item_key(key) == key}
+        self._digests = {key: item.digest for key, item in stored.items() if item_key(key) == key}
         self._parts: dict[str, list[str]] = {}
         for key in stored.keys() - self._digests.keys():
             self._parts.setdefault(item_key(key), []).append(key)
@@ -260,7 +260,7 @@ def problem_of_key(key: str) -> str | None:
 def split_item(item: Item) -> list[ItemPart]:
     """Return an item as parts that each fit into one request, the part under its own key last."""
     written = ((body, len(json.dumps(body, ensure_ascii=False).encode())) for body in map(draft_body, item.drafts))
-    groups = list(_pack(written, lambda one: (1, one[1]), (MAX_MEMORIES, MAX_BYTES))) or [[]]
+    groups = list(_pack(written, lambda body_and_size: (1, body_and_size[1]), (MAX_MEMORIES, MAX_BYTES))) or [[]]
     parts = [
         ItemPart(
             item.key if number == 1 else f"{item.key}{PART_JOINT}{number}",
@@ -319,16 +319,16 @@ def _drop_refused(batch: Sequence[ItemPart], error: InvalidField, tally: IntakeC
     """Return a batch without the items and memories that an error rejects; raise the error if it names none."""
     items: dict[int, str] = {}
     memories: dict[tuple[int, int], str] = {}
-    for one in error.errors:
-        place = _REFUSED.match(one.loc)
-        if place is None:
+    for field_error in error.errors:
+        match = _REFUSED.match(field_error.loc)
+        if match is None:
             raise error
-        if place[2] is None:
-            items[int(place[1])] = one.msg
+        if match[2] is None:
+            items[int(match[1])] = field_error.msg
         else:
-            memories[int(place[1]), int(place[2])] = f"{one.loc[place.end() + 1 :]}: {one.msg}"
+            memories[int(match[1]), int(match[2])] = f"{field_error.loc[match.end() + 1 :]}: {field_error.msg}"
     left = [
-        replace(entry, memories=[one for j, one in enumerate(entry.memories) if (i, j) not in memories])
+        replace(entry, memories=[memory for j, memory in enumerate(entry.memories) if (i, j) not in memories])
         for i, entry in enumerate(batch)
         if i not in items
     ]

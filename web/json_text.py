@@ -42,7 +42,7 @@ def decode_json(body: bytes) -> str:
 
 def mend_surrogates(text: str) -> str:
     """Return JSON with U+FFFD in place of each lone surrogate, which cannot be encoded."""
-    return _SURROGATE.sub(lambda found: found["kept"] or r"\ufffd", text) if r"\ud" in text.lower() else text
+    return _SURROGATE.sub(lambda match: match["kept"] or r"\ufffd", text) if r"\ud" in text.lower() else text
 
 
 def read_object(body: bytes) -> ReadObject:
@@ -71,42 +71,42 @@ def read_text_object(text: str) -> dict[str, Any] | str:
 
 def _read_members(text: str, depth: int) -> ReadObject:
     """Yield the members of an object up to the first position where no member starts."""
-    place = text.find("{") + 1
-    if place == 0 or text[: place - 1].strip():
+    position = text.find("{") + 1
+    if position == 0 or text[: position - 1].strip():
         raise ValueError("a JSON object is expected")
     fields: dict[str, Any] = {}
     broken: set[str] = set()
     while True:
-        place = _skip_space(text, place)
-        if text[place : place + 1] == "}":
+        position = _skip_space(text, position)
+        if text[position : position + 1] == "}":
             return ReadObject(fields, frozenset(broken))
-        named = _STRING.match(text, place)
-        colon = _skip_space(text, named.end()) if named is not None else place
+        named = _STRING.match(text, position)
+        colon = _skip_space(text, named.end()) if named is not None else position
         if named is None or text[colon : colon + 1] != ":":
             return ReadObject(fields, frozenset(broken), is_whole=False)
         name = _read_string(named)
-        value, is_whole, place = _read_value(text, _skip_space(text, colon + 1), depth)
+        value, is_whole, position = _read_value(text, _skip_space(text, colon + 1), depth)
         if not is_whole:
             broken.add(name)
         if value is not None or is_whole:
             fields[name] = value
 
 
-def _skip_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return place if found is None else found.end()
+def _skip_space(text: str, position: int) -> int:
+    space = _SPACE.match(text, position)
+    return position if space is None else space.end()
 
 
-def _read_value(text: str, place: int, depth: int) -> tuple[Any, bool, int]:
+def _read_value(text: str, position: int, depth: int) -> tuple[Any, bool, int]:
     """Return the value at a position (None if unreadable), whether it is complete, and where it ends."""
-    string = _STRING.match(text, place)
+    string = _STRING.match(text, position)
     if string is not None:
         return _read_string(string), string[1] == '"', string.end()
-    end = _find_end(text, place)
+    end = _find_end(text, position)
     try:
-        value = json.loads(text[place:end], strict=False)
+        value = json.loads(text[position:end], strict=False)
     except (ValueError, RecursionError):
-        return *_read_in_part(text[place:end], depth), end
+        return *_read_in_part(text[position:end], depth), end
     # A number at the end of a text may be cut.
     return value, end < len(text) or isinstance(value, list | dict), end
 
@@ -119,13 +119,13 @@ def _read_in_part(text: str, depth: int) -> tuple[Any, bool]:
     return within.fields, within.is_whole and not within.broken
 
 
-def _find_end(text: str, place: int) -> int:
+def _find_end(text: str, position: int) -> int:
     """Return the end of the value at a position; the end of the text for an unterminated value."""
-    if text[place : place + 1] not in ("{", "["):
-        scalar = _SCALAR.match(text, place)
-        return place if scalar is None else scalar.end()
+    if text[position : position + 1] not in ("{", "["):
+        scalar = _SCALAR.match(text, position)
+        return position if scalar is None else scalar.end()
     depth = 0
-    for token in _STRUCTURE.finditer(text, place):
+    for token in _STRUCTURE.finditer(text, position):
         if token[0][0] in "[{":
             depth += len(token[0])
         elif token[0] in "]}":
@@ -135,9 +135,9 @@ def _find_end(text: str, place: int) -> int:
     return len(text)
 
 
-def _read_string(found: re.Match[str]) -> str:
+def _read_string(match: re.Match[str]) -> str:
     """Return the content of a string, even if it is cut or contains a backslash that escapes nothing."""
-    token = found[0] if found[1] == '"' else _CUT_ESCAPE.sub("", found[0]) + '"'
+    token = match[0] if match[1] == '"' else _CUT_ESCAPE.sub("", match[0]) + '"'
     try:
         return str(json.loads(token, strict=False))
     except ValueError:

@@ -115,10 +115,10 @@ def register_limits(app: Flask, settings: Settings, on_problem: OnProblem) -> No
 
     def find() -> Limits:
         with making:
-            found: Limits = app.extensions.get(EXTENSION) or app.extensions.setdefault(
+            limits: Limits = app.extensions.get(EXTENSION) or app.extensions.setdefault(
                 EXTENSION, Limits(settings, on_problem)
             )
-        return found
+        return limits
 
     @app.before_request
     def count() -> None:

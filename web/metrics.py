@@ -236,12 +236,12 @@ def latencies(histogram: Histogram) -> list[Latency]:
         # All methods of an endpoint together.
         counts = buckets.setdefault(endpoint, {})
         counts[bound] = counts.get(bound, 0.0) + count
-    found = []
+    measured = []
     for endpoint, counted in buckets.items():
         ordered = sorted(counted.items())
         if total := int(ordered[-1][1]):
-            found.append(Latency(endpoint, total, quantile(ordered, 0.5), quantile(ordered, 0.95)))
-    return sorted(found, key=lambda one: (-one.count, one.endpoint))
+            measured.append(Latency(endpoint, total, quantile(ordered, 0.5), quantile(ordered, 0.95)))
+    return sorted(measured, key=lambda latency: (-latency.count, latency.endpoint))
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:

@@ -94,8 +94,8 @@ def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         if endpoint.answer is not None:
             models.append((endpoint.answer, "serialization"))
     _, schema = models_json_schema(models, ref_template=REF)
-    found: dict[str, Any] = schema["$defs"]
-    return found
+    definitions: dict[str, Any] = schema["$defs"]
+    return definitions
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:

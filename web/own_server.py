@@ -64,7 +64,7 @@ def explain_wrong_server(paths: HomePaths, address: tuple[str, int], did: str) -
     subject = f"{describe_process(process)} at {_format_place(*address)}"
     if is_own_process(paths, process):
         return WrongServer(
-            f"{subject} is a server of {paths.root}, but does not know the token in {paths.token_file}: it started with"
+            f"{subject} is a server of {paths.root}, but rejects the token in {paths.token_file}: it started with"
             " another token or an earlier version of Reverie",
             "restart it: `reverie down`, then `reverie up`",
         )
@@ -136,8 +136,8 @@ def find_listening_process(host: str, port: int) -> "psutil.Process | None":
     """Return the process that listens at an address, None if this user may not see it."""
     import psutil
 
-    found = {ip: pid for ip, listening_port, pid in _list_listening() if listening_port == port}
-    pid = next((found[ip] for ip in (host, *_ANY_ADDRESS) if ip in found), None)
+    pid_of_ip = {ip: pid for ip, listening_port, pid in _list_listening() if listening_port == port}
+    pid = next((pid_of_ip[ip] for ip in (host, *_ANY_ADDRESS) if ip in pid_of_ip), None)
     with contextlib.suppress(psutil.Error):
         return None if pid is None else psutil.Process(pid)
     return None
@@ -148,13 +148,13 @@ def _list_listening() -> Iterator[tuple[str, int, int]]:
     import psutil
 
     try:
-        connections = [(one, one.pid) for one in psutil.net_connections("tcp")]
+        connections = [(entry, entry.pid) for entry in psutil.net_connections("tcp")]
     except psutil.Error:
         # macOS shows all sockets to root only, and to others those of their own processes.
         connections = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                connections += [(one, process.pid) for one in process.net_connections("tcp")]
+                connections += [(entry, process.pid) for entry in process.net_connections("tcp")]
     for connection, pid in connections:
         if connection.status == psutil.CONN_LISTEN and pid is not None:
             yield connection.laddr.ip, connection.laddr.port, pid

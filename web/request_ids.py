@@ -18,8 +18,8 @@ def register_request_ids(app: Flask) -> None:
 
     @app.before_request
     def name_request() -> None:
-        given = request.headers.get(HEADER, "") if is_by_proxy() else ""
-        g.request_id = given if WELL_FORMED.fullmatch(given) else str(ULID())
+        proxy_id = request.headers.get(HEADER, "") if is_by_proxy() else ""
+        g.request_id = proxy_id if WELL_FORMED.fullmatch(proxy_id) else str(ULID())
 
     @app.after_request
     def send_id(response: Response) -> Response:

@@ -71,14 +71,14 @@ def _make_keyring(
 ) -> Callable[[], Caller | None]:
     def find_holder() -> Caller | None:
         """Return the caller by the token of the request."""
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         expected = token()
         # Without a stored token no request can match it.
-        if expected and hmac.compare_digest(given, f"{BEARER}{expected}".encode()):
+        if expected and hmac.compare_digest(header, f"{BEARER}{expected}".encode()):
             return HOME_OWNER if find_listener().is_local() else None
-        if not given.startswith(BEARER.encode()):
+        if not header.startswith(BEARER.encode()):
             return None
-        shown = given.decode("utf-8", "replace").removeprefix(BEARER)
+        shown = header.decode("utf-8", "replace").removeprefix(BEARER)
         if request.blueprint == MEMBERS and is_member(shown, request.path):
             return HOME_OWNER
         return find_caller(shown)
@@ -92,12 +92,12 @@ def _let_in(caller: Caller) -> None:
 
 
 def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> Callable[[], Response]:
-    told: dict[str, float] = {}
+    logged_at: dict[str, float] = {}
 
     def refuse() -> Response:
         route = "" if request.url_rule is None else request.url_rule.rule
-        if time.monotonic() - told.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
-            told[route] = time.monotonic()
+        if time.monotonic() - logged_at.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
+            logged_at[route] = time.monotonic()
             on_refusal(route)
         restore_token()
         return _ask_for_token()

@@ -48,14 +48,14 @@ def check_server(name: str, url: str, token: str) -> TeamServer:
 
 def list_servers(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:
     """Return the servers in a folder by name. An invalid file is reported and skipped."""
-    found = []
+    servers = []
     for file in sorted(folder.iterdir()) if folder.is_dir() else ():
         if NAME.fullmatch(file.name):
             try:
-                found.append(read_server(file))
+                servers.append(read_server(file))
             except ReverieError as error:
                 on_problem(error)
-    return found
+    return servers
 
 
 def read_server(file: Path) -> TeamServer:

@@ -101,13 +101,13 @@ def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     """Merge operations of another device. An operation that is not accepted does not stop the others."""
     call.require(Role.WRITER)
     merged = call.container.sync.take_in(call.workspace_id, body.items)
-    refused = [PutAsideAnswer(index=place, reason=reason) for place, reason in merged.put_aside]
+    refused = [PutAsideAnswer(index=index, reason=reason) for index, reason in merged.put_aside]
     return MergedAnswer(applied=merged.applied, known=merged.known, put_aside=refused)
 
 
 @api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, keeps_memories=True, needs=Access.HOME))
 def meet_devices(call: Call, body: DevicesBody) -> DevicesAnswer:
     """Exchange the devices of the circle and the notices of new keys."""
-    given = [card.values() for card in body.cards]
-    cards, notices, workspaces = call.container.sync.meet(given, body.notices)
+    devices = [card.values() for card in body.cards]
+    cards, notices, workspaces = call.container.sync.meet(devices, body.notices)
     return DevicesAnswer(cards=cards, notices=notices, workspaces=workspaces)

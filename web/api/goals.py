@@ -98,11 +98,11 @@ def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
 @api.route(Endpoint("PATCH", "/v1/goals/{goal_id}", answer=GoalAnswer, problems=(404, 409)))
 def change_goal(call: Call, body: GoalPatch, goal_id: str) -> Memory:
     """Change a goal's title, status, progress or due date."""
-    given = {"status": body.status, "progress": body.progress, "due_at": body.due_at}
+    changes = {"status": body.status, "progress": body.progress, "due_at": body.due_at}
     # A due date may be removed; every goal has a status and a progress.
     sent = {
         name: value
-        for name, value in given.items()
+        for name, value in changes.items()
         if value is not None or (name == "due_at" and name in body.model_fields_set)
     }
     return goals.change_goal(call.workspace, goal_id, body.title, sent)
@@ -126,7 +126,7 @@ class GoalRecordAnswer(GoalAnswer):
 def read_goal(call: Call, goal_id: str) -> GoalRecordAnswer:
     """Read a goal with the events that advanced it."""
     goal = goals.get_goal(call.workspace, goal_id)
-    events = [GoalEventAnswer.model_validate(one) for one in goals.list_events(call.workspace, goal)]
+    events = [GoalEventAnswer.model_validate(event) for event in goals.list_events(call.workspace, goal)]
     return GoalRecordAnswer.model_validate(goal).model_copy(update={"events": events})
 
 

@@ -83,10 +83,10 @@ def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[FoundLe
     if query.q is None:
         return lessons.list_lessons(call.workspace, query.viewer(call.caller), query.limit, query.before)
     container = call.container
-    found = lessons.find_lessons(
+    matching = lessons.find_lessons(
         call.workspace, container.contexts, container.feedback, query.q, query.viewer(call.caller), query.limit
     )
-    return Page(found)
+    return Page(matching)
 
 
 class TrialAnswer(Answer):

@@ -1,7 +1,4 @@
-"""The state of the server: workspaces, statistics, errors, metrics, and the queue and the jobs of a workspace.
-
-And what the contract names and this version does not do yet: said plainly, never pretended.
-"""
+"""The state of the server: workspaces, statistics, errors, metrics, and the queue and the jobs of a workspace."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal

@@ -174,7 +174,7 @@ def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
     """Revoke a token. The next request with it is rejected."""
     store = call.container.people
     revoked = people.revoke(store, people.get_person(store, person_id), token_id=token_id)
-    return RevokedAnswer(revoked=[one.id for one in revoked])
+    return RevokedAnswer(revoked=[token.id for token in revoked])
 
 
 @api.route(
@@ -232,4 +232,4 @@ def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
 
 
 def _read_person(call: Call, person: Person) -> PersonRecord:
-    return next(one for one in people.list_people(call.container.people) if one.person.id == person.id)
+    return next(listed for listed in people.list_people(call.container.people) if listed.person.id == person.id)

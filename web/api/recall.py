@@ -26,7 +26,7 @@ def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     return answers.RecallAnswer(
         results=_group_by_session(answer, body.k) if body.group == "session" else _hits(answer.hits[: body.k]),
         took_ms=answer.took_ms,
-        channels={name: answers.ChannelAnswer.model_validate(one) for name, one in answer.channels.items()},
+        channels={name: answers.ChannelAnswer.model_validate(report) for name, report in answer.channels.items()},
         degraded=answer.degraded,
     )
 
@@ -36,9 +36,9 @@ def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
     """Explain why a memory is or is not among the results of a recall."""
     home = find_home(call.workspace, body.id)
     check_open(home, body.id)
-    found = explain_memory(home, call.container.contexts, _query(call, body), body.id)
-    chain = [answers.ChainLink.model_validate(one) for one in read_chain(home, body.id)]
-    return answers.WhyAnswer.model_validate(found).model_copy(update={"chain": chain})
+    explanation = explain_memory(home, call.container.contexts, _query(call, body), body.id)
+    chain = [answers.ChainLink.model_validate(link) for link in read_chain(home, body.id)]
+    return answers.WhyAnswer.model_validate(explanation).model_copy(update={"chain": chain})
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:

@@ -127,10 +127,10 @@ def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
     session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))
     now = utc_now()
-    messages = [Message(session_id, one.role, one.content, one.at or now) for one in body.messages]
+    messages = [Message(session_id, message.role, message.content, message.at or now) for message in body.messages]
     queued = take_turns(workspace, session_id, messages)
-    asked = [one.content for one in body.messages if one.role is turns.Role.USER]
-    done = [one.says for content in asked for one in obey(workspace, call.container.contexts, session, content)]
+    asked = [message.content for message in body.messages if message.role is turns.Role.USER]
+    done = [result.says for content in asked for result in obey(workspace, call.container.contexts, session, content)]
     return QueuedAnswer(queued=queued, done=done)
 
 
@@ -155,5 +155,5 @@ def rename_session(call: Call, body: NameBody, session_id: str) -> SessionSummar
 @api.route(Endpoint("POST", "/v1/sessions/{session_id}/distill", answer=DistilledAnswer, problems=(404,)))
 def distill_session(call: Call, session_id: str) -> DistilledAnswer:
     """Propose lessons from a session; they wait for a person's review."""
-    found: list[Receipt] = distill.distill_session(call.workspace, session_id)
-    return DistilledAnswer(proposed=[ReceiptAnswer.model_validate(one) for one in found])
+    receipts: list[Receipt] = distill.distill_session(call.workspace, session_id)
+    return DistilledAnswer(proposed=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])

@@ -34,7 +34,7 @@ api = Api("sources")
 def _without_secrets(key: str) -> str:
     # A key is compared with the key of the next import, so it is stored unchanged or not at all.
     if sources.holds_secret(key):
-        raise PydanticCustomError("secret", "must hold no secret")
+        raise PydanticCustomError("secret", "must not contain a secret")
     return key
 
 
@@ -153,12 +153,12 @@ def _source(name: str) -> str:
 
 def _read_offered(body: ItemsBody, caller: Caller) -> list[OfferedItem]:
     if sum(len(item.memories) for item in body.items) > MAX_BATCH:
-        raise InvalidField(FieldError("items", f"must hold at most {MAX_BATCH} memories in all"))
+        raise InvalidField(FieldError("items", f"must contain at most {MAX_BATCH} memories in total"))
     keys = [item.key for item in body.items]
-    again = next((place for place, key in enumerate(keys) if key in keys[:place]), None)
+    again = next((index for index, key in enumerate(keys) if key in keys[:index]), None)
     if again is not None:
-        raise InvalidField(FieldError(f"items.{again}.key", "names an item for the second time"))
+        raise InvalidField(FieldError(f"items.{again}.key", "is the key of another item of this request too"))
     return [
-        OfferedItem(item.key, item.digest, tuple(one.draft(Source.IMPORT, caller) for one in item.memories))
+        OfferedItem(item.key, item.digest, tuple(memory.draft(Source.IMPORT, caller) for memory in item.memories))
         for item in body.items
     ]

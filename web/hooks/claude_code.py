@@ -51,7 +51,7 @@ WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
 )
 def claude_code(call: Call) -> Response:
     """Answer one event."""
-    return answer_event(call, "claude-code", lambda said: said, lambda told: {"hookSpecificOutput": told})
+    return answer_event(call, "claude-code", lambda fields: fields, lambda output: {"hookSpecificOutput": output})
 
 
 def answer_event(
@@ -62,9 +62,9 @@ def answer_event(
     Errors go to the error log, and the answer is then empty.
     """
     name, began = UNREAD, time.perf_counter()
-    told: Fields | None = None
+    output: Fields | None = None
     problem: str | None = None
-    place: tuple[str, str | None] = (call.workspace_id, None)
+    workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
     answer = HookAnswer()
     try:
         event, fields = _read(request.get_data(cache=False), read, can_ask=can_ask)
@@ -72,21 +72,21 @@ def answer_event(
         if event.name in HANDLERS:
             name = event.name
             workspace = _workspace(call, event, to_write=name in WRITING)
-            place = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
-            told, answer = _handle_once(call, workspace, event, host, fields)
+            workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
+            output, answer = _handle_once(call, workspace, event, host, fields)
         else:
             answer = HookAnswer(reason="the event is not handled")
     except Exception as error:  # noqa: BLE001 - no error may reach the agent
-        told, problem = None, _note(call, f"{type(error).__name__}: {error}")
-    run = describe_run(name, host, place, began, answer)
+        output, problem = None, _note(call, f"{type(error).__name__}: {error}")
+    run = describe_run(name, host, workspace_and_session, began, answer)
     if problem is not None:
         run = replace(run, outcome=FAILED, reason=call.container.operations.redact(problem))
     count_hook_event(name, host, run.outcome)
-    note_workspace(place[0], acts=False)
+    note_workspace(workspace_and_session[0], acts=False)
     note_memories(run.memory_ids)
     if answer.is_kept:
         call.container.hook_runs.record(run)
-    said_back = write({"hookEventName": name} | told) if told else {}
+    said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else _empty()
 
 
@@ -102,8 +102,8 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
         if name in REPEATABLE and not event.said:
             return None, replace(handle()[1], is_kept=False)
         # A host applies the strictest of several decisions, and asks its user once if they are equal.
-        told = first[0] if first is not None and name == BEFORE_TOOL else None
-        return told, HookAnswer(reason="the event was delivered twice", is_kept=False)
+        output = first[0] if first is not None and name == BEFORE_TOOL else None
+        return output, HookAnswer(reason="the event was delivered twice", is_kept=False)
 
     answered: Handled = call.container.hook_deliveries.answer(
         (host, workspace.id, session.id), name, fields, handle, repeat
@@ -153,8 +153,8 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     )
     if guard is None:
         return None, HookAnswer(reason="no critical lesson names it")
-    told = {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
-    return told, HookAnswer(guard.reason, guard.shown, guard.decision)
+    output = {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
+    return output, HookAnswer(guard.reason, guard.shown, guard.decision)
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
@@ -190,8 +190,10 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
     find_workspace = workspace_finder(call, to_write=True)
     if event.said:
         records = [
-            SaidRecord(Role(one["role"]), one["content"], one.get("id"), one.get("at"), one.get("cwd", ""))
-            for one in event.said
+            SaidRecord(
+                Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")
+            )
+            for message in event.said
         ]
         return SaidSource(lambda _mark: (records, None), find_workspace)
     # A person's transcript is on their own machine. A file with that path on this machine is another one.
@@ -203,9 +205,12 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
 def _read_said(
     transcript: Path, session_id: str, mark: TranscriptMark | None
 ) -> tuple[list[SaidRecord], TranscriptMark | None]:
-    said, behind = read_transcript(transcript, session_id, mark)
+    messages, behind = read_transcript(transcript, session_id, mark)
     records = [
-        SaidRecord(Role(one["role"]), one["content"], one.get("id"), one.get("at"), one.get("cwd", "")) for one in said
+        SaidRecord(
+            Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")
+        )
+        for message in messages
     ]
     return records, behind
 

@@ -121,10 +121,10 @@ def _ask_team(words: list[str]) -> bytes:
 
 def _is_set_up(name: str) -> bool:
     variable, folder, file = SETTINGS[name]
-    places = [os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)]
+    folders = [os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)]
     if "CLAUDE_PROJECT_DIR" in os.environ:
-        places.append(os.path.join(os.environ["CLAUDE_PROJECT_DIR"], folder))
-    return any(HOOK_CLIENT in _read_text(place, file) for place in places)
+        folders.append(os.path.join(os.environ["CLAUDE_PROJECT_DIR"], folder))
+    return any(HOOK_CLIENT in _read_text(folder, file) for folder in folders)
 
 
 def _is_prompt(event: bytes) -> bool:

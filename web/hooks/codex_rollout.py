@@ -99,7 +99,7 @@ def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
 
     A forked session copies turns with their ids and new times, so a message is identified by its turn id, if any.
     """
-    said: list[dict[str, str]] = []
+    messages: list[dict[str, str]] = []
     turn_id = folder = None
     for line in lines:
         entry = _entry(line)
@@ -111,13 +111,13 @@ def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
         if not (role and isinstance(text, str) and text.strip()):
             continue
         # A message may appear both as an event and as an item.
-        if (role, text) in [(one["role"], one["content"]) for one in said[-2:]]:
+        if (role, text) in [(message["role"], message["content"]) for message in messages[-2:]]:
             continue
         words = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
         known = {"at": entry.get("timestamp"), "id": turn_id and f"{turn_id} {role} {words}", "cwd": folder}
-        given = {key: value for key, value in known.items() if isinstance(value, str) and value}
-        said.append({"role": role, "content": text, **given})
-    return said
+        fields = {key: value for key, value in known.items() if isinstance(value, str) and value}
+        messages.append({"role": role, "content": text, **fields})
+    return messages
 
 
 def _spoken(item: Payload) -> str:
@@ -181,19 +181,19 @@ def _read_calls(payloads: Iterable[Payload]) -> Iterator[Event]:
 
 
 def _read_call(call: Payload, output: Any) -> Iterator[Event]:
-    name, given, ok = str(call.get("name") or "local_shell"), _arguments(call), _succeeded(output)
-    patch = given.get("input") if name == "apply_patch" else None
+    name, arguments, ok = str(call.get("name") or "local_shell"), _arguments(call), _succeeded(output)
+    patch = arguments.get("input") if name == "apply_patch" else None
     if isinstance(patch, str):
         # The output of a patch says whether it was applied.
         if ok is True and (_exit_code(output) == 0 or _PATCHED_WELL.search(str(output))):
             yield from (_event(name, {"path": file}, ok=True) for file in list_patched_files(patch))
     elif ok is not None:
-        yield _event(name, given, ok=ok)
+        yield _event(name, arguments, ok=ok)
 
 
-def _event(tool: str, given: dict[str, Any], *, ok: bool) -> Event:
+def _event(tool: str, arguments: dict[str, Any], *, ok: bool) -> Event:
     name = "PostToolUse" if ok else "PostToolUseFailure"
-    return {"hook_event_name": name, "tool_name": tool, "tool_input": given}
+    return {"hook_event_name": name, "tool_name": tool, "tool_input": arguments}
 
 
 def _arguments(call: Payload) -> dict[str, Any]:
@@ -201,10 +201,10 @@ def _arguments(call: Payload) -> dict[str, Any]:
         return dict(call["action"])
     arguments = call.get("arguments", call.get("input"))
     try:
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
+        parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
-        given = None
-    return given if isinstance(given, dict) else {"input": arguments}
+        parsed = None
+    return parsed if isinstance(parsed, dict) else {"input": arguments}
 
 
 def _succeeded(output: Any) -> bool | None:
@@ -223,8 +223,8 @@ def _exit_code(output: Any) -> int | None:
     code = metadata.get("exit_code") if isinstance(metadata, dict) else read.get("exit_code")
     if isinstance(code, int):
         return code
-    found = _EXIT_CODE.search(output) if isinstance(output, str) else None
-    return None if found is None else int(found[1])
+    match = _EXIT_CODE.search(output) if isinstance(output, str) else None
+    return None if match is None else int(match[1])
 
 
 def _read_json(output: Any) -> Payload:

@@ -95,10 +95,10 @@ class _FieldReader:
         if not isinstance(value, list):
             self._drop(name, value)
             return ()
-        kept = value[-MOST_SAID:]
-        messages = tuple(message for one in kept if (message := _read_message(one)) is not None)
-        if len(messages) < len(kept):
-            self._drop(name, kept)
+        last = value[-MOST_SAID:]
+        messages = tuple(message for item in last if (message := _read_message(item)) is not None)
+        if len(messages) < len(last):
+            self._drop(name, last)
         return messages
 
     def _drop(self, name: str, value: Any) -> None:

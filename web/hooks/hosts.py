@@ -38,7 +38,7 @@ _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 def codex(call: Call) -> Response:
     """Answer one event."""
     # Codex cannot ask its user.
-    return answer_event(call, "codex", _read_codex, lambda told: {"hookSpecificOutput": told}, can_ask=False)
+    return answer_event(call, "codex", _read_codex, lambda output: {"hookSpecificOutput": output}, can_ask=False)
 
 
 @api.route(
@@ -58,8 +58,8 @@ def gemini(call: Call) -> Response:
 
 def _read_codex(event: Fields) -> Fields:
     """Return an event with the first file that a patch changes."""
-    given = event.get("tool_input")
-    patch = given.get("command", given.get("input")) if isinstance(given, Mapping) else None
+    arguments = event.get("tool_input")
+    patch = arguments.get("command", arguments.get("input")) if isinstance(arguments, Mapping) else None
     if event.get("tool_name") != "apply_patch" or not isinstance(patch, str):
         return event
     files = list_patched_files(patch)
@@ -87,14 +87,14 @@ def _read_gemini(event: Fields) -> Fields:
 def _has_failed(response: Any) -> bool:
     if not isinstance(response, Mapping):
         return False
-    said = response.get("llmContent")
-    code = _EXIT_CODE.search(said) if isinstance(said, str) else None
+    content = response.get("llmContent")
+    code = _EXIT_CODE.search(content) if isinstance(content, str) else None
     return bool(response.get("error")) or (code is not None and code[1] != "0")
 
 
-def _write_gemini(told: Fields) -> Fields:
+def _write_gemini(output: Fields) -> Fields:
     """Return an answer. Before a tool it has a decision instead of context."""
-    event, decision = told["hookEventName"], told.get("permissionDecision")
+    event, decision = output["hookEventName"], output.get("permissionDecision")
     if event == "PreToolUse":
-        return {"decision": decision, "reason": told.get("permissionDecisionReason", "")} if decision else {}
-    return {"hookSpecificOutput": told | {"hookEventName": GEMINI_NAMES.get(event, event)}}
+        return {"decision": decision, "reason": output.get("permissionDecisionReason", "")} if decision else {}
+    return {"hookSpecificOutput": output | {"hookEventName": GEMINI_NAMES.get(event, event)}}

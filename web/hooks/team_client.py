@@ -50,11 +50,13 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     server = find_team(settings.paths.servers, name)
     if is_resting(settings.paths.servers, name):
         return b""
-    said = read_object(event).fields
-    cwd = said.get("cwd")
+    fields = read_object(event).fields
+    cwd = fields.get("cwd")
     folder = cwd if isinstance(cwd, str) and cwd else str(Path.cwd())
-    requests = _split_by_workspace(said, folder, lambda place: headers_for(settings, server, Path(place)))
-    is_last = said.get("hook_event_name") == SESSION_END
+    requests = _split_by_workspace(
+        fields, folder, lambda folder_of_record: headers_for(settings, server, Path(folder_of_record))
+    )
+    is_last = fields.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
     send = partial(_send, server.url, f"/hooks/{host}", requests, answers)
     # A DNS lookup and a slow answer have no deadline, so they run in a thread that is abandoned if it is late.
@@ -101,16 +103,16 @@ def _split_by_workspace(
     find_headers = cache(find_headers)
     workspace = find_headers(folder)[WORKSPACE_HEADER]
     turns: dict[str, list[dict[str, str]]] = {workspace: []}
-    found = {workspace: find_headers(folder)}
+    headers_of = {workspace: find_headers(folder)}
     turn = _read_turn(event)
     for message in turn or ():
-        place = message.pop("cwd", folder)
-        headers = find_headers(place if Path(place).is_absolute() else folder)
-        found[headers[WORKSPACE_HEADER]] = headers
+        record_folder = message.pop("cwd", folder)
+        headers = find_headers(record_folder if Path(record_folder).is_absolute() else folder)
+        headers_of[headers[WORKSPACE_HEADER]] = headers
         turns.setdefault(headers[WORKSPACE_HEADER], []).append(message)
     return [
-        (found[name] | {"Content-Type": "application/json"}, event if turn is None else event | {"said": said})
-        for name, said in turns.items()
+        (headers_of[name] | {"Content-Type": "application/json"}, event if turn is None else event | {"said": messages})
+        for name, messages in turns.items()
     ]
 
 
@@ -126,5 +128,5 @@ def _read_turn(event: dict[str, Any]) -> list[dict[str, str]] | None:
     except UnreadableTranscript:
         # The turn ends anyway, and the agent gets no error.
         return []
-    begins = max((place for place, one in enumerate(messages) if one["role"] == "user"), default=0)
-    return [one | {"content": one["content"][:MAX_SAID_CHARS]} for one in messages[begins:][-MOST_SAID:]]
+    begins = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=0)
+    return [message | {"content": message["content"][:MAX_SAID_CHARS]} for message in messages[begins:][-MOST_SAID:]]

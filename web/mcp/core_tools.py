@@ -61,7 +61,7 @@ def prepare(call: ToolCall) -> ToolResult:
     except NotFound:
         return ToolResult(NOTHING, {"relevant": False})
     parts = ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories", "team")
-    ids = list(dict.fromkeys(one["id"] for part in parts for one in answer.get(part, ())))
+    ids = list(dict.fromkeys(memory["id"] for part in parts for memory in answer.get(part, ())))
     for whole in ids:
         call.shown.short(whole)
     text = _say_if_degraded(answer["text"], degraded=answer["degraded"])
@@ -88,17 +88,17 @@ def get(call: ToolCall) -> ToolResult:
     """Read one memory."""
     of_team = call.pick("from")
     # A team's server also accepts the ends of its ids.
-    wanted = segment(call.shown.whole(str(call.arguments["id"]))) if of_team else call.id()
-    memory = call.server.call("GET", f"/v1/memories/{wanted}", query=of_team or None) | of_team
+    memory_id = segment(call.shown.whole(str(call.arguments["id"]))) if of_team else call.id()
+    memory = call.server.call("GET", f"/v1/memories/{memory_id}", query=of_team or None) | of_team
     return ToolResult(render_record(memory, call.shown, call.now), ids=[memory["id"]])
 
 
 def remember_batch(call: ToolCall) -> ToolResult:
     """Store memories, attributed to the agent and its session."""
-    items = [_memory_item(call, one) | call.origin() for one in call.arguments["items"]]
+    items = [_memory_item(call, item) | call.origin() for item in call.arguments["items"]]
     answer = call.server.call("POST", "/v1/memories/batch", {"items": items} | call.pick("to"))
-    said = [_render_outcome(call, one) for one in answer["results"]]
-    return ToolResult("\n".join(said), ids=[one["id"] for one in answer["results"]])
+    lines = [_render_outcome(call, receipt) for receipt in answer["results"]]
+    return ToolResult("\n".join(lines), ids=[receipt["id"] for receipt in answer["results"]])
 
 
 def set_fact(call: ToolCall) -> ToolResult:
@@ -113,11 +113,11 @@ def set_fact(call: ToolCall) -> ToolResult:
     body = call.pick("value", "valid_from", "to") | call.origin()
     answer = call.server.call("PUT", path, body)
     # The value comes from the caller, but the names may be those of an existing fact.
-    said = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
-    said += f" ({answer['reason']})" if answer.get("reason") else ""
+    line = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
+    line += f" ({answer['reason']})" if answer.get("reason") else ""
     similar = ", ".join(map(_quote_key, answer["similar"]))
-    said += f"; possibly the same fact: {similar}" if similar else ""
-    return ToolResult(said, ids=[answer["id"]])
+    line += f"; possibly the same fact: {similar}" if similar else ""
+    return ToolResult(line, ids=[answer["id"]])
 
 
 def fact_as_of(call: ToolCall) -> ToolResult:
@@ -127,18 +127,18 @@ def fact_as_of(call: ToolCall) -> ToolResult:
         if "attribute" not in call.arguments:
             held = {} if call.arguments.get("history") else {"as_of": utc_now()} | when
             query = held | {"subject": call.arguments["subject"], "limit": 100}
-            found = call.server.call("GET", "/v1/facts", query=query)["items"]
+            facts = call.server.call("GET", "/v1/facts", query=query)["items"]
         else:
             path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
             if call.arguments.get("history"):
-                found = call.server.call("GET", f"{path}/history")["items"]
+                facts = call.server.call("GET", f"{path}/history")["items"]
             else:
-                found = [call.server.call("GET", path, query=when)]
+                facts = [call.server.call("GET", path, query=when)]
     except NotFound as error:
         # A missing fact is an answer, and the error may suggest a similar name.
         return ToolResult(str(error))
     return ToolResult(
-        "\n".join(map(render_fact, found)) or "There is no current value.", ids=[one["id"] for one in found]
+        "\n".join(map(render_fact, facts)) or "There is no current value.", ids=[fact["id"] for fact in facts]
     )
 
 
@@ -146,13 +146,13 @@ def goals(call: ToolCall) -> ToolResult:
     """List goals, set one, or change one."""
     body = call.pick("title", "status", "progress", "due_at")
     if "id" in call.arguments:
-        found = [call.server.call("PATCH", f"/v1/goals/{call.id()}", body)]
+        listed = [call.server.call("PATCH", f"/v1/goals/{call.id()}", body)]
     elif "title" in call.arguments:
-        found = [call.server.call("POST", "/v1/goals", body | call.origin())]
+        listed = [call.server.call("POST", "/v1/goals", body | call.origin())]
     else:
-        found = _unfinished_goals(call)
-    rows = [render_goal(one, call.shown, call.now) for one in found]
-    return ToolResult("\n".join(rows) or "There is no such goal.", ids=[one["id"] for one in found])
+        listed = _unfinished_goals(call)
+    rows = [render_goal(goal, call.shown, call.now) for goal in listed]
+    return ToolResult("\n".join(rows) or "There is no such goal.", ids=[goal["id"] for goal in listed])
 
 
 def lesson_outcome(call: ToolCall) -> ToolResult:
@@ -167,15 +167,15 @@ def forget(call: ToolCall) -> ToolResult:
     hard = call.arguments.get("hard") is True
     query = {"hard": "true"} if hard else None
     answer = call.server.call("DELETE", f"/v1/memories/{call.id()}", query=query)
-    said = "deleted permanently; a worker erases every trace" if hard else "archived; it can be restored"
-    return ToolResult(said, ids=[answer["id"]])
+    outcome = "deleted permanently; a worker erases every trace" if hard else "archived; it can be restored"
+    return ToolResult(outcome, ids=[answer["id"]])
 
 
 def overview(call: ToolCall) -> ToolResult:
     """Show the contents of the workspace."""
-    found = collect_brief(call.server, call.viewer())
-    ids = [one["id"] for part in ("goals", "lessons", "decisions", "facts") for one in found[part]]
-    return ToolResult(render_brief(found, call.shown, call.now), ids=ids)
+    brief = collect_brief(call.server, call.viewer())
+    ids = [record["id"] for part in ("goals", "lessons", "decisions", "facts") for record in brief[part]]
+    return ToolResult(render_brief(brief, call.shown, call.now), ids=ids)
 
 
 def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
@@ -196,22 +196,22 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         "workspace": stats["workspace"],
         "memories": stats["memories"],
         "goals": unfinished[:SHOWN_EACH],
-        "decisions": [shorten(one) for one in decisions],
-        "lessons": [_shorten_lesson(one) for one in lessons if one["usefulness"] != "dead"][:SHOWN_EACH],
+        "decisions": [shorten(decision) for decision in decisions],
+        "lessons": [_shorten_lesson(lesson) for lesson in lessons if lesson["usefulness"] != "dead"][:SHOWN_EACH],
         "facts": facts,
     }
 
 
-def render_brief(found: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
+def render_brief(brief: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a brief."""
-    if not found["memories"]["active"]:
+    if not brief["memories"]["active"]:
         return "This workspace has no memories yet. Store one with remember_batch."
-    kinds = ", ".join(f"{count} {kind}" for kind, count in found["memories"]["by_kind"].items() if count)
-    rows = [f"Workspace {quote(found['workspace'])}: {found['memories']['active']} memories ({kinds})"]
-    rows += render_section("Goals", [render_goal(goal, shown, now) for goal in found["goals"]])
-    rows += render_section("Lessons", [render_memory(one, shown, now) for one in found["lessons"]])
-    rows += render_section("Decisions", [render_memory(one, shown, now) for one in found["decisions"]])
-    rows += render_section("Facts", [render_fact(fact) for fact in found["facts"]])
+    kinds = ", ".join(f"{count} {kind}" for kind, count in brief["memories"]["by_kind"].items() if count)
+    rows = [f"Workspace {quote(brief['workspace'])}: {brief['memories']['active']} memories ({kinds})"]
+    rows += render_section("Goals", [render_goal(goal, shown, now) for goal in brief["goals"]])
+    rows += render_section("Lessons", [render_memory(lesson, shown, now) for lesson in brief["lessons"]])
+    rows += render_section("Decisions", [render_memory(decision, shown, now) for decision in brief["decisions"]])
+    rows += render_section("Facts", [render_fact(fact) for fact in brief["facts"]])
     return "\n".join(rows)
 
 
@@ -228,10 +228,10 @@ def _shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
     return shorten({"kind": "lesson", "occurred_at": lesson["created_at"], **lesson, "content": text})
 
 
-def _memory_item(call: ToolCall, given: Any) -> Any:
-    if not isinstance(given, dict):
-        return given
-    item = {name: value for name, value in given.items() if value is not None}
+def _memory_item(call: ToolCall, argument: Any) -> Any:
+    if not isinstance(argument, dict):
+        return argument
+    item = {name: value for name, value in argument.items() if value is not None}
     agent = call.arguments.get("agent") or call.agent
     if agent:
         metadata = item.get("metadata", {})
@@ -248,17 +248,17 @@ def _memory_item(call: ToolCall, given: Any) -> Any:
 
 def _render_outcome(call: ToolCall, receipt: dict[str, Any]) -> str:
     # A rejected write has no memory to read.
-    kept = receipt["outcome"] != Outcome.REJECTED
-    shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if kept else ""
+    is_stored = receipt["outcome"] != Outcome.REJECTED
+    shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
     return f"{receipt['outcome']}{shown}" + (f": {receipt['reason']}" if receipt.get("reason") else "")
 
 
 def _unfinished_goals(call: ToolCall) -> list[dict[str, Any]]:
-    wanted = [call.arguments["status"]] if "status" in call.arguments else ["in_progress", "open"]
+    statuses = [call.arguments["status"]] if "status" in call.arguments else ["in_progress", "open"]
     try:
         return [
             goal
-            for status in wanted
+            for status in statuses
             for goal in call.server.call("GET", "/v1/goals", query=call.viewer() | {"status": status})["items"]
         ]
     except NotFound:

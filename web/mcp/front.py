@@ -1,7 +1,7 @@
 """MCP on the web server: streamable HTTP by the SDK. Requests are independent and are answered in JSON.
 
-The SDK is asynchronous, the web server has threads: one loop, in a thread of its own, runs what the SDK does, and the
-tools ask the app in threads beside it. All of it is loaded when somebody first asks.
+The SDK is asynchronous and the web server uses threads: a separate thread runs the event loop of the SDK, and tools
+run in worker threads. Everything is imported at the first request.
 """
 
 import asyncio

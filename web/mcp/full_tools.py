@@ -61,8 +61,8 @@ def timeline(call: ToolCall) -> ToolResult:
     query = call.pick("kind", "session_id", "limit", "cursor")
     if call.arguments.get("archived"):
         query["archived"] = "true"
-    found = call.server.call("GET", "/v1/memories", query={"limit": 20} | query)
-    return _list_memories(call, found, "There are no memories.")
+    page = call.server.call("GET", "/v1/memories", query={"limit": 20} | query)
+    return _list_memories(call, page, "There are no memories.")
 
 
 def why(call: ToolCall) -> ToolResult:
@@ -70,30 +70,30 @@ def why(call: ToolCall) -> ToolResult:
     body = {"query": call.arguments["query"], "id": call.resolve_id(call.arguments["id"], "id")}
     answer = call.server.call("POST", "/v1/recall/why", body | {"viewer": call.viewer()})
     # The reasons may contain the name of a session, so they are quoted.
-    said = Speaker("recall").say("; ".join(answer["reasons"])) if answer["reasons"] else f"rank {answer['rank']}"
-    return ToolResult(said, ids=[answer["id"]])
+    reason = Speaker("recall").say("; ".join(answer["reasons"])) if answer["reasons"] else f"rank {answer['rank']}"
+    return ToolResult(reason, ids=[answer["id"]])
 
 
 def duplicates(call: ToolCall) -> ToolResult:
     """List possible duplicates, or decide about one pair."""
     if _asks_to_settle(call):
         return _settle(call, "/v1/duplicates")
-    found = call.server.call("GET", "/v1/duplicates", query=call.viewer() | call.pick("limit", "cursor"))
+    page = call.server.call("GET", "/v1/duplicates", query=call.viewer() | call.pick("limit", "cursor"))
 
     def render(pair: Mapping[str, Any]) -> str:
         both = (shorten(pair["older"]), shorten(pair["newer"]))
         head = f"{pair['id']} ({', '.join(pair['reasons'])}, cosine {pair['cosine']:.2f})"
         return f"{head}\n{render_memories(both, call.shown, '', call.now)}"
 
-    return _list(found, render, "There are no possible duplicates.")
+    return _list(page, render, "There are no possible duplicates.")
 
 
 def candidates(call: ToolCall) -> ToolResult:
     """List the candidates that wait for review, or decide about one."""
     if _asks_to_settle(call):
         return _settle(call, "/v1/candidates")
-    found = call.server.call("GET", "/v1/candidates", query=call.viewer() | call.pick("limit", "cursor"))
-    return _list_memories(call, found, "There are no candidates.")
+    page = call.server.call("GET", "/v1/candidates", query=call.viewer() | call.pick("limit", "cursor"))
+    return _list_memories(call, page, "There are no candidates.")
 
 
 def audit(call: ToolCall) -> ToolResult:
@@ -101,8 +101,8 @@ def audit(call: ToolCall) -> ToolResult:
     if "undo" in call.arguments:
         memory = call.server.call("POST", f"/v1/audit/{segment(call.arguments['undo'])}/undo")
         return _render_done(call, "undone", memory)
-    found = call.server.call("GET", "/v1/audit", query=call.pick("limit", "cursor"))
-    return _list(found, _render_act, "There are no automatic changes.")
+    page = call.server.call("GET", "/v1/audit", query=call.pick("limit", "cursor"))
+    return _list(page, _render_act, "There are no automatic changes.")
 
 
 def incognito(call: ToolCall) -> ToolResult:
@@ -111,8 +111,10 @@ def incognito(call: ToolCall) -> ToolResult:
         body = {"session_id": call.arguments["session_id"], "on": call.arguments.get("on", True)}
         answer = call.server.call("POST", "/v1/incognito", body)
         return ToolResult("incognito" if answer["since"] else "no longer incognito")
-    found = call.server.call("GET", "/v1/incognito")
-    return _list(found, lambda one: f"- {quote(one['session_id'])}, since {one['since']}", "No session is incognito.")
+    page = call.server.call("GET", "/v1/incognito")
+    return _list(
+        page, lambda session: f"- {quote(session['session_id'])}, since {session['since']}", "No session is incognito."
+    )
 
 
 def jobs(call: ToolCall) -> ToolResult:
@@ -135,12 +137,13 @@ def entities(call: ToolCall) -> ToolResult:
     if "id" in call.arguments:
         answer = call.server.call("GET", f"/v1/entities/{segment(call.arguments['id'])}", query=call.viewer())
         beside = [
-            f"together with {_render_entity(one | {'mentions': one['memories']})[2:]}" for one in answer["related"]
+            f"together with {_render_entity(entity | {'mentions': entity['memories']})[2:]}"
+            for entity in answer["related"]
         ]
         memories = [shorten(memory) for memory in answer["memories"]]
-        found = render_memories(memories, call.shown, "No memory mentions it.", call.now)
-        said = "\n".join([_render_entity(answer), *beside, found])
-        return ToolResult(_add_cursor(said, answer), ids=[memory["id"] for memory in memories])
+        lines = render_memories(memories, call.shown, "No memory mentions it.", call.now)
+        text = "\n".join([_render_entity(answer), *beside, lines])
+        return ToolResult(_add_cursor(text, answer), ids=[memory["id"] for memory in memories])
     query = call.viewer() | call.pick("q", "kind", "limit", "cursor")
     return _list(call.server.call("GET", "/v1/entities", query=query), _render_entity, "There are no entities.")
 
@@ -149,38 +152,42 @@ def graph(call: ToolCall) -> ToolResult:
     """Show the entities that share memories with an entity."""
     answer = call.server.call("GET", "/v1/graph", query=call.viewer() | call.pick("around", "depth", "limit"))
     names = {node["id"]: quote(node["name"]) for node in answer["nodes"]}
-    beside = [f"- {names[one['from']]} and {names[one['to']]}: {one['memories']} memories" for one in answer["edges"]]
+    beside = [
+        f"- {names[edge['from']]} and {names[edge['to']]}: {edge['memories']} memories" for edge in answer["edges"]
+    ]
     return ToolResult("\n".join([*map(_render_entity, answer["nodes"]), *beside]), ids=list(names))
 
 
 def arcs(call: ToolCall) -> ToolResult:
     """List narrative threads."""
     query = call.viewer() | call.pick("status", "limit", "cursor")
-    found = call.server.call("GET", "/v1/arcs", query=query)
+    page = call.server.call("GET", "/v1/arcs", query=query)
 
     def render(arc: Mapping[str, Any]) -> str:
-        told = ANYBODY.say({name: arc[name] for name in ("title", "summary")})
+        summary = ANYBODY.say({name: arc[name] for name in ("title", "summary")})
         members = [
-            f"  - [{call.shown.short(one['id'])} · {one['kind']}] {ANYBODY.say(one['preview'])}"
-            for one in arc["members"]
+            f"  - [{call.shown.short(memory['id'])} · {memory['kind']}] {ANYBODY.say(memory['preview'])}"
+            for memory in arc["members"]
         ]
         head = f"- {arc['id']} · {arc['status']} · {arc['size']} memories, {arc['first_at']} to {arc['last_at']}"
-        return "\n".join([f"{head}: {told}", *members])
+        return "\n".join([f"{head}: {summary}", *members])
 
-    return _list(found, render, "There are no arcs.")
+    return _list(page, render, "There are no arcs.")
 
 
 def _asks_to_settle(call: ToolCall) -> bool:
-    given = call.pick("id", "action")
-    if len(given) == 1:
-        raise InvalidField(FieldError("action" if "id" in given else "id", "is required together with the other one"))
-    return bool(given)
+    arguments = call.pick("id", "action")
+    if len(arguments) == 1:
+        raise InvalidField(
+            FieldError("action" if "id" in arguments else "id", "is required together with the other one")
+        )
+    return bool(arguments)
 
 
 def _settle(call: ToolCall, path: str) -> ToolResult:
     # Ids of pairs are shown in full; ids of candidates are shortened like those of other memories.
-    given = call.arguments["id"]
-    whole = call.resolve_id(given, "id") if path == "/v1/candidates" else given
+    shown_id = call.arguments["id"]
+    whole = call.resolve_id(shown_id, "id") if path == "/v1/candidates" else shown_id
     memory = call.server.call("POST", f"{path}/{segment(whole)}", {"action": call.arguments["action"]})
     return _render_done(call, "settled", memory)
 
@@ -189,17 +196,17 @@ def _render_done(call: ToolCall, done: str, memory: Mapping[str, Any]) -> ToolRe
     return ToolResult(f"{done}\n{render_memory(shorten(memory), call.shown, call.now)}", ids=[memory["id"]])
 
 
-def _list_memories(call: ToolCall, found: Mapping[str, Any], none: str) -> ToolResult:
-    return _list(found, lambda memory: render_memory(shorten(memory), call.shown, call.now), none)
+def _list_memories(call: ToolCall, page: Mapping[str, Any], none: str) -> ToolResult:
+    return _list(page, lambda memory: render_memory(shorten(memory), call.shown, call.now), none)
 
 
-def _list(found: Mapping[str, Any], render: Row, none: str) -> ToolResult:
-    said = "\n".join(map(render, found["items"])) or none
-    return ToolResult(_add_cursor(said, found), ids=[one["id"] for one in found["items"] if "id" in one])
+def _list(page: Mapping[str, Any], render: Row, none: str) -> ToolResult:
+    text = "\n".join(map(render, page["items"])) or none
+    return ToolResult(_add_cursor(text, page), ids=[item["id"] for item in page["items"] if "id" in item])
 
 
-def _add_cursor(said: str, page: Mapping[str, Any]) -> str:
-    return f"{said}\nmore with cursor {page['next_cursor']}" if page["next_cursor"] else said
+def _add_cursor(text: str, page: Mapping[str, Any]) -> str:
+    return f"{text}\nmore with cursor {page['next_cursor']}" if page["next_cursor"] else text
 
 
 def _render_act(act: Mapping[str, Any]) -> str:

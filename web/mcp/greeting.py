@@ -1,9 +1,8 @@
 """Answers to the first requests of a host, before the SDK is loaded.
 
-The SDK needs about a second to be imported, and hosts ask their model without the tools that are not listed by then.
-What it would answer to a handshake of either era, to what a host may send before one, and to the lists that follow, is
-known beforehand, so it is answered here. The SDK is then given the handshake, and its own answer is left out. A test
-holds the two against each other. Whatever is not plain is left to the SDK, with all that follows.
+Importing the SDK takes about a second, and hosts start their model without tools that are not listed by then. The
+answers to the handshake, to requests before it and to the lists after it are constant, so they are given here. The SDK
+gets the handshake later, and its answer is dropped. A test compares both answers. The SDK answers all other requests.
 """
 
 import json
@@ -83,17 +82,17 @@ def answer_list(line: bytes, version: str, catalog: Mapping[str, dict[str, Any]]
 
 def _read(line: bytes) -> Request | None:
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("jsonrpc") != "2.0" or not isinstance(said.get("method"), str):
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return None
-    if "id" not in said:
-        return Request(said["method"], None, {}, json.dumps(said))
-    request_id, params = said["id"], said.get("params", {})
+    if "id" not in message:
+        return Request(message["method"], None, {}, json.dumps(message))
+    request_id, params = message["id"], message.get("params", {})
     if not isinstance(request_id, str | int) or isinstance(request_id, bool) or not isinstance(params, dict):
         return None
-    return Request(said["method"], request_id, params, json.dumps(said))
+    return Request(message["method"], request_id, params, json.dumps(message))
 
 
 def _answer(

@@ -1,6 +1,6 @@
 """Messages of a host in a form that the SDK can read, or the errors to answer them with.
 
-Nothing of the SDK is imported here: over HTTP a message is read before the SDK is loaded.
+This module does not import the SDK, because messages over HTTP are read before the SDK is loaded.
 """
 
 import json
@@ -43,17 +43,17 @@ class _Invalid(Exception):
 def read_message(body: bytes) -> str | list[Refusal]:
     """Return a message as JSON that the SDK can read, else the errors to answer it with. Batches are rejected."""
     try:
-        said = json.loads(decode_json(body), strict=False, parse_int=_read_integer)
+        message = json.loads(decode_json(body), strict=False, parse_int=_read_integer)
     except (ValueError, RecursionError):
         return [_refuse_unread(body)]
-    if isinstance(said, list):
-        return _refuse_batch(said)
-    if not isinstance(said, dict):
+    if isinstance(message, list):
+        return _refuse_batch(message)
+    if not isinstance(message, dict):
         return [Refusal(None, INVALID_REQUEST, "a message must be a JSON object")]
     try:
-        return json.dumps(_repair(said), ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(_repair(message), ensure_ascii=False, separators=(",", ":"))
     except _Invalid as error:
-        return [Refusal(_read_id(said), error.code, str(error))]
+        return [Refusal(_read_id(message), error.code, str(error))]
 
 
 def _read_integer(digits: str) -> int | float:
@@ -75,16 +75,18 @@ def _refuse_unread(body: bytes) -> Refusal:
 
 def _refuse_batch(batch: list[Any]) -> list[Refusal]:
     why = "Batches are not supported. Send each message separately."
-    requests = [one for one in batch if isinstance(one, dict) and "method" in one and "id" in one]
-    return [Refusal(_read_id(one), INVALID_REQUEST, why) for one in requests] or [Refusal(None, INVALID_REQUEST, why)]
+    requests = [request for request in batch if isinstance(request, dict) and "method" in request and "id" in request]
+    return [Refusal(_read_id(request), INVALID_REQUEST, why) for request in requests] or [
+        Refusal(None, INVALID_REQUEST, why)
+    ]
 
 
 def _read_id(message: dict[str, Any]) -> str | int | None:
-    given = message.get("id")
+    request_id = message.get("id")
     # Protobuf turns 3 into 3.0.
-    if isinstance(given, float) and given.is_integer():
-        return int(given)
-    return given if isinstance(given, str | int) and not isinstance(given, bool) else None
+    if isinstance(request_id, float) and request_id.is_integer():
+        return int(request_id)
+    return request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
 
 
 def _repair(message: dict[str, Any]) -> dict[str, Any]:

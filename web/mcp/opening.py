@@ -87,7 +87,7 @@ class Loading(Generic[T]):
 def answer_opening(host: HostInput, answers: TextIO, profile: str, loading: Loading[T]) -> list[OpeningLine]:
     """Answer a host until it sends something other than list requests; return the lines for the SDK.
 
-    After the first list the host has the answers that it needs at its start, and the SDK is loaded meanwhile.
+    After the first list the host has the answers that it needs at its start, and the SDK is loaded.
     """
     heard: list[OpeningLine] = []
     reply: Reply = _greet_first
@@ -112,7 +112,7 @@ def _unanswered(*lines: bytes) -> list[OpeningLine]:
 
 
 def _greet_first(line: bytes, heard: list[OpeningLine]) -> Greeting | None:
-    return greet(line, VERSION, opened=any(said.answered for said in heard))
+    return greet(line, VERSION, opened=any(previous.answered for previous in heard))
 
 
 def _list_for(profile: str, *, modern: bool) -> Reply:

@@ -68,29 +68,29 @@ class ShownIds:
                 self._whole.popitem(last=False)
         return end if known == whole else whole
 
-    def whole(self, given: str) -> str:
+    def whole(self, shown_id: str) -> str:
         """Return the full id of a shown short id, else the given text."""
-        text = given.strip().strip("[]")
+        text = shown_id.strip().strip("[]")
         with self._lock:
             return self._whole.get(text.upper(), text)
 
-    def resolve_id(self, given: str, name: str, ask: Callable[[str], str]) -> str:
+    def resolve_id(self, shown_id: str, name: str, ask: Callable[[str], str]) -> str:
         """Return the full id of a short id: one that was shown here, else the server's, because hooks show ids too.
 
         Raises InvalidField if no memory's id ends so.
         """
-        text = given.strip().strip("[]")
+        text = shown_id.strip().strip("[]")
         if len(text) >= WHOLE:
             return text
         text = text.upper()
         with self._lock:
-            found = self._whole.get(text[-SHORT_ID:]) if len(text) >= SHORT_ID else None
-        if found is None and len(text) == SHORT_ID and text.isalnum():
+            memory_id = self._whole.get(text[-SHORT_ID:]) if len(text) >= SHORT_ID else None
+        if memory_id is None and len(text) == SHORT_ID and text.isalnum():
             with suppress(NotFound):
-                found = ask(text)
-        if found is None or not found.endswith(text):
+                memory_id = ask(text)
+        if memory_id is None or not memory_id.endswith(text):
             raise InvalidField(FieldError(name, "is not the id of a memory; use an id from recall or prepare"))
-        return found
+        return memory_id
 
 
 def shorten(memory: Mapping[str, Any], chars: int = SHORT_CHARS) -> dict[str, Any]:
@@ -114,8 +114,8 @@ def is_own(record: Mapping[str, Any]) -> bool:
 
 def render_memory(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a memory in one line."""
-    said = speaker_of(memory).say(str(memory["content"]))
-    return f"{_head(memory, shown, now)} {said}{_notes(memory, shown)}"
+    quoted = speaker_of(memory).say(str(memory["content"]))
+    return f"{_head(memory, shown, now)} {quoted}{_notes(memory, shown)}"
 
 
 def render_memories(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none: str, now: datetime) -> str:
@@ -137,7 +137,7 @@ def render_record(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> 
     if memory["entities"]:
         rows.append(f"mentions: {ANYBODY.say([entity['name'] for entity in memory['entities']])}")
     if memory["chain"]:
-        rows.append(f"because: {' → '.join(ANYBODY.say(one['content']) for one in memory['chain'])}")
+        rows.append(f"because: {' → '.join(ANYBODY.say(cause['content']) for cause in memory['chain'])}")
     rows += [_render_change(entry, memory) for entry in memory["history"]]
     return "\n".join(rows)
 
@@ -157,13 +157,13 @@ def render_goal(goal: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
 def render_fact(fact: Mapping[str, Any]) -> str:
     """Render a value and when it is valid."""
     until = f" until {fact['valid_to']}" if fact.get("valid_to") else ""
-    said = speaker_of(fact).say(f"{fact['subject']} {fact['attribute']} = {flatten(fact['value'])}")
-    return f"- {said}, since {fact['valid_from']}{until}"
+    quoted = speaker_of(fact).say(f"{fact['subject']} {fact['attribute']} = {flatten(fact['value'])}")
+    return f"- {quoted}, since {fact['valid_from']}{until}"
 
 
-def render_section(title: str, found: Sequence[str]) -> list[str]:
+def render_section(title: str, lines: Sequence[str]) -> list[str]:
     """Return lines under a title, no title without lines."""
-    return [f"{title}:", *found] if found else []
+    return [f"{title}:", *lines] if lines else []
 
 
 def _head(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
@@ -174,8 +174,8 @@ def _head(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
 def _render_change(entry: Mapping[str, Any], memory: Mapping[str, Any]) -> str:
     """Render an earlier state by its own source, because today's trust need not have applied then."""
     source = str(entry["detail"].get("source", memory["source"]))
-    told = {"content": entry["content"]} if entry["content"] else {}
-    return f"{entry['at']} {entry['event']}: {Speaker(source).say({**told, **entry['detail']})}"
+    content = {"content": entry["content"]} if entry["content"] else {}
+    return f"{entry['at']} {entry['event']}: {Speaker(source).say({**content, **entry['detail']})}"
 
 
 def _notes(memory: Mapping[str, Any], shown: ShownIds) -> str:

@@ -17,24 +17,25 @@ TURN_CHARS = 300
 
 def sessions(call: ToolCall) -> ToolResult:
     """List sessions, or show one of them."""
-    wanted = call.arguments.get("id")
-    if wanted is None:
-        found = call.server.call("GET", "/v1/sessions", query=call.pick("limit", "cursor"))
+    session_id = call.arguments.get("id")
+    if session_id is None:
+        page = call.server.call("GET", "/v1/sessions", query=call.pick("limit", "cursor"))
         lines = [
-            f"- {quote(one['id'])} {one['last_at'][:16]}: {quote(one['name'] or 'no name')} "
-            f"({one['turns']} turns, {one['actions']} actions, {one['memories']} memories)"
-            for one in found["items"]
+            f"- {quote(session['id'])} {session['last_at'][:16]}: {quote(session['name'] or 'no name')} "
+            f"({session['turns']} turns, {session['actions']} actions, {session['memories']} memories)"
+            for session in page["items"]
         ]
-        more = [f"more with cursor {found['next_cursor']}"] if found["next_cursor"] else []
+        more = [f"more with cursor {page['next_cursor']}"] if page["next_cursor"] else []
         return ToolResult("\n".join([*lines, *more]) or "There are no sessions.")
-    record = call.server.call("GET", f"/v1/sessions/{segment(str(wanted))}")
+    record = call.server.call("GET", f"/v1/sessions/{segment(str(session_id))}")
     lines = [f"session {quote(record['session']['name'] or record['session']['id'])}"]
-    lines += [f"- {one['role']}: {ANYBODY.say(one['content'][:TURN_CHARS])}" for one in reversed(record["said"])]
+    lines += [f"- {turn['role']}: {ANYBODY.say(turn['content'][:TURN_CHARS])}" for turn in reversed(record["said"])]
     lines += [
-        f"- {one['type']} {quote(one['target'])}{'' if one['ok'] else ' (failed)'}" for one in reversed(record["did"])
+        f"- {action['type']} {quote(action['target'])}{'' if action['ok'] else ' (failed)'}"
+        for action in reversed(record["did"])
     ]
-    lines += [render_memory(shorten(one), call.shown, call.now) for one in record["learnt"]]
-    return ToolResult("\n".join(lines), ids=[one["id"] for one in record["learnt"]])
+    lines += [render_memory(shorten(memory), call.shown, call.now) for memory in record["learnt"]]
+    return ToolResult("\n".join(lines), ids=[memory["id"] for memory in record["learnt"]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,8 @@ def index(call: ToolCall) -> ToolResult:
     read = open_reader(name, folder, lambda *_told: None)
     intake = Intake(SourceOfServer(call.server), source_name(name, folder), sweeps=name == "project", dry=False)
     counts = intake.take(read)
-    told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.memories.items()))
-    return ToolResult(f"Indexed {quote(str(folder))}: {counts.items.total()} items; memories: {told or 'none new'}")
+    outcomes = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.memories.items()))
+    return ToolResult(f"Indexed {quote(str(folder))}: {counts.items.total()} items; memories: {outcomes or 'none new'}")
 
 
 SESSION_TOOLS = (

@@ -22,7 +22,7 @@ def serve_stdio(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
 
 
 async def _serve(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
-    lines = HostLines((said.line.encode() for said in opening), _take_input())
+    lines = HostLines((opening_line.line.encode() for opening_line in opening), _take_input())
     # The SDK drops lines that it cannot read, and the host would wait for an answer.
     async with stdio_server(stdin=cast(Any, lines)) as (read, write):
         lines.refuse_by(write.send)
@@ -90,7 +90,7 @@ def read_line(line: bytes) -> str | list[Refusal]:
 
 def answered_ids(opening: Sequence[OpeningLine]) -> list[str | int]:
     """Return the ids of the requests that were already answered."""
-    return [json.loads(said.line)["id"] for said in opening if said.answered]
+    return [json.loads(opening_line.line)["id"] for opening_line in opening if opening_line.answered]
 
 
 class Omitting:

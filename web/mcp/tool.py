@@ -66,9 +66,11 @@ class ToolCall:
         """Return the full id in an argument that names a memory, as a part of a path."""
         return segment(self.resolve_id(str(self.arguments[name]), name))
 
-    def resolve_id(self, given: str, name: str) -> str:
+    def resolve_id(self, shown_id: str, name: str) -> str:
         """Return the full id of a memory; raise InvalidField if there is none."""
-        return self.shown.resolve_id(given, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"]))
+        return self.shown.resolve_id(
+            shown_id, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"])
+        )
 
     def origin(self) -> dict[str, str]:
         """Return the source of stored memories: an agent, in its session."""
@@ -82,8 +84,8 @@ class ToolCall:
 
     def viewer(self) -> dict[str, str]:
         """Return the viewer, who decides which private memories are visible."""
-        found = {"agent": self.agent, "session": self.own_session().get("session_id")}
-        return {name: value for name, value in found.items() if value}
+        names = {"agent": self.agent, "session": self.own_session().get("session_id")}
+        return {name: value for name, value in names.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,23 +133,23 @@ class Tool:
 def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments without empty ones; raise InvalidField with each invalid argument."""
     # Models send null for arguments that they omit.
-    given = {
+    present = {
         name: _fit(tool, name, value) for name, value in arguments.items() if value is not None or name in tool.scalars
     }
     problems = [
         FieldError(name, f"is unknown; use {', '.join(tool.takes) or 'no arguments'}")
-        for name in given
+        for name in present
         if name not in tool.takes
     ]
-    problems += [FieldError(name, "is required") for name in tool.required if name not in given]
+    problems += [FieldError(name, "is required") for name in tool.required if name not in present]
     problems += [
         FieldError(name, f"must be {_describe_types(tool, name)}")
-        for name, value in given.items()
+        for name, value in present.items()
         if name in tool.takes and not _takes(tool, name, value)
     ]
     if problems:
         raise InvalidField(*problems)
-    return given
+    return present
 
 
 def _fit(tool: Tool, name: str, value: Any) -> Any:

@@ -23,14 +23,14 @@ def call_recorded(tool: Tool, call: ToolCall) -> ToolResult:
     except ToolFailed as error:
         _note(tool, call, began, {"outcome": "failed", "reason": str(error)[:LONGEST_REASON]})
         raise
-    told = {"outcome": "told", "text": answer.text[:LONGEST_TEXT], "memory_ids": list(answer.ids)[:MOST_IDS]}
-    _note(tool, call, began, told)
+    result = {"outcome": "told", "text": answer.text[:LONGEST_TEXT], "memory_ids": list(answer.ids)[:MOST_IDS]}
+    _note(tool, call, began, result)
     return answer
 
 
-def _note(tool: Tool, call: ToolCall, began: float, told: Mapping[str, object]) -> None:
+def _note(tool: Tool, call: ToolCall, began: float, result: Mapping[str, object]) -> None:
     host = re.sub(r"[^\w.:-]+", "-", call.agent or "")[:100] or "unknown"
-    run = {"event": f"mcp:{tool.name}", "host": host, "took_ms": (time.perf_counter() - began) * 1000, **told}
+    run = {"event": f"mcp:{tool.name}", "host": host, "took_ms": (time.perf_counter() - began) * 1000, **result}
     try:
         call.server.call("POST", "/v1/hook-runs", run | call.own_session())
     except ReverieError as error:

@@ -160,7 +160,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question.
+    """A memory in the results; `relevance` is the probability that it, or a neighboring turn, answers the question.
 
     Where teams are asked too, `from_` tells whose it is: `local` or a team's name.
     """
@@ -229,7 +229,7 @@ class BatchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A value and the time in which it holds: from `valid_from` to before `valid_to`."""
+    """A value and when it is valid: from `valid_from` to before `valid_to`."""
 
     id: str
     subject: str

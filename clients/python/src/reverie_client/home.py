@@ -46,7 +46,7 @@ def find_server(
     local = urlsplit(url).hostname in _LOOPBACK
     # The token gives access to the full data directory: send it only to the address in its settings.
     if token is None and not local and url != own_url:
-        raise NotConfigured(f"name a token for {url}: the home's own is for the home's server only")
+        raise NotConfigured(f"Pass a token for {url}: the token in the data directory is only for its own server.")
     read_token = _constant(token) if token is not None else _token_reader(home / "token")
     incognito = environment.get("REVERIE_INCOGNITO", "")
     return Server(url, workspace or setting("workspace", "default"), read_token, local, incognito)
@@ -59,7 +59,7 @@ def _find_home(environment: Mapping[str, str]) -> Path:
     if path.is_absolute():
         return path
     if environment.get("REVERIE_HOME"):
-        raise NotConfigured(f"REVERIE_HOME must be an absolute path, not {named!r}")
+        raise NotConfigured(f"REVERIE_HOME must be an absolute path, not {named!r}.")
     raise NotConfigured(
         "neither REVERIE_HOME nor HOME says where the data directory is; set REVERIE_HOME to an absolute path"
     )
@@ -77,13 +77,13 @@ def _as_text(name: str, value: object, home: Path) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str if name != "port" else (str, int)):
-        raise NotConfigured(f"{home / 'config.toml'}: {name} is not valid: {value!r}")
+        raise NotConfigured(f"The value {value!r} of {name} in {home / 'config.toml'} is not valid. Correct it there.")
     return str(value).strip() if name == "port" else str(value)
 
 
 def _check_port(port: str) -> str:
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
-        raise NotConfigured(f"port must be a whole number from 1 to 65535, not {port!r}")
+        raise NotConfigured(f"The port must be an integer from 1 to 65535, not {port!r}.")
     return str(int(port))
 
 
@@ -98,7 +98,7 @@ def _read_settings(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise NotConfigured(f"{file} cannot be read: {error}") from error
+        raise NotConfigured(f"Cannot read {file}: {error}. Correct the file.") from error
 
 
 def _constant(token: str) -> Callable[[], str]:
@@ -111,6 +111,6 @@ def _token_reader(file: Path) -> Callable[[], str]:
         try:
             return file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
-            raise NotConfigured(f"there is no token in {file}; start the server once with `reverie up`") from error
+            raise NotConfigured(f"There is no token in {file}. Start the server with `reverie up`.") from error
 
     return read_token

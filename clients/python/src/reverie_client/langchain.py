@@ -85,11 +85,11 @@ class ReverieChatMessageHistory(BaseChatMessageHistory):
     def _list_memories(self) -> list[Memory]:
         # Old or merged memories are archived, but they are still messages.
         try:
-            found = [memory for archived in (False, True) for memory in self._iterate(archived=archived)]
+            memories = [memory for archived in (False, True) for memory in self._iterate(archived=archived)]
         except NotFound:
             # The workspace has no memories yet.
             return []
-        return sorted(found, key=lambda memory: (memory.metadata[POSITION], memory.id))
+        return sorted(memories, key=lambda memory: (memory.metadata[POSITION], memory.id))
 
     def _iterate(self, *, archived: bool) -> Iterator[Memory]:
         listed = self._client.memories(scope=self._scope, kind="episode", archived=archived)

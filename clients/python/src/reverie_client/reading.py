@@ -13,9 +13,13 @@ def read_value(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _field_types(kind)
         # Names that are Python keywords end with an underscore.
-        said = {name: name.rstrip("_") for name in hints}
+        json_names = {name: name.rstrip("_") for name in hints}
         return kind(
-            **{name: read_value(hint, value[said[name]]) for name, hint in hints.items() if said[name] in value}
+            **{
+                name: read_value(hint, value[json_names[name]])
+                for name, hint in hints.items()
+                if json_names[name] in value
+            }
         )
     if kind is datetime:
         return datetime.fromisoformat(value)

@@ -31,7 +31,9 @@ class Request(Generic[T]):
         try:
             return self.read(answer)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise UnexpectedAnswer(f"the answer to {self.method} {self.path} is not the contract's: {error}") from error
+            raise UnexpectedAnswer(
+                f"The answer to {self.method} {self.path} has another form; the server may run another version: {error}"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
