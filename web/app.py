@@ -20,7 +20,7 @@ from web.api import (
     people,
     prepare,
     review,
-    said,
+    sessions,
     sources,
 )
 from web.dashboard import blueprint, sign_in
@@ -40,7 +40,7 @@ APIS = (
     incognito.api,
     journal.api,
     sources.api,
-    said.api,
+    sessions.api,
     hook_runs.api,
     graph.api,
     operations.api,

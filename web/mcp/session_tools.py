@@ -39,7 +39,7 @@ def sessions(call: ToolCall) -> ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOfServer:
+class SourcesApi:
     """The sources API over a tool's server, for an import."""
 
     server: Server
@@ -73,7 +73,7 @@ def index(call: ToolCall) -> ToolResult:
 
     name, folder = str(call.arguments["what"]), Path(call.folder).resolve()
     read = open_reader(name, folder, lambda *_told: None)
-    intake = Intake(SourceOfServer(call.server), source_name(name, folder), sweeps=name == "project", dry=False)
+    intake = Intake(SourcesApi(call.server), source_name(name, folder), sweeps=name == "project", dry=False)
     counts = intake.take(read)
     outcomes = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.memories.items()))
     return ToolResult(f"Indexed {quote(str(folder))}: {counts.items.total()} items; memories: {outcomes or 'none new'}")

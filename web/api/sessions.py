@@ -21,7 +21,7 @@ from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
 from web.limits import check_queue
 
-api = Api("said")
+api = Api("sessions")
 
 MOST_MESSAGES = 200
 MAX_MESSAGE_CHARS = 100_000
@@ -120,7 +120,7 @@ class DistilledAnswer(Answer):
         needs=Role.WRITER,
     )
 )
-def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
+def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
     """Store the messages of a session; workers extract memories from them."""
     workspace = workspace_of_folder(call, body.cwd, to_write=True)
     check_queue(workspace)
