@@ -29,6 +29,7 @@ LEAVES = frozenset(
         "pipeline.kinds",
         "pipeline.anchors",
         "pipeline.lru",
+        "pipeline.http",
     }
 )
 # What turns text into text; none reads a file nor knows a store.
@@ -62,6 +63,7 @@ DOORS = frozenset(
         "pipeline.anchors",
         "pipeline.text",
         "pipeline.workspace",
+        "pipeline.http",
         "pipeline.services",
         "pipeline.bootstrap",
     }
@@ -78,6 +80,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.kinds": LEAVES,
     "pipeline.anchors": LEAVES,
     "pipeline.lru": LEAVES,
+    "pipeline.http": LEAVES,
     "pipeline.identity": LEAVES,
     "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,
@@ -170,7 +173,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "a2wsgi": ("web.mcp.front",),
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
-    "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http", "pipeline.team.link"),
+    "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),
     "scipy": ("pipeline.jobs.map.placement",),
     "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),

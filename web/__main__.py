@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Serve until stopped."""
-    # What is imported lives as long as the process: the collector would look at it again and again, in vain.
+    # Imported objects live as long as the process, so collecting garbage during the imports finds nothing.
     gc.disable()
     from web.server import run
 
@@ -17,5 +17,5 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stderr.flush()
-    # Threads of native libraries may still run; everything that must be kept is kept by now.
+    # Threads of native libraries may still run, and all data is stored by now.
     os._exit(code)

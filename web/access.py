@@ -1,4 +1,4 @@
-"""What a caller may: one rule for every route, by what the route says it needs."""
+"""The rights of callers: one rule for every route, by the right that the route needs."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from pipeline.store.people import People
 
 
 class Access(StrEnum):
-    """What a route needs that is about no one workspace: to be let in, to manage the home, to hold its token."""
+    """A right that concerns no single workspace: any caller, an admin, or the owner with the token."""
 
     ANYBODY = "anybody"
     ADMIN = "admin"
@@ -20,27 +20,28 @@ Need = Role | Access
 
 
 def require(caller: Caller, need: Need, workspace_id: str, people: People) -> None:
-    """Raise NotFound for a workspace that is not the caller's to know of, Forbidden for what they may not do.
+    """Raise NotFound for a workspace that the caller may not see, Forbidden for a missing right.
 
-    Whether a workspace that they may not enter exists, nobody is told.
+    The error does not reveal whether a workspace exists that the caller may not enter.
     """
     if isinstance(need, Access):
         is_enough = need is Access.ANYBODY or (caller.is_admin and (need is Access.ADMIN or caller.person is None))
         if not is_enough:
-            raise Forbidden(f"this needs the home's token{' or an admin' if need is Access.ADMIN else ''}")
+            who = "the owner or an admin" if need is Access.ADMIN else "the owner"
+            raise Forbidden(f"Only {who} of this data directory may do this.")
         return
     role = caller.role_in(workspace_id)
     if role is None and caller.person is None and caller.is_admin and not _belongs_to_person(workspace_id, people):
-        # In a home without people it is a workspace like any other.
+        # Without people in the data directory it is a workspace like any other.
         role = Role.OWNER
     if role is None:
         raise NotFound("no such workspace")
     if not role.includes(need):
-        raise Forbidden(f"this needs the role {need} in {workspace_id}; you are {role}")
+        raise Forbidden(f"This needs the role {need} in {workspace_id}; you are {role}. Ask an owner for it.")
 
 
 def may_enter(caller: Caller, workspace_id: str, people: People) -> bool:
-    """Tell whether a caller may know of a workspace."""
+    """Return whether a caller may see that a workspace exists."""
     try:
         require(caller, Role.READER, workspace_id, people)
     except NotFound:
@@ -49,7 +50,7 @@ def may_enter(caller: Caller, workspace_id: str, people: People) -> bool:
 
 
 def may_write(caller: Caller, workspace_id: str, people: People) -> bool:
-    """Tell whether a caller may change a workspace."""
+    """Return whether a caller may change a workspace."""
     try:
         require(caller, Role.WRITER, workspace_id, people)
     except (NotFound, Forbidden):

@@ -1,6 +1,6 @@
-"""What a request is noted as in the access log: who, where, what, about which memories, and how it ended.
+"""The entry of a request in the access log: person, workspace, route, memories and status.
 
-Requests of people are noted, and of the owner of the data directory what changes who may enter it.
+The log has all requests of people, and the owner's requests that change who has access.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,66 +14,66 @@ from pipeline.services.access_log import OWNER, AccessLog
 from pipeline.store.access_log import KEPT_IDS, AccessEntry
 from pipeline.times import utc_now
 
-# Whose changes are noted of everybody.
+# Changes here are logged for every caller.
 OF_PEOPLE = "/v1/people"
-# What reads nothing that is remembered.
+# Routes that read no memories.
 UNNOTED = frozenset({"/healthz", "/metrics", "/assets/<path:filename>", "/w/<workspace>/workers/now"})
 
 
 def register_access_log(app: Flask, log: AccessLog) -> None:
-    """Note every request of a person, by token or signed-in browser; a change is on the disk before its answer."""
+    """Log every request of a person, by token or signed-in browser. A change is on disk before its answer is sent."""
 
     @app.after_request
     def note(response: Response) -> Response:
-        caller = g.get("caller")
         action = "unknown" if request.url_rule is None else request.url_rule.rule
-        is_done = response.status_code < HTTPStatus.BAD_REQUEST
-        acted = request.method != "GET" and is_done and g.get("acts", True)
-        if caller is None or action in UNNOTED or not (caller.person or (acted and action.startswith(OF_PEOPLE))):
-            return response
-        ids = list(dict.fromkeys(g.get("memory_ids", ())))
-        entry = AccessEntry(
-            utc_now(),
-            g.request_id,
-            OWNER if caller.person is None else caller.person.id,
-            caller.token_id,
-            _find_workspace(),
-            f"{request.method} {action}",
-            response.status_code,
-            tuple(ids[:KEPT_IDS]),
-            len(ids),
-        )
-        (log.write if acted else log.note)(entry)
+        path = request.view_args or {}
+        workspace_id = path.get("workspace") or request.headers.get(WORKSPACE_HEADER, "")
+        note_request(log, request.method, action, response.status_code, workspace_id)
         return response
 
 
-def _find_workspace() -> str | None:
-    """Return where a request was answered, else where it was meant to be; no name is kept that can be none."""
-    path = request.view_args or {}
-    meant = g.get("answered_in") or path.get("workspace") or request.headers.get(WORKSPACE_HEADER, "")
-    return meant if is_workspace_id(meant) else None
+def note_request(log: AccessLog, method: str, action: str, status: int, workspace_id: str) -> None:
+    """Log the current request if it belongs there; `workspace_id` is the workspace that the request names."""
+    caller = g.get("caller")
+    acted = method != "GET" and status < HTTPStatus.BAD_REQUEST and g.get("acts", True)
+    if caller is None or action in UNNOTED or not (caller.person or (acted and action.startswith(OF_PEOPLE))):
+        return
+    workspace_id = g.get("answered_in") or workspace_id
+    ids = list(dict.fromkeys(g.get("memory_ids", ())))
+    entry = AccessEntry(
+        utc_now(),
+        g.request_id,
+        OWNER if caller.person is None else caller.person.id,
+        caller.token_id,
+        workspace_id if is_workspace_id(workspace_id) else None,
+        f"{method} {action}",
+        status,
+        tuple(ids[:KEPT_IDS]),
+        len(ids),
+    )
+    (log.write if acted else log.note)(entry)
 
 
 def note_workspace(workspace_id: str, *, acts: bool) -> None:
-    """Note where a request is answered, and whether it changes anything."""
+    """Set the workspace that answers the current request, and whether the request changes anything."""
     g.answered_in, g.acts = workspace_id, acts
 
 
 def note_memories(memory_ids: Iterable[str]) -> None:
-    """Note which memories an answer tells of, or a request wrote."""
+    """Add memories that the current request reads or writes."""
     g.setdefault("memory_ids", []).extend(memory_ids)
 
 
 def note_answer(answer: BaseModel) -> None:
-    """Note the memories that stand in an answer."""
+    """Add the memories in an answer of the current request."""
     if g.caller.person is not None:
         note_memories(_list_memory_ids(answer))
 
 
 def _list_memory_ids(part: object) -> Iterator[str]:
     if isinstance(part, list | tuple):
-        for one in part:
-            yield from _list_memory_ids(one)
+        for item in part:
+            yield from _list_memory_ids(item)
     elif isinstance(part, BaseModel):
         if getattr(part, "names_memory", False):
             yield str(getattr(part, "id"))  # noqa: B009 - not every model has one

@@ -1,4 +1,4 @@
-"""The whole app."""
+"""The full app."""
 
 from functools import cache
 from typing import Any
@@ -20,7 +20,7 @@ from web.api import (
     people,
     prepare,
     review,
-    said,
+    sessions,
     sources,
 )
 from web.dashboard import blueprint, sign_in
@@ -40,7 +40,7 @@ APIS = (
     incognito.api,
     journal.api,
     sources.api,
-    said.api,
+    sessions.api,
     hook_runs.api,
     graph.api,
     operations.api,
@@ -60,10 +60,10 @@ def create_app(container: WebContainer, metrics: Metrics | None = None) -> Flask
     if container.stores.values is not None:
         sign_in.share_sessions(app, container.stores.values)
     enter_apis(app, APIS)
-    mcp.register_servers(app)
+    mcp.register_servers(app, APIS)
     app.register_blueprint(blueprint.dashboard())
 
-    # Made when it is asked for: the schemas of all models take longer than everything else here.
+    # Created on demand: the schemas of all models take longer than everything else here.
     @cache
     def describe() -> Any:
         return document(endpoint for api in APIS for endpoint in api.endpoints)

@@ -1,4 +1,4 @@
-"""A client of the HTTP contract over one kept-alive connection pool."""
+"""The client of the HTTP API for commands, tools and the supervisor."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,49 +15,25 @@ from pipeline.errors import (
     ReverieError,
     ServerUnreachable,
 )
-from web.contract import CALLER_HEADER, INCOGNITO_HEADER, PROJECT_HEADER, STATUS_OF_ERROR
-from web.kept_connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
+from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
+from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
+from web.contract import CALLER_HEADER, INCOGNITO_HEADER, PROJECT_HEADER
 from web.own_server import OwnServerCheck
 
 ANSWER_TIMEOUT_S = 60.0
-# The most that a list answers at once.
+# The maximum number of items in one page of a list.
 LARGEST_PAGE = 200
 LARGEST_PAGE_OF_ITEMS = 1000
 EVERYTHING = 2**62
-HOW_TO_START = "start it with `reverie up` (`reverie up --daemon` for the background)"
-
-HOW_TO_RESTART = "restart it: `reverie down`, then `reverie up`"
-
-
-class ServerProblem(ReverieError):
-    """Say that the server refused or failed in a way that has no type of its own."""
-
-    def __init__(self, detail: str, status: int = 500) -> None:
-        super().__init__(detail)
-        self.status = status
-
-
-class JsonObject(dict[str, Any]):
-    """An object of an answer: a field that it lacks is the server's fault, and no error of the program."""
-
-    def __missing__(self, name: str) -> Any:
-        raise ServerProblem(
-            f"the server answered without the field {name!r}: it may be of another version of Reverie; {HOW_TO_RESTART}"
-        )
+HOW_TO_START = "Start the server with `reverie up`, or in the background with `reverie up --daemon`."
 
 
 class TokenRefused(ReverieError):
-    """Say that the server does not take the token that this home has."""
-
-
-# A rejected field has a type of its own making: it carries the fields.
-_TYPES: Mapping[int, Callable[[str], ReverieError]] = {
-    status: kind for kind, status in STATUS_OF_ERROR if kind is not InvalidField
-}
+    """Report that the server rejects the token of this data directory."""
 
 
 class Client:
-    """Call a Reverie server; safe to use from several threads."""
+    """Calls a Reverie server. Several threads may use one object."""
 
     def __init__(
         self,
@@ -78,13 +54,13 @@ class Client:
         self._caller = {} if caller is None else {CALLER_HEADER: caller}
         if incognito:
             self._caller[INCOGNITO_HEADER] = "true"
-        # A token of the data directory is for its own server only, which may be any program that has the port.
+        # The data directory's token is only for its own server, and another program may have the port.
         check = None
         if isinstance(token, CurrentToken):
             paths = HomePaths(token.file.parent)
             check = OwnServerCheck(paths, urlsplit(self.url).hostname or "", timeout_s)
         self._connections = KeptConnections(self.url, timeout_s, check)
-        # Brings a server back that nobody reached; asked once.
+        # Restarts an unreachable server; called once.
         self._revive = revive
 
     @classmethod
@@ -98,8 +74,8 @@ class Client:
         caller: str | None = None,
         project: str = "",
     ) -> Self:
-        """Return a client of the settings' server and, unless another is named, their workspace."""
-        # Only a server makes the token: a question to one that never ran must not leave a home behind.
+        """Return a client of the server and the workspace in the settings; `workspace` overrides the latter."""
+        # Only a server creates the token: a client must not create a data directory.
         token = CurrentToken(settings.paths.token_file)
         named = workspace or settings.workspace
         return cls(
@@ -144,10 +120,10 @@ class Client:
         shown = self._current_token()
         answer = self._send(method, target, data, headers, shown)
         if answer.status == HTTPStatus.UNAUTHORIZED and (renewed := self._current_token()) != shown:
-            # Renewed between our look and its, or made just now, where the home had lost it.
+            # The token was renewed or created after it was read here.
             answer = self._send(method, target, data, headers, renewed)
         if answer.status == HTTPStatus.UNAUTHORIZED and not isinstance(self._token, str):
-            raise TokenRefused(f"{self.url} does not accept the token in {self._token.file}; {HOW_TO_RESTART}")
+            raise TokenRefused(f"{self.url} does not accept the token in {self._token.file}. {HOW_TO_RESTART}")
         return read_answer(answer, self.url)
 
     def _current_token(self) -> str:
@@ -158,15 +134,15 @@ class Client:
         try:
             return self._connections.send(method, target, data, {**headers, **shown})
         except BrokenOff as error:
-            raise AnswerLost(f"the server at {self.url} broke off: {error}") from error
+            raise AnswerLost(f"The server at {self.url} closed the connection before it answered ({error}).") from error
         except NotConnected as error:
             revive, self._revive = self._revive, None
             if revive is not None and revive():
                 return self._send(method, target, data, headers, self._current_token())
-            raise ServerUnreachable(f"no Reverie server answers at {self.url}; {HOW_TO_START}") from error
+            raise ServerUnreachable(f"No Reverie server answers at {self.url}. {HOW_TO_START}") from error
 
     def health(self) -> dict[str, Any]:
-        """Return that the server answers, its version and whether its encoder is loaded."""
+        """Return the version of the server and whether its encoder is loaded."""
         return self._object("GET", "/healthz")
 
     def remember(self, memory: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +150,7 @@ class Client:
         return self._object("POST", "/v1/memories", memory)
 
     def recall(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to a recall."""
+        """Return the results of a recall."""
         return self._object("POST", "/v1/recall", question)
 
     def why(self, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,46 +162,46 @@ class Client:
         return self._object("GET", "/v1/incognito")
 
     def set_incognito(self, session_id: str, *, on: bool) -> dict[str, Any]:
-        """Make a session incognito, or end that."""
+        """Turn incognito on or off for a session."""
         return self._object("POST", "/v1/incognito", {"session_id": session_id, "on": on})
 
     def stats(self) -> dict[str, Any]:
-        """Return what the workspace holds."""
+        """Return the statistics of the workspace."""
         return self._object("GET", "/v1/stats")
 
     def switches(self, workspace: str) -> dict[str, Any]:
-        """Return the switches that the server has in force in a workspace."""
+        """Return the switches that the server applies in a workspace."""
         return self._object("GET", "/v1/switches", workspace=workspace)
 
     def dashboard_link(self) -> dict[str, Any]:
-        """Make a link that signs one browser in to the dashboard."""
+        """Create a link that signs one browser in to the dashboard."""
         return self._object("POST", "/v1/dashboard/links")
 
     def queue(self, workspace: str | None = None) -> dict[str, Any]:
-        """Return what waits and what failed for good in a workspace."""
+        """Return the pending and the dead-lettered (permanently failed) work of a workspace."""
         return self._object("GET", "/v1/queue", workspace=workspace)
 
     def retry(self, stage: str | None = None) -> dict[str, Any]:
-        """Give the dead letters of a stage, or of all, a fresh start."""
+        """Retry the dead-lettered work of a stage, or of all stages."""
         return self._object("POST", "/v1/queue/retry", {} if stage is None else {"stage": stage})
 
     def rebuild(self) -> dict[str, Any]:
-        """Ask for every derived index of the workspace to be computed again."""
+        """Request a rebuild of every derived index of the workspace."""
         return self._object("POST", "/v1/rebuild")
 
     def workspaces(self) -> dict[str, Any]:
-        """Return the workspaces of the home."""
+        """Return the workspaces of the data directory."""
         return self._object("GET", "/v1/workspaces")
 
     def errors(self, limit: int = 50, *, open_only: bool = False) -> dict[str, Any]:
-        """Return the newest background errors, or of these only what was not repaired since."""
+        """Return the newest background errors, optionally only unrepaired ones."""
         return self._object("GET", "/v1/errors", query={"limit": limit} | ({"open": "true"} if open_only else {}))
 
-    def items(self, path: str, limit: int, page: int = LARGEST_PAGE, **wanted: Any) -> Iterator[dict[str, Any]]:
-        """Yield at most so many items of a list, asking for a page at a time."""
+    def items(self, path: str, limit: int, page: int = LARGEST_PAGE, **filters: Any) -> Iterator[dict[str, Any]]:
+        """Yield at most `limit` items of a list, page by page."""
         left, cursor = limit, None
         while left > 0:
-            query = _without_empty(wanted | {"limit": min(left, page), "cursor": cursor})
+            query = _without_empty(filters | {"limit": min(left, page), "cursor": cursor})
             answer = self._object("GET", path, query=query)
             yield from answer["items"]
             left -= len(answer["items"])
@@ -233,12 +209,12 @@ class Client:
             if cursor is None:
                 return
 
-    def list_items(self, path: str, limit: int, **wanted: Any) -> dict[str, Any]:
-        """Return at most so many items of a list as one page; the cursor is of what lies beyond."""
+    def list_items(self, path: str, limit: int, **filters: Any) -> dict[str, Any]:
+        """Return at most `limit` items of a list as one page, with the cursor of the next items."""
         items: list[dict[str, Any]] = []
         cursor = None
         while len(items) < limit:
-            query = _without_empty(wanted | {"limit": min(limit - len(items), LARGEST_PAGE), "cursor": cursor})
+            query = _without_empty(filters | {"limit": min(limit - len(items), LARGEST_PAGE), "cursor": cursor})
             answer = self._object("GET", path, query=query)
             items += answer["items"]
             cursor = answer["next_cursor"]
@@ -247,7 +223,7 @@ class Client:
         return {"items": items, "next_cursor": cursor}
 
     def memory(self, memory_id: str, team: str | None = None) -> dict[str, Any]:
-        """Return one memory with provenance, edges, entities and history, of this machine's or of a team's."""
+        """Return one memory of this machine or of a team, with provenance, edges, entities and history."""
         return self._object("GET", _build_path("memories", memory_id), query=_without_empty({"from": team}))
 
     def edit(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,15 +231,15 @@ class Client:
         return self._object("PATCH", _build_path("memories", memory_id), changes)
 
     def share(self, memory_id: str) -> dict[str, Any]:
-        """Let everybody in the workspace see a memory."""
+        """Share a memory with all members of the workspace."""
         return self._object("POST", _build_path("memories", memory_id, "share"))
 
     def withdraw(self, memory_id: str) -> dict[str, Any]:
-        """Let a shared memory be its person's own again."""
+        """Stop sharing a memory."""
         return self._object("DELETE", _build_path("memories", memory_id, "share"))
 
     def restore(self, memory_id: str) -> dict[str, Any]:
-        """Bring an archived memory back."""
+        """Restore an archived memory."""
         return self._object("POST", _build_path("memories", memory_id, "restore"))
 
     def move(self, memory_id: str, workspace: str) -> dict[str, Any]:
@@ -274,21 +250,21 @@ class Client:
         """Remove every trace of a memory."""
         return self._object("DELETE", _build_path("memories", memory_id), query={"hard": "true"})
 
-    def fact(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
-        """Return the value of a fact that holds, or held."""
-        return self._object("GET", _build_path("facts", subject, attribute), query=_without_empty(wanted))
+    def fact(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
+        """Return the current or an earlier value of a fact."""
+        return self._object("GET", _build_path("facts", subject, attribute), query=_without_empty(options))
 
     def set_fact(self, subject: str, attribute: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Give a fact a value."""
+        """Set the value of a fact."""
         return self._object("PUT", _build_path("facts", subject, attribute), body)
 
-    def end_fact(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
-        """End a fact's value without giving it another."""
-        return self._object("DELETE", _build_path("facts", subject, attribute), query=_without_empty(wanted))
+    def end_fact(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
+        """End the value of a fact without setting a new one."""
+        return self._object("DELETE", _build_path("facts", subject, attribute), query=_without_empty(options))
 
-    def fact_history(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
-        """Return all values that a fact had."""
-        return self._object("GET", _build_path("facts", subject, attribute, "history"), query=_without_empty(wanted))
+    def fact_history(self, subject: str, attribute: str, **options: Any) -> dict[str, Any]:
+        """Return all values of a fact."""
+        return self._object("GET", _build_path("facts", subject, attribute, "history"), query=_without_empty(options))
 
     def add_goal(self, goal: Mapping[str, Any]) -> dict[str, Any]:
         """Set a goal."""
@@ -299,77 +275,64 @@ class Client:
         return self._object("PATCH", _build_path("goals", goal_id), changes)
 
     def answer_lesson(self, surface_id: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Say whether a lesson that was shown was followed."""
+        """Report whether a shown lesson was followed."""
         return self._object("POST", _build_path("lessons", "surfaces", surface_id), answer)
 
     def entity(self, entity_id: str, limit: int, **viewer: Any) -> dict[str, Any]:
-        """Return an entity with who mentions it and what is mentioned beside it."""
+        """Return an entity, the memories that mention it, and the entities in the same memories."""
         return self._object("GET", _build_path("entities", entity_id), query=_without_empty(viewer | {"limit": limit}))
 
     def graph(self, around: str, depth: int, limit: int, **viewer: Any) -> dict[str, Any]:
-        """Return the entities around one, by id or name, itself first."""
-        wanted = {"around": around, "depth": depth, "limit": limit}
-        return self._object("GET", "/v1/graph", query=_without_empty(viewer | wanted))
+        """Return an entity, by id or name, and then the entities around it."""
+        area = {"around": around, "depth": depth, "limit": limit}
+        return self._object("GET", "/v1/graph", query=_without_empty(viewer | area))
 
     def settle_pair(self, pair_id: str, action: str) -> dict[str, Any]:
-        """Merge a pair that may say the same, or keep both."""
+        """Merge two possible duplicates, or keep both."""
         return self._object("POST", _build_path("duplicates", pair_id), {"action": action})
 
     def settle_candidate(self, memory_id: str, action: str) -> dict[str, Any]:
-        """Accept or reject a memory that waits for review."""
+        """Accept or reject a candidate."""
         return self._object("POST", _build_path("candidates", memory_id), {"action": action})
 
     def undo(self, entry_id: str) -> dict[str, Any]:
-        """Take back an automatic merge or archive."""
+        """Undo an automatic merge or archive."""
         return self._object("POST", _build_path("audit", entry_id, "undo"))
 
     def source_items(self, source: str) -> Iterator[dict[str, Any]]:
-        """Yield every item that a source is known by."""
+        """Yield every known item of a source."""
         return self.items(_build_path("sources", source, "items"), EVERYTHING, LARGEST_PAGE_OF_ITEMS)
 
     def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Bring the memories of a source in step with some of its items."""
+        """Sync the memories of a source with some of its items."""
         return self._object("PUT", _build_path("sources", source, "items"), {"items": items})
 
     def forget_items(self, source: str, keys: Sequence[str]) -> dict[str, Any]:
-        """Forget items that a source holds no more."""
+        """Forget items that a source no longer has."""
         return self._object("POST", _build_path("sources", source, "forget"), {"keys": keys})
 
     def jobs(self) -> dict[str, Any]:
-        """Return the jobs with schedule, last run and next."""
+        """Return the jobs with schedule, last run and next run."""
         return self._object("GET", "/v1/jobs")
 
     def run_job(self, name: str) -> dict[str, Any]:
-        """Ask for a run of a job."""
+        """Request a run of a job."""
         return self._object("POST", _build_path("jobs", name))
 
     def _object(self, method: str, path: str, body: Any = None, **rest: Any) -> dict[str, Any]:
         answer = self.call(method, path, body, **rest)
         if not isinstance(answer, dict):
-            raise ServerProblem(f"something that is not Reverie answers at {self.url}", 200)
-        # What a change answers may count items.
+            raise NotReverie(self.url, HTTPStatus.OK)
+        # In the answer to a change, `items` may be a number.
         items = answer.get("items", []) if method == "GET" else []
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise ServerProblem(f"the server at {self.url} answered with a list of another form; {HOW_TO_RESTART}")
+            raise ServerProblem(f"The server at {self.url} sent a list in another form. {HOW_TO_RESTART}")
         return answer
 
 
-def read_answer(answer: HttpAnswer, url: str) -> Any:
-    """Return the JSON of a successful answer; raise ReverieError for any other."""
-    try:
-        read = json.loads(answer.body, object_hook=JsonObject) if answer.body else None
-    except ValueError as error:
-        raise ServerProblem(f"something that is not Reverie answers at {url}", answer.status) from error
-    if 200 <= answer.status < 300:
-        return read
-    if not answer.media_type.startswith("application/problem+json") or not isinstance(read, dict):
-        raise ServerProblem(f"something that is not Reverie answers at {url} (HTTP {answer.status})", answer.status)
-    raise _problem_to_error(answer.status, read)
-
-
 def _build_path(*parts: str) -> str:
-    """Return the address of a thing; no part can reach beyond its own place."""
-    # A part of dots alone would be taken for a step to another folder.
+    """Return the path of a record. No part of it can change the other parts."""
+    # A part of dots alone would be resolved as a step to another folder.
     return "/v1/" + "/".join(quote(_encode(part, "path"), safe="").replace(".", "%2E") for part in parts)
 
 
@@ -380,21 +343,12 @@ def _check_query(query: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _encode(text: str, loc: str) -> bytes:
-    """Return a text in UTF-8; raise InvalidField for one that was read from bytes in another encoding."""
+    """Return a text in UTF-8; raise InvalidField for a text with bytes of another encoding."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise InvalidField(FieldError(loc, "is not valid UTF-8")) from error
 
 
-def _without_empty(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in wanted.items() if value not in (None, "")}
-
-
-def _problem_to_error(status: int, problem: Mapping[str, Any]) -> ReverieError:
-    detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
-    errors = [FieldError(str(e.get("loc", "")), str(e.get("msg", ""))) for e in problem.get("errors") or ()]
-    if status == 422 and errors:
-        return InvalidField(*errors)
-    kind = _TYPES.get(status)
-    return ServerProblem(detail, status) if kind is None else kind(detail)
+def _without_empty(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value not in (None, "")}

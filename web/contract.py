@@ -1,41 +1,8 @@
-"""What both ends of the HTTP contract know: the headers beside the workspace's, and which error has which status."""
+"""Headers of the HTTP API that the server and its clients share, in addition to the header of the workspace."""
 
-from http import HTTPStatus
-
-from pipeline.errors import (
-    Conflict,
-    ExtraMissing,
-    Forbidden,
-    InvalidField,
-    LimitReached,
-    MalformedRequest,
-    NotFound,
-    PeerRefused,
-    PreconditionFailed,
-    RemoteUnreachable,
-    ReverieError,
-    StoreUnavailable,
-)
-
-# The project's own workspace where another is used as long as nothing was written to it here: a team may have it.
+# The project's own workspace. A team may have it even if it does not exist here yet and another one is used.
 PROJECT_HEADER = "X-Reverie-Project"
-# "true" makes a request incognito, because its sender's environment says so.
+# "true" makes a request incognito. Clients send it if the environment asks for it.
 INCOGNITO_HEADER = "X-Reverie-Incognito"
-# Who asks: the bridge of an agent's tools says so, since its writes can be switched off.
+# The kind of caller. The tools of an agent name themselves, because their writes can be turned off.
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
-# In the environment of a request that the server makes for one that it let in; no client can put it there.
-WITHIN = "reverie.within"
-
-STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
-    (MalformedRequest, HTTPStatus.BAD_REQUEST),
-    (NotFound, HTTPStatus.NOT_FOUND),
-    (Conflict, HTTPStatus.CONFLICT),
-    (PreconditionFailed, HTTPStatus.PRECONDITION_FAILED),
-    (InvalidField, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (PeerRefused, HTTPStatus.FORBIDDEN),
-    (LimitReached, HTTPStatus.TOO_MANY_REQUESTS),
-    (Forbidden, HTTPStatus.FORBIDDEN),
-    (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
-    (RemoteUnreachable, HTTPStatus.BAD_GATEWAY),
-    (ExtraMissing, HTTPStatus.NOT_IMPLEMENTED),
-)

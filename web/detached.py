@@ -1,27 +1,27 @@
-"""Start a program that belongs to nobody: no end of who started it, and no signal to its group or children, is its own.
+"""Start a detached program: neither the end of its starter nor signals to the starter's group reach it.
 
-Standard library alone, and little of it: the client of hooks imports it while an agent waits.
+Only a small part of the standard library: the hook client imports this module while an agent waits.
 """
 # ruff: noqa: PTH123 - pathlib takes as long to import as all of this to run
 
-# What `signal` is made of: the whole takes as long to import as all of this to run.
+# The core of `signal`: importing all of `signal` takes as long as running this module.
 import _signal  # type: ignore[import-not-found]
 import os
 
 DETACHED = 0x00000008 | 0x00000200 | 0x01000000  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP, CREATE_BREAKAWAY_FROM_JOB
-# Descriptors above this are nobody's to hand on.
+# Higher descriptors are not closed.
 MOST_FILES = 1 << 16
 CANNOT_RUN = 127
-# Where the file stands that goes along.
+# The descriptor of the inherited file.
 KEPT = 3
 
 
 def start_detached(
     command: list[str], environment: dict[str, str], output: str = os.devnull, keep: int | None = None
 ) -> int:
-    """Start a program by its path in a session of its own, without a parent; return its process id.
+    """Start a program by its path in a new session without a parent; return its process id.
 
-    It runs in the root folder, reads nothing, appends what it says to `output`, and inherits no file but `keep`.
+    It runs in the root folder with empty standard input, appends its output to `output`, and inherits only `keep`.
     """
     if os.name == "nt":
         return _start_on_windows(command, environment, output)
@@ -31,18 +31,18 @@ def start_detached(
         _start_orphan(command, environment, output, writer, keep)
     os.close(writer)
     try:
-        told = os.read(reader, 32)
+        process_id = os.read(reader, 32)
     finally:
         os.close(reader)
-        # It ends at once; whoever goes on living leaves no zombie behind.
+        # It exits immediately; waiting for it avoids a zombie.
         os.waitpid(middle, 0)
-    if not told:
-        raise OSError("no process can be started")
-    return int(told)
+    if not process_id:
+        raise OSError("the process could not be started")
+    return int(process_id)
 
 
 def _start_orphan(command: list[str], environment: dict[str, str], output: str, writer: int, keep: int | None) -> None:
-    """Go on, in the process between, as a program whose parent has ended; never return."""
+    """In the intermediate process, start the program and exit; never return."""
     try:
         os.setsid()
         if os.fork() == 0:
@@ -54,7 +54,7 @@ def _start_orphan(command: list[str], environment: dict[str, str], output: str, 
                 _signal.signal(number, _signal.SIG_DFL)
             os.execve(command[0], command, environment)  # noqa: S606 - our own programs
     finally:
-        # Without what the starter would still do: its buffers and handlers are its own.
+        # Skip the exit handlers and buffers of the starter.
         os._exit(CANNOT_RUN)
 
 

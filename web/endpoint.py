@@ -1,90 +1,45 @@
-"""One declaration an endpoint: route, body, query, answer; the OpenAPI document is read from the same declarations."""
+"""One declaration per endpoint: route, body, query and answer. The OpenAPI document is generated from it."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from flask import Blueprint, Response, current_app, g, request
 from pydantic import BaseModel, ValidationError
+from werkzeug.http import parse_etags
 
-from config.paths import WORKSPACE_HEADER, is_workspace_id
-from config.settings import SETTINGS
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
-from pipeline.records import OWNED
-from pipeline.records.people import Caller, Role, own_name
+from pipeline.records.people import Role, own_name
 from pipeline.services.memories import check_expected, check_open
-from pipeline.services.workspaces import choose_workspace, note_claim
 from pipeline.store.history import written_by
 from pipeline.team.servers import LOCAL
-from pipeline.workspace import Workspace, find_home, resolve_id
-from web.access import Need, may_enter, may_write, require
+from pipeline.workspace import find_home, resolve_id
+from web.access import Need
 from web.access_log import note_answer, note_workspace
-from web.contract import CALLER_HEADER, INCOGNITO_HEADER, MCP, PROJECT_HEADER
+from web.call import Call, EndpointRequest, check_name, create_call
+from web.contract import CALLER_HEADER, MCP
 from web.limits import check_queue
 
-# The parameter of a path that names a memory.
+# Parameters of a path: a memory, a goal (which is a memory too) and a session.
 MEMORY_ID = "memory_id"
-# And those that name a goal, which is a memory, and a session.
 GOAL_ID, SESSION_ID = "goal_id", "session_id"
-# The longest part of a path: a name is hardly longer, and what has none so long is not looked for.
+# The longest parameter of a path. No name is longer, so a longer one is not looked up.
 MAX_PATH_PART_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What every endpoint is called with: the container, the id of the workspace that is meant, and who asks."""
-
-    container: WebContainer
-    workspace_id: str
-    caller: Caller
-    # The states of a memory that the request permits; None permits any.
-    expected: frozenset[str] | None = None
-    # Whether nothing of the request may be stored. Kept here: some workspaces are entered after the request has ended.
-    is_incognito: bool = False
-
-    @property
-    def workspace(self) -> Workspace:
-        """Return the workspace that is meant, whether anything was written there or not."""
-        return self.enter(self.workspace_id)
-
-    def enter(self, workspace_id: str, need: Role = Role.READER) -> Workspace:
-        """Return a workspace as the caller may use it; raise NotFound or Forbidden where they may not."""
-        self.require(need, workspace_id)
-        workspace = workspace_of_caller(self.container, self.caller, workspace_id)
-        return workspace.as_incognito() if self.is_incognito else workspace
-
-    def may_enter(self, workspace_id: str) -> bool:
-        """Tell whether the caller may know of a workspace."""
-        return may_enter(self.caller, workspace_id, self.container.people)
-
-    def may_write(self, workspace_id: str) -> bool:
-        """Tell whether the caller may change a workspace."""
-        return may_write(self.caller, workspace_id, self.container.people)
-
-    def require(self, need: Need, workspace_id: str | None = None) -> None:
-        """Raise NotFound or Forbidden unless the caller may do, in a workspace, what a role is needed for."""
-        require(self.caller, need, workspace_id or self.workspace_id, self.container.people)
-
-    @property
-    def project(self) -> str:
-        """Return the workspace that a team is asked of: the project's own, whether it exists on this machine or not."""
-        return _workspace_named(PROJECT_HEADER) or self.workspace_id
-
-
-@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What the OpenAPI document tells of an endpoint; one `of_folder` finds its workspace by a folder in its body.
+    """The declaration of an endpoint.
 
-    One that `reads` changes nothing though it is no GET. One that `keeps_memories` changes something else: people,
-    upkeep, what is said; it also works where memories are read-only. Each says in `needs` if a caller needs more. One
-    `of_team` is asked of a team's server where its body names one in `to`, or its query in `from`. What it takes its
-    handler says: by its parameters `body` and `query`, and without a `summary` by its docstring.
+    `of_folder`: the workspace is found by a folder in the body. `reads`: it changes nothing although it is not a GET.
+    `keeps_memories`: it changes people, maintenance or conversations, and works where memories are read-only.
+    `needs`: a right other than reading or writing. `of_team`: a team's server answers if the body names a team in `to`,
+    or the query in `from`. `body` and `query` come from the parameters of the handler, the summary from its docstring.
     """
 
     method: str
@@ -104,27 +59,73 @@ class Endpoint:
     of_team: bool = False
 
     @property
+    def rule(self) -> str:
+        """Return its path as a routing rule."""
+        return self.path.replace("{", "<").replace("}", ">")
+
+    @property
     def need(self) -> Need:
-        """Return what the caller needs: by default to read, and to change anything, to write."""
+        """Return the caller's required right. The default is to read, or to write if the endpoint changes anything."""
         return self.needs or (Role.WRITER if self.writes else Role.READER)
 
     @property
     def is_conditional(self) -> bool:
-        """Tell whether it changes a memory only in the state that `If-Match` names."""
+        """Return whether it changes a memory only in the state that `If-Match` names."""
         return self.writes and f"{{{MEMORY_ID}}}" in self.path
 
     @property
     def writes(self) -> bool:
-        """Tell whether it changes what a workspace holds."""
+        """Return whether it changes the memories of a workspace."""
         return self.acts and not self.keeps_memories
 
     @property
     def acts(self) -> bool:
-        """Tell whether it changes anything, so that the access log has it before the caller has an answer."""
+        """Return whether it changes anything: the access log is then written before the answer is sent."""
         return self.method != "GET" and not self.reads
 
 
 Handler = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An endpoint with its handler. HTTP and the MCP tools of the server both run it."""
+
+    endpoint: Endpoint
+    handler: Handler
+
+    def run(self, container: WebContainer, sent: EndpointRequest, path: Mapping[str, str]) -> Any:
+        """Check the caller and the request, run the handler, and return its answer as a model or as JSON."""
+        endpoint, path = self.endpoint, dict(path)
+        _check_path(path)
+        call = create_call(container, sent, _list_expected(sent) if endpoint.is_conditional else None)
+        # The owner's folder belongs to a workspace that no header names; the handler checks the right there.
+        if not (endpoint.of_folder and call.caller.person is None):
+            call.require(endpoint.need)
+        parts = _validate_request(endpoint, sent)
+        if endpoint.writes and isinstance(endpoint.need, Role):
+            call.workspace.require_writable(by_tool=sent.headers.get(CALLER_HEADER) == MCP)
+            check_queue(call.workspace)
+        if endpoint.of_team and (team := _named_team(parts)) is not None:
+            return _ask_team(call, team, sent)
+        call = _resolve_path(call, path)
+        if call.expected is not None:
+            # The handlers that edit and delete check it again, within the transaction.
+            check_expected(call.workspace, path[MEMORY_ID], call.expected)
+        note_workspace(call.workspace_id, acts=endpoint.acts)
+        # The folder may belong to another workspace than the default; its handler notes which one is in use.
+        if endpoint.method != "GET" and not endpoint.of_folder:
+            container.prefetcher.notify_activity(call.workspace_id)
+        with written_by(call.caller.person_id):
+            return self._create_answer(self.handler(call, **parts, **path))
+
+    def _create_answer(self, answer: Any) -> Any:
+        if self.endpoint.answer is None or isinstance(answer, Response):
+            return answer
+        # The model that the OpenAPI document describes also serializes the answer.
+        model = self.endpoint.answer.model_validate(answer)
+        note_answer(model)
+        return model
 
 
 class Api:
@@ -132,71 +133,76 @@ class Api:
 
     def __init__(self, name: str) -> None:
         self.blueprint = Blueprint(name, __name__)
-        self.endpoints: list[Endpoint] = []
+        self.operations: list[Operation] = []
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """Return the declarations of its routes."""
+        return [operation.endpoint for operation in self.operations]
 
     def route(self, endpoint: Endpoint) -> Callable[[Handler], Handler]:
-        """Register a handler: it gets a Call, what it takes of the request and the path's parameters.
+        """Register a handler. It gets a Call, the body, the query and the parameters of the path.
 
-        What it returns becomes the JSON body.
+        Its return value becomes the JSON body of the answer.
         """
 
         def register(handler: Handler) -> Handler:
-            described = _describe(endpoint, handler)
+            operation = Operation(_describe(endpoint, handler), handler)
+            self.operations.append(operation)
 
             def view(**path: str) -> Response:
-                return _answer(described, handler, path)
+                return _answer(operation, path)
 
-            self.endpoints.append(described)
-            rule = endpoint.path.replace("{", "<").replace("}", ">")
-            self.blueprint.add_url_rule(rule, handler.__name__, view, methods=[endpoint.method])
+            self.blueprint.add_url_rule(endpoint.rule, handler.__name__, view, methods=[endpoint.method])
             return handler
 
         return register
 
 
 def _describe(endpoint: Endpoint, handler: Handler) -> Endpoint:
-    """Return an endpoint with what its handler says of it."""
-    taken = handler.__annotations__
-    # A workspace may be read only; a team's server may be away.
-    more = {HTTPStatus.CONFLICT.value} if endpoint.writes else set()
-    more |= {HTTPStatus.PRECONDITION_FAILED.value} if endpoint.is_conditional else set()
-    more |= {HTTPStatus.BAD_GATEWAY.value} if endpoint.of_team else set()
+    """Return an endpoint with the summary and the models of its handler."""
+    parameters = handler.__annotations__
+    # A workspace may be read-only, and a team's server may be unreachable.
+    problems = {HTTPStatus.CONFLICT.value} if endpoint.writes else set()
+    problems |= {HTTPStatus.PRECONDITION_FAILED.value} if endpoint.is_conditional else set()
+    problems |= {HTTPStatus.BAD_GATEWAY.value} if endpoint.of_team else set()
     return replace(
         endpoint,
         summary=endpoint.summary or (handler.__doc__ or "").partition("\n")[0].removesuffix("."),
-        body=taken.get("body"),
-        query=taken.get("query"),
-        problems=tuple(sorted({*endpoint.problems, *more})),
+        body=parameters.get("body"),
+        query=parameters.get("query"),
+        problems=tuple(sorted({*endpoint.problems, *problems})),
     )
 
 
-def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Response:
-    _check_path(path)
-    expected = _list_expected() if endpoint.is_conditional else None
-    call = Call(container(), workspace_of_request(), g.caller, expected, _is_incognito_request())
-    # Of a folder, the home's owner means another workspace than the one that no header names.
-    if not (endpoint.of_folder and call.caller.person is None):
-        call.require(endpoint.need)
-    request_parts = _validate_request(endpoint)
-    if endpoint.writes and isinstance(endpoint.need, Role):
-        call.workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)
-        check_queue(call.workspace)
-    if endpoint.of_team and (team := _named_team(request_parts)) is not None:
-        return json_response(_ask_team(call, team), endpoint.status)
-    call = _name_in_full(call, path)
-    if call.expected is not None:
-        # The routes that edit and delete check it again, within the transaction.
-        check_expected(call.workspace, path[MEMORY_ID], call.expected)
-    note_workspace(call.workspace_id, acts=endpoint.acts)
-    # Of a folder, another workspace may be in use than the one that no header names.
-    if endpoint.method != "GET" and not endpoint.of_folder:
-        call.container.prefetcher.notify_activity(call.workspace_id)
-    with written_by(call.caller.person_id):
-        return _render(endpoint, handler(call, **request_parts, **path))
+def _answer(operation: Operation, path: dict[str, str]) -> Response:
+    """Answer the HTTP request by an operation."""
+    sent = EndpointRequest(
+        request.method,
+        request.path,
+        request.headers,
+        request.args.to_dict(),
+        partial(request.get_data, cache=operation.endpoint.of_team),
+        g.caller,
+    )
+    answer, status = operation.run(container(), sent, path), operation.endpoint.status
+    if isinstance(answer, Response):
+        return answer
+    if not isinstance(answer, BaseModel):
+        return json_response(answer, status)
+    response = Response(answer.model_dump_json(by_alias=True), status, content_type="application/json")
+    if (tag := g.get("state_tag")) is not None:
+        response.set_etag(tag)
+    return response
 
 
-def _name_in_full(call: Call, path: dict[str, str]) -> Call:
-    """Let a path name its memory and its session as they are stored; return the call of where the memory is kept."""
+def note_state(tag: str) -> None:
+    """Send the state of a memory as the ETag of the answer."""
+    g.state_tag = tag
+
+
+def _resolve_path(call: Call, path: dict[str, str]) -> Call:
+    """Replace names in the path by the stored names; return the call for the workspace that has the memory."""
     if SESSION_ID in path:
         path[SESSION_ID] = check_name(SESSION_ID, path[SESSION_ID])
         path[SESSION_ID] = own_name(call.caller.person_id, path[SESSION_ID]) or path[SESSION_ID]
@@ -204,111 +210,29 @@ def _name_in_full(call: Call, path: dict[str, str]) -> Call:
         path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
         home = find_home(call.workspace, path[MEMORY_ID])
         call = replace(call, workspace_id=home.id)
-    named = path.get(MEMORY_ID) or path.get(GOAL_ID)
-    if named is not None and call.container.people.exists:
-        check_open(call.workspace, named)
+    memory_id = path.get(MEMORY_ID) or path.get(GOAL_ID)
+    if memory_id is not None and call.container.people.exists:
+        check_open(call.workspace, memory_id)
     return call
 
 
-def _list_expected() -> frozenset[str] | None:
-    """Return the strong tags of `If-Match`; None without the header, or where any state will do."""
-    if "If-Match" not in request.headers or request.if_match.star_tag:
+def _list_expected(sent: EndpointRequest) -> frozenset[str] | None:
+    """Return the strong tags of `If-Match`; None without the header, or if any state is permitted."""
+    if "If-Match" not in sent.headers:
         return None
-    return frozenset(request.if_match.as_set())
-
-
-def check_name(loc: str, name: str) -> str:
-    """Return a name that a caller sent; raise MalformedRequest for one that could be another person's."""
-    if OWNED in name:
-        raise MalformedRequest(f"{loc} must not hold {OWNED}")
-    return name
-
-
-def workspace_of_caller(container: WebContainer, caller: Caller, workspace_id: str) -> Workspace:
-    """Return a workspace as its caller works on it."""
-    if caller.person is None:
-        return container.workspace(workspace_id)
-    is_reader = not caller.may(workspace_id, Role.WRITER)
-    return container.workspace(workspace_id).of_person(caller.person.id, is_reader=is_reader)
+    tags = parse_etags(sent.headers["If-Match"])
+    return None if tags.star_tag else frozenset(tags.as_set())
 
 
 def container() -> WebContainer:
     """Return the services of the running app."""
-    found: WebContainer = current_app.extensions["container"]
-    return found
+    services: WebContainer = current_app.extensions["container"]
+    return services
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """Render JSON, in UTF-8 and in the order given."""
+    """Return a JSON response in UTF-8 that keeps the order of the fields."""
     return Response(json.dumps(value, ensure_ascii=False), status, content_type="application/json")
-
-
-def workspace_of_request() -> str:
-    """Return the workspace that the header names; raise MalformedRequest when it cannot be one."""
-    return _workspace_named(WORKSPACE_HEADER) or "default"
-
-
-def _workspace_named(header: str) -> str | None:
-    named = request.headers.get(header)
-    if named is not None and not is_workspace_id(named):
-        raise MalformedRequest(f"{header} must match [a-z0-9][a-z0-9._-]{{0,63}}")
-    return named
-
-
-def _is_incognito_request() -> bool:
-    """Tell whether the sender wants nothing of this request stored; raise MalformedRequest for an unknown word."""
-    try:
-        return bool(SETTINGS["incognito"].parse(request.headers.get(INCOGNITO_HEADER, False)))
-    except ValueError as error:
-        raise MalformedRequest(f"{INCOGNITO_HEADER} {error}") from error
-
-
-def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
-    """Return the workspace that the header names, else the one that a folder belongs to, and note that it is in use.
-
-    To write, a project's own workspace is meant even before there is one. A person's folder is on their own machine:
-    nothing is looked up here, and only the header counts.
-    """
-    found = workspace_finder(call, to_write=to_write)(folder)
-    call.container.prefetcher.notify_activity(found.id)
-    return found
-
-
-def workspace_finder(call: Call, *, to_write: bool) -> Callable[[str], Workspace]:
-    """Return what finds the workspace of a folder for this caller, also after the request has ended."""
-    if call.caller.person is not None:
-        return lambda _folder: call.workspace
-    explicit = call.workspace_id if WORKSPACE_HEADER in request.headers else None
-    return partial(_find_workspace, call, explicit, to_write=to_write)
-
-
-def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:
-    choice = choose_workspace(
-        Path(folder) if folder else None,
-        call.container.settings,
-        explicit=explicit,
-        environment=None,
-        to_write=to_write,
-    )
-    if choice.identity is not None:
-        try:
-            note_claim(call.container.settings, choice.identity, to_write=to_write)
-        except OSError as error:
-            call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
-        if choice.identity.problem is not None:
-            call.container.report_unused_file(choice.identity.problem)
-    return call.enter(choice.workspace)
-
-
-def _render(endpoint: Endpoint, answer: Any) -> Response:
-    if isinstance(answer, Response):
-        return answer
-    if endpoint.answer is None:
-        return json_response(answer, endpoint.status)
-    # The model that the document describes is what serializes.
-    model = endpoint.answer.model_validate(answer)
-    note_answer(model)
-    return Response(model.model_dump_json(by_alias=True), endpoint.status, content_type="application/json")
 
 
 def _named_team(parts: Mapping[str, BaseModel]) -> str | None:
@@ -317,39 +241,41 @@ def _named_team(parts: Mapping[str, BaseModel]) -> str | None:
     return None if name == LOCAL else name
 
 
-def _ask_team(call: Call, name: str) -> Any:
-    """Hand the request to a team's server, which checks it by itself, and return what it answers."""
+def _ask_team(call: Call, name: str, sent: EndpointRequest) -> Any:
+    """Forward the request to a team's server, which checks it, and return the JSON of its answer."""
     if call.caller.person is not None:
-        raise InvalidField(FieldError("to", f"must be {LOCAL}: another team's server knows this home's owner alone"))
+        raise InvalidField(
+            FieldError("to", f"must be {LOCAL}: only the owner of this data directory can use another team's server")
+        )
     body = None
-    if request.method != "GET":
-        body = json.loads(request.get_data())
+    if sent.method != "GET":
+        body = json.loads(sent.read_body())
         del body["to"]
-    return call.container.teams.send(name, request.method, quote(request.path), call.project, body)
+    return call.container.teams.send(name, sent.method, quote(sent.path), call.project, body)
 
 
 def _check_path(path: Mapping[str, str]) -> None:
     for name, value in path.items():
         if len(value) > MAX_PATH_PART_CHARS:
-            raise MalformedRequest(f"{name} must have at most {MAX_PATH_PART_CHARS} characters")
+            raise MalformedRequest(f"{name} must have at most {MAX_PATH_PART_CHARS} characters.")
 
 
-def _validate_request(endpoint: Endpoint) -> dict[str, BaseModel]:
-    """Return the body and the query of the request, as far as the endpoint takes them."""
-    found: dict[str, BaseModel] = {}
+def _validate_request(endpoint: Endpoint, sent: EndpointRequest) -> dict[str, BaseModel]:
+    """Return the body and the query of a request, if the endpoint has them."""
+    parts: dict[str, BaseModel] = {}
     try:
         if endpoint.body is not None:
-            raw = request.get_data(cache=endpoint.of_team)
-            found["body"] = endpoint.body.model_validate_json(raw if raw or endpoint.body_required else b"{}")
+            content = sent.read_body()
+            parts["body"] = endpoint.body.model_validate_json(content if content or endpoint.body_required else b"{}")
         if endpoint.query is not None:
-            found["query"] = endpoint.query.model_validate(request.args.to_dict(), strict=False)
+            parts["query"] = endpoint.query.model_validate(sent.query, strict=False)
     except ValidationError as error:
-        raise _as_problem(error) from error
-    return found
+        raise _error_of_validation(error) from error
+    return parts
 
 
-def _as_problem(error: ValidationError) -> InvalidField | MalformedRequest:
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    if any(item["type"] == "json_invalid" for item in found):
-        return MalformedRequest("the body is not valid JSON")
-    return InvalidField(*(FieldError(".".join(map(str, item["loc"])) or "body", item["msg"]) for item in found))
+def _error_of_validation(error: ValidationError) -> InvalidField | MalformedRequest:
+    errors = error.errors(include_input=False, include_url=False, include_context=False)
+    if any(item["type"] == "json_invalid" for item in errors):
+        return MalformedRequest("The body is not valid JSON.")
+    return InvalidField(*(FieldError(".".join(map(str, item["loc"])) or "body", item["msg"]) for item in errors))

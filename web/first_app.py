@@ -1,7 +1,7 @@
-"""What a start is waited for: an app with the few routes that hosts and people ask first, then the whole one.
+"""The app during the start: a small app with the routes that are used first, and then the full app.
 
-The whole app takes as long to import as all that recall needs. It is loaded once that is done, or when somebody asks
-for anything of it.
+Importing the full app takes as long as everything that recall needs. It is loaded after that, or at the first request
+for one of its routes.
 """
 
 import threading
@@ -32,7 +32,7 @@ FIRST_APIS = (health.api, memories.api, recall.api, claude_code.api, hosts.api)
 
 
 def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door] | None = None) -> Flask:
-    """Return an app without routes that counts, guards and answers for errors."""
+    """Return an app without routes, with metrics, access checks, limits, access log and error handling."""
     app = Flask("reverie", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions["container"] = container
@@ -56,35 +56,35 @@ def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door
 
 
 def _refuse_large_body() -> None:
-    # After the token was checked: a stranger hears about the token.
+    # After the check of the token: a request without a token gets that error instead.
     if is_too_large(request.environ):
         says = f"The body is too large. Send at most {MAX_BODY_BYTES} bytes, for example as several batches."
         raise RequestEntityTooLarge(says)
 
 
 def _is_member(container: WebContainer, shown: str, path: str) -> bool:
-    # Asked of few: what it takes is loaded then. New keys are told to who has an old one.
+    # Rarely needed, so loaded on demand. A device with an old key may ask for the new one.
     return container.sync.is_member(shown, of_old=path == "/v1/devices")
 
 
 def _note_refusal(container: WebContainer, route: str) -> None:
-    # A host shows its user nothing of it, and the agent works without memory.
+    # Hosts do not show such errors to their user, and the agent works without memory.
     if route.startswith("/hooks/"):
         says = (
-            f"{route} was refused: its token is not this home's, nor a valid one of a person; `reverie setup` brings"
-            " hooks up to date"
+            f"A hook event at {route} was rejected: its token is neither the token of this data directory nor a valid"
+            " token of a person. Update the hooks with `reverie setup`."
         )
         container.operations.record_error("hooks", says)
 
 
 def enter_apis(app: Flask, apis: Iterable[Api]) -> None:
-    """Give an app its routes."""
+    """Register the routes of APIs with an app."""
     for api in apis:
         app.register_blueprint(api.blueprint)
 
 
 class GrowingApp:
-    """Answer by the first app as long as it knows the route and nothing else is loaded, then by the whole one."""
+    """Answer with the small app as long as it has the route and the full app is not loaded, else with the full app."""
 
     def __init__(self, container: WebContainer, create_whole: Callable[[Metrics], Flask]) -> None:
         metrics = Metrics(container)
@@ -103,7 +103,7 @@ class GrowingApp:
         return app(environ, start_response)
 
     def grow(self) -> Flask:
-        """Load the whole app, once."""
+        """Load the full app once."""
         with self._growing:
             if self._whole is None:
                 self._whole = self._create_whole()

@@ -1,6 +1,6 @@
-"""Take what a reader reads to the server: in batches, counted, and so that whoever breaks off can begin again.
+"""Import the items of a reader in batches, with counts. An interrupted import can be repeated.
 
-What was taken stands with the server alone: a reading that begins anew passes over it.
+Only the server knows which items are imported; a repeated import skips them.
 """
 
 import json
@@ -23,21 +23,21 @@ from pipeline.ingest.fields import (
 from pipeline.records import Draft
 from pipeline.services.ingestion import has_secret
 
-# As web/api/sources.py has them, whose import is not for a command line.
+# The limits of web/api/sources.py, which takes too long to import for a command.
 MAX_ITEMS = 200
 MAX_KEY_CHARS = 1024
-# A request may hold 1000 memories and 8 MiB. Whoever writes beside an import waits for one request, not for that much.
+# Far below the limits of a request (1000 memories, 8 MiB), because other writers wait for each request.
 MAX_MEMORIES = 250
 MAX_BYTES = 4 * 1024 * 1024
-# An item that is too large for one request goes as several: under its key and the number of the part.
+# An item that is too large for one request is sent in parts. Their keys are its key and the number of the part.
 PART_JOINT = "\x1f"
-# How many names of what was left out are told for a reason.
+# The number of example names for each reason.
 FIRST = 20
-# So begins the reason of what may hold what it held: a file, or a folder with all below it.
+# The start of the reason for an unreadable file or folder, whose earlier items are kept.
 UNREAD = "cannot be read"
-# How a source names itself as a item_key.
+# The item key of the source's own folder.
 ROOT = "."
-# Seconds to wait before a busy store is asked again.
+# Seconds before each retry while the store is busy.
 PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 _PART = re.compile(rf"{PART_JOINT}[0-9]+$")
@@ -49,13 +49,13 @@ Thing = TypeVar("Thing")
 
 @dataclass(slots=True)
 class ReasonCount:
-    """How many were left out or turned away for one reason, and the names of the first."""
+    """The number of skipped or rejected items for one reason, and the names of the first ones."""
 
     count: int = 0
     first: list[str] = field(default_factory=list)
 
     def add(self, key: str) -> None:
-        """Count one more, of an item."""
+        """Count one more item."""
         self.count += 1
         if len(self.first) < FIRST and key not in self.first:
             self.first.append(key)
@@ -63,7 +63,7 @@ class ReasonCount:
 
 @dataclass(slots=True)
 class IntakeCounts:
-    """What became of the items of a source and of their memories."""
+    """The results for the items of a source and for their memories."""
 
     items: Counter[str] = field(default_factory=Counter)
     memories: Counter[str] = field(default_factory=Counter)
@@ -71,30 +71,30 @@ class IntakeCounts:
     skipped: dict[str, ReasonCount] = field(default_factory=dict)
 
     def count(self, key: str, outcome: str) -> None:
-        """Count what became of an item; of its parts only one is counted."""
+        """Count the result for an item. Only one of its parts is counted."""
         if item_key(key) == key:
             self.items[outcome] += 1
 
     def receive(self, key: str, receipt: Mapping[str, Any]) -> None:
-        """Count what became of a memory of an item."""
+        """Count the result for a memory of an item."""
         if receipt["outcome"] == "rejected":
             self.reject(key, receipt["reason"])
         else:
             self.memories[receipt["outcome"]] += 1
 
     def reject(self, key: str, reason: str) -> None:
-        """Count a memory that was turned away."""
+        """Count a rejected memory."""
         self.memories["rejected"] += 1
         self.rejected.setdefault(reason, ReasonCount()).add(item_key(key))
 
     def skip(self, key: str, reason: str) -> None:
-        """Count something that was left out."""
+        """Count a skipped item."""
         self.skipped.setdefault(reason, ReasonCount()).add(key)
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPart:
-    """An item, or a part of one, as it goes to the server; `size` is of its memories in bytes."""
+    """An item, or a part of one, in the form for the server; `size` is the size of its memories in bytes."""
 
     key: str
     digest: str
@@ -102,40 +102,40 @@ class ItemPart:
     size: int
 
     def measure(self) -> tuple[int, int, int]:
-        """Return how much of a request it takes: items, memories, bytes."""
+        """Return its size in a request: items, memories, bytes."""
         return 1, len(self.memories), self.size
 
     def body(self) -> dict[str, Any]:
-        """Return it as a body."""
+        """Return it as a part of a request body."""
         return {"key": self.key, "digest": self.digest, "memories": self.memories}
 
 
 @dataclass(frozen=True, slots=True)
 class KnownItem:
-    """An item as the server knows it."""
+    """An item that the server knows."""
 
     digest: str
     memories: int
 
 
 class SourceServer(Protocol):
-    """What takes in the items of sources."""
+    """The server side of an import."""
 
     def source_items(self, source: str) -> Iterator[Mapping[str, Any]]:
-        """Yield every item that a source is known by."""
+        """Yield every known item of a source."""
 
     def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> Any:
-        """Bring the memories of a source in step with some of its items."""
+        """Sync the memories of a source with some of its items."""
 
     def forget_items(self, source: str, keys: Sequence[str]) -> Any:
-        """Forget items that a source holds no more."""
+        """Forget items that a source no longer has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """Where readings go: a source of a client's workspace.
+    """An import into a source of a client's workspace.
 
-    `sweeps` says that what is read no more is forgotten, `dry` that nothing is written.
+    `sweeps`: forget items that are no longer read. `dry`: write nothing.
     """
 
     client: SourceServer
@@ -145,31 +145,31 @@ class Intake:
     wait: Callable[[float], None] = time.sleep
 
     def take(self, read: Read) -> IntakeCounts:
-        """Read everything and take it to the server."""
+        """Read all items and import them."""
         tally = IntakeCounts()
         stored = self.list_stored()
         reading = _Reading(stored, tally)
         with closing(reading.read_parts(read)) as entries:
             for batch in _pack(entries, ItemPart.measure, (MAX_ITEMS, MAX_MEMORIES, MAX_BYTES)):
                 self._put(batch, stored, tally)
-        # Only now: of a reading that broke off nobody knows what it would have come upon.
-        self._forget({key: one for key, one in stored.items() if reading.misses(key, sweeps=self.sweeps)}, tally)
+        # Only after a complete reading: an interrupted one did not see all items.
+        self._forget({key: item for key, item in stored.items() if reading.misses(key, sweeps=self.sweeps)}, tally)
         return tally
 
     def forget(self) -> IntakeCounts:
-        """Forget everything that was taken from the source."""
+        """Forget all items of the source."""
         tally = IntakeCounts()
         self._forget(self.list_stored(), tally)
         return tally
 
     def list_stored(self) -> dict[str, KnownItem]:
-        """Return the items that the source is known by."""
+        """Return the known items of the source."""
         try:
-            found = list(self.client.source_items(self.source))
+            items = list(self.client.source_items(self.source))
         except NotFound:
-            # Nothing was written to the workspace yet.
+            # The workspace has no memories yet.
             return {}
-        return {item["key"]: KnownItem(item["digest"], item["memories"]) for item in found}
+        return {item["key"]: KnownItem(item["digest"], item["memories"]) for item in items}
 
     def _put(self, batch: Sequence[ItemPart], stored: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
         if self.dry:
@@ -208,11 +208,11 @@ class Intake:
 
 
 class _Reading:
-    """One reading of a source: notes which keys it comes upon."""
+    """One reading of a source, with the keys that it has seen."""
 
     def __init__(self, stored: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
         self._tally = tally
-        self._digests = {key: one.digest for key, one in stored.items() if item_key(key) == key}
+        self._digests = {key: item.digest for key, item in stored.items() if item_key(key) == key}
         self._parts: dict[str, list[str]] = {}
         for key in stored.keys() - self._digests.keys():
             self._parts.setdefault(item_key(key), []).append(key)
@@ -220,14 +220,14 @@ class _Reading:
         self._unread: set[str] = set()
 
     def read_parts(self, read: Read) -> Generator[ItemPart]:
-        """Yield what is to be taken; the part that names an item comes last, so that it vouches for all."""
+        """Yield the parts to import. The part with the item's own key comes last: it confirms that all are imported."""
         for reading in _stream(read(self._digests)):
             if isinstance(reading, Skipped):
                 self._tally.skip(reading.key, reading.reason)
                 if reading.reason.startswith(UNREAD):
                     self._unread.add(reading.key.rstrip("/"))
                 continue
-            reason = "read a second time" if reading.key in self._seen else problem_of_key(reading.key)
+            reason = "it was read twice" if reading.key in self._seen else problem_of_key(reading.key)
             if reason is not None:
                 self._tally.skip(reading.key, reason)
                 continue
@@ -241,7 +241,7 @@ class _Reading:
                 self._tally.items["unchanged"] += 1
 
     def misses(self, key: str, *, sweeps: bool) -> bool:
-        """Tell whether a stored key names nothing any more: a part that is too many, or an item that is gone."""
+        """Return whether a stored key is obsolete: a surplus part, or an item that no longer exists."""
         if key in self._seen:
             return False
         name = item_key(key)
@@ -255,18 +255,18 @@ def item_key(key: str) -> str:
 
 
 def problem_of_key(key: str) -> str | None:
-    """Say why nothing can be taken under a key, None when it can."""
+    """Return why an item cannot be imported under a key, None if it can."""
     if not 0 < len(key) <= MAX_KEY_CHARS:
         return "its name is too long" if key else "it has no name"
     if PART_JOINT in key or key.encode("utf-8", "replace").decode() != key:
         return "its name is not valid text"
-    return "its name holds a secret" if has_secret(key) else None
+    return "its name contains a secret" if has_secret(key) else None
 
 
 def split_item(item: Item) -> list[ItemPart]:
-    """Return an item as the parts that one request each can hold, the one under its own key last."""
+    """Return an item as parts that each fit into one request, the part under its own key last."""
     written = ((body, len(json.dumps(body, ensure_ascii=False).encode())) for body in map(draft_body, item.drafts))
-    groups = list(_pack(written, lambda one: (1, one[1]), (MAX_MEMORIES, MAX_BYTES))) or [[]]
+    groups = list(_pack(written, lambda body_and_size: (1, body_and_size[1]), (MAX_MEMORIES, MAX_BYTES))) or [[]]
     parts = [
         ItemPart(
             item.key if number == 1 else f"{item.key}{PART_JOINT}{number}",
@@ -307,7 +307,7 @@ def draft_body(draft: Draft) -> dict[str, Any]:
 def _pack(
     things: Iterable[Thing], measure: Callable[[Thing], Sequence[int]], most: Sequence[int]
 ) -> Iterator[list[Thing]]:
-    """Yield things in their order, in groups whose measures add up to no more than allowed, or of one thing alone."""
+    """Yield groups of things in order, each within the limits, or with a single larger thing."""
     group: list[Thing] = []
     sums = [0] * len(most)
     for thing in things:
@@ -322,19 +322,19 @@ def _pack(
 
 
 def _drop_refused(batch: Sequence[ItemPart], error: InvalidField, tally: IntakeCounts) -> list[ItemPart]:
-    """Return a batch without what an error says cannot be taken; raise the error when it names none of it."""
+    """Return a batch without the items and memories that an error rejects; raise the error if it names none."""
     items: dict[int, str] = {}
     memories: dict[tuple[int, int], str] = {}
-    for one in error.errors:
-        place = _REFUSED.match(one.loc)
-        if place is None:
+    for field_error in error.errors:
+        match = _REFUSED.match(field_error.loc)
+        if match is None:
             raise error
-        if place[2] is None:
-            items[int(place[1])] = one.msg
+        if match[2] is None:
+            items[int(match[1])] = field_error.msg
         else:
-            memories[int(place[1]), int(place[2])] = f"{one.loc[place.end() + 1 :]}: {one.msg}"
+            memories[int(match[1]), int(match[2])] = f"{field_error.loc[match.end() + 1 :]}: {field_error.msg}"
     left = [
-        replace(entry, memories=[one for j, one in enumerate(entry.memories) if (i, j) not in memories])
+        replace(entry, memories=[memory for j, memory in enumerate(entry.memories) if (i, j) not in memories])
         for i, entry in enumerate(batch)
         if i not in items
     ]
@@ -348,5 +348,5 @@ def _drop_refused(batch: Sequence[ItemPart], error: InvalidField, tally: IntakeC
 
 
 def _stream(readings: Readings) -> Readings:
-    # Closing this closes a generator below it, and with it whatever it reads from.
+    # Closing this generator closes the inner one, and with it the open files.
     yield from readings

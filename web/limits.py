@@ -1,7 +1,7 @@
-"""Limits of people's tokens: requests and bytes a minute, and how much may wait where they write.
+"""Limits of people's tokens: requests and bytes per minute, and pending work in the workspace that they write to.
 
-The home's token has none. Where the queue is a Redis, all web servers count together there; while it cannot be asked,
-each counts for itself.
+The owner's token has no limits. With a Redis queue, all web servers count together in Redis; while Redis is
+unreachable, each counts alone.
 """
 
 import math
@@ -18,7 +18,6 @@ from pipeline.errors import LimitReached
 from pipeline.records.people import Caller
 from pipeline.services.operations import count_waiting
 from pipeline.workspace import Workspace
-from web.contract import WITHIN
 from web.metrics import count_limit_hit
 
 if TYPE_CHECKING:
@@ -27,22 +26,22 @@ if TYPE_CHECKING:
 
 EXTENSION = "limits"
 REQUESTS, BYTES, QUEUE = "requests", "bytes", "queue"
-# How long a Redis that failed is left alone, and how long anybody waits for it.
+# How long to avoid Redis after a failure, and how long a request waits for it.
 REST_S = 10.0
 REDIS_TIMEOUT_S = 0.25
-# How much waits in a workspace is counted anew after this long.
+# The count of pending work in a workspace is reused for this long.
 COUNTED_FOR_S = 2.0
-# When to try again where too much waits: by then the workers have done some of it.
+# Retry after this time if too much work is pending: the workers have then finished some of it.
 QUEUE_RETRY_S = 10
 
 OnProblem = Callable[[str], None]
 
 
 class Limits:
-    """Count what each token asks for, and say when that is too much."""
+    """Count the requests of each token, and reject those above its limits."""
 
     def __init__(self, settings: Settings, on_problem: OnProblem, now: Callable[[], float] = time.monotonic) -> None:
-        # Loaded for the first person who asks: a home of one has none.
+        # Loaded for the first request of a person: most data directories have only an owner.
         from limits import RateLimitItemPerMinute
         from limits.storage import MemoryStorage
         from limits.strategies import SlidingWindowCounterRateLimiter
@@ -58,16 +57,16 @@ class Limits:
         self._waiting: dict[str, tuple[float, int]] = {}
 
     def take(self, caller: Caller, size: int) -> None:
-        """Count a request of so many bytes; raise LimitReached where it is one too many."""
+        """Count a request of `size` bytes; raise LimitReached if it exceeds a limit."""
         key = caller.token_id or f"browser of {caller.person_id}"
         for name, cost in ((REQUESTS, 1), (BYTES, size)):
             item = self._items.get(name)
             if item is not None and cost and (wait_s := self._count(item, key, cost)) is not None:
-                says = f"this token may send {item.amount} {name} a minute"
+                says = f"This token may send {item.amount} {name} a minute. Try again later."
                 raise LimitReached(says, name, max(1, math.ceil(wait_s)))
 
     def check_queue(self, workspace: Workspace) -> None:
-        """Raise LimitReached where more waits in a workspace than people may add to."""
+        """Raise LimitReached if too much work is pending in a workspace."""
         if not self._most_waiting:
             return
         counted_at, waiting = self._waiting.get(workspace.id, (-COUNTED_FOR_S, 0))
@@ -75,10 +74,11 @@ class Limits:
             waiting = count_waiting(workspace)
             self._waiting[workspace.id] = self._now(), waiting
         if waiting >= self._most_waiting:
-            raise LimitReached(f"{waiting} work items wait in {workspace.id} already", QUEUE, QUEUE_RETRY_S)
+            says = f"{waiting} work items are already pending in {workspace.id}. Try again later."
+            raise LimitReached(says, QUEUE, QUEUE_RETRY_S)
 
     def _count(self, item: "RateLimitItem", key: str, cost: int) -> float | None:
-        """Count; return after how many seconds to try again, None where it is not too much."""
+        """Count; return the seconds after which to try again, None within the limit."""
         from limits.errors import StorageError
 
         if self._shared is not None and self._now() >= self._shared_rests_until:
@@ -86,7 +86,7 @@ class Limits:
                 return _hit(self._shared, item, key, cost)
             except StorageError as error:
                 self._shared_rests_until = self._now() + REST_S
-                self._on_problem(f"Redis cannot be asked, this server counts for itself: {error}")
+                self._on_problem(f"Redis is unreachable; this server counts limits alone until it is back: {error}")
         return _hit(self._own, item, key, cost)
 
 
@@ -96,7 +96,7 @@ def _open_shared(url: str) -> "RateLimiter":
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    # Redis' own client would try again for seconds, while a request waits.
+    # The default client would retry for seconds while a request waits.
     options: Any = {"socket_timeout": REDIS_TIMEOUT_S, "socket_connect_timeout": REDIS_TIMEOUT_S}
     options["retry"] = Retry(NoBackoff(), 0)
     return SlidingWindowCounterRateLimiter(RedisStorage(url, wrap_exceptions=True, key_prefix="reverie", **options))
@@ -105,30 +105,30 @@ def _open_shared(url: str) -> "RateLimiter":
 def _hit(limiter: "RateLimiter", item: "RateLimitItem", key: str, cost: int) -> float | None:
     if limiter.hit(item, key, cost=cost):
         return None
-    # More at once than a whole minute has is never let in.
+    # A cost above the limit of a full minute is never accepted.
     return limiter.get_window_stats(item, key).reset_time - time.time()
 
 
 def register_limits(app: Flask, settings: Settings, on_problem: OnProblem) -> None:
-    """Hold everybody who comes with a person's token to the limits."""
+    """Apply the limits to every request with a person's token."""
     making = threading.Lock()
 
     def find() -> Limits:
         with making:
-            found: Limits = app.extensions.get(EXTENSION) or app.extensions.setdefault(
+            limits: Limits = app.extensions.get(EXTENSION) or app.extensions.setdefault(
                 EXTENSION, Limits(settings, on_problem)
             )
-        return found
+        return limits
 
     @app.before_request
     def count() -> None:
-        if g.caller.person is not None and WITHIN not in request.environ:
+        if g.caller.person is not None:
             with _counted():
                 find().take(g.caller, request.content_length or 0)
 
 
 def check_queue(workspace: Workspace) -> None:
-    """Raise LimitReached where a person would add to more work than may wait in a workspace."""
+    """Raise LimitReached if a person writes to a workspace with too much pending work."""
     limits: Limits | None = current_app.extensions.get(EXTENSION)
     if limits is not None and g.caller.person is not None:
         with _counted():

@@ -1,6 +1,6 @@
-"""Where the web server may listen, and which requests are of this machine's own programs.
+"""The addresses at which the web server may listen, and which requests come from programs of this machine.
 
-Beyond loopback the home's token is worth nothing: people come with tokens of their own, through a proxy that ends TLS.
+The owner's token is valid on loopback only. Remote people use personal tokens through a proxy that terminates TLS.
 """
 
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ LISTENER = "listener"
 
 
 class ListenerRefused(ReverieError):
-    """Say why the web server does not listen there, and what to do."""
+    """Report why the web server does not listen, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """By which names requests may call the web server, and whether anybody beyond this machine can.
+    """The names by which requests may call the web server, and whether other machines can reach it.
 
-    `own` are the names and addresses by which this machine's programs call it, and from which they come.
+    `own` are the names and addresses of this machine's own programs.
     """
 
     names: frozenset[str]
@@ -40,25 +40,25 @@ class Listener:
         return cls(own | ({public} if public else set()), settings.is_exposed, own)
 
     def knows(self, host: str) -> bool:
-        """Tell whether a Host header names this server, at whatever port: a forwarded one is still this machine."""
+        """Return whether a Host header names this server, at any port, because ports may be forwarded."""
         name = _name_of(host)
         return name is not None and name in self.names
 
     def is_plain(self) -> bool:
-        """Tell whether this request came from beyond this machine, and not by the proxy that ends TLS."""
+        """Return whether this request came from another machine without the TLS proxy."""
         return self.is_exposed and not is_by_proxy() and request.remote_addr not in self.own
 
     def is_local(self) -> bool:
-        """Tell whether this request is of a program on this machine, and came by no proxy."""
+        """Return whether this request came from a program on this machine without a proxy."""
         if not self.is_exposed:
             return True
-        # A local proxy and a local program have the same address; only the one tells of somebody else's.
+        # A local proxy and a local program have the same address, but only the proxy adds the client's address.
         is_forwarded = is_by_proxy() and "X-Forwarded-For" in request.headers
         return request.remote_addr in self.own and not is_forwarded and _name_of(request.host) in self.own
 
 
 def is_by_proxy() -> bool:
-    """Tell whether this request came from where the proxy stands that is believed."""
+    """Return whether this request came from the trusted proxy."""
     return bool(request.environ.get(BY_PROXY))
 
 
@@ -69,16 +69,16 @@ def find_listener() -> Listener:
 
 
 def check_listener(settings: Settings, people: People) -> None:
-    """Raise ListenerRefused where nobody should listen as the settings say."""
+    """Raise ListenerRefused if the settings would expose the server without TLS or without personal tokens."""
     if settings.host.lower() not in LOOPBACK_HOSTS and not settings.behind_proxy:
         raise ListenerRefused(
-            f"Reverie does not listen on {settings.host} without TLS: put a proxy that ends it in front and start "
-            "`reverie serve --behind-proxy` (docs/deploy.md), or let it listen on 127.0.0.1"
+            f"Reverie does not listen on {settings.host} without TLS. Start a proxy that terminates TLS, and then "
+            "`reverie team serve --behind-proxy` (docs/deploy.md); or set `host` to 127.0.0.1."
         )
     if settings.is_exposed and not has_tokens(people):
         raise ListenerRefused(
-            "nobody has a token of their own, and the home's counts on this machine alone: `reverie user add NAME` "
-            "makes the first one"
+            "Remote clients need personal tokens, and there are none yet. Create the first one with "
+            "`reverie user add NAME`."
         )
 
 

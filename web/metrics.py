@@ -19,7 +19,7 @@ from pipeline.errors import NotFound, StorageUnreachable, StoreUnavailable
 from pipeline.services.operations import QueueCounts, count_queue
 from web.version import VERSION
 
-# Who only looks how the stack fares does not use it: a monitor must not keep it from its rest.
+# Requests that only check the stack do not count as use: a monitor must not keep an idle stack running.
 LOOKS = frozenset(
     {
         "/healthz",
@@ -28,7 +28,7 @@ LOOKS = frozenset(
         "/v1/queue",
         "/v1/jobs",
         "/v1/errors",
-        # What an open page asks by itself.
+        # Requests that an open page repeats automatically.
         "/w/<workspace>/workers/now",
         "/w/<workspace>/timeline/events",
         "/w/<workspace>/timeline/rows",
@@ -36,30 +36,30 @@ LOOKS = frozenset(
 )
 
 ENDPOINT = "endpoint"
-# Any other is a stranger's, who could make labels without end.
+# All other methods share one label: clients could create labels without bound.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 class HomeCollector(Collector):
-    """Read what every workspace says of its queue and snapshots, and how recalls were answered."""
+    """Read the queue and the snapshots of every workspace, and how recalls were answered."""
 
     def __init__(self, container: WebContainer) -> None:
         self._container = container
 
     def collect(self) -> Iterable[Metric]:
-        """Read every workspace; one that cannot be read is told as down, and nothing else of it."""
+        """Read every workspace; one that cannot be read is reported as down, without other metrics."""
         families = _WorkspaceFamilies()
         for name in self._container.databases.ids():
             try:
                 queue = count_queue(self._container.workspace(name), self._container.operations)
                 families.add(name, queue, self._measure_snapshot_age(name))
             except NotFound:
-                # Deleted between the listing and now.
+                # Deleted after the listing.
                 continue
             except StoreUnavailable:
                 families.up.add_metric([name], 0)
-        recalls = CounterMetricFamily("reverie_recalls", "Recalls answered, whole or degraded.", labels=["outcome"])
+        recalls = CounterMetricFamily("reverie_recalls", "Recalls answered, complete or degraded.", labels=["outcome"])
         for outcome, count in self._container.contexts.answered.items():
             recalls.add_metric([outcome], count)
         build = GaugeMetricFamily("reverie_build_info", "The version that runs.", labels=["version", "python"])
@@ -70,7 +70,7 @@ class HomeCollector(Collector):
         try:
             return self._container.snapshots.measure_age_s(name)
         except StorageUnreachable:
-            # An age that nobody knows is no age; the store itself can be read, and its other metrics are true.
+            # Omit an unknown age. The store itself can be read, and its other metrics are correct.
             return None
 
 
@@ -82,13 +82,13 @@ class _WorkspaceFamilies:
             return GaugeMetricFamily(f"reverie_{name}", says, labels=["workspace", *more])
 
         self.up = gauge("workspace_up", "Whether a workspace's store can be read.")
-        self._pending = gauge("work_pending", "Work items that wait or run.", "stage")
-        self._dead = gauge("work_dead", "Work items that failed for good.", "stage")
-        self._oldest = gauge("work_oldest_age_seconds", "For how long the oldest pending work item has waited.")
+        self._pending = gauge("work_pending", "Work items that are pending or running.", "stage")
+        self._dead = gauge("work_dead", "Work items that failed permanently.", "stage")
+        self._oldest = gauge("work_oldest_age_seconds", "Age of the oldest pending work item.")
         self._snapshot = gauge("snapshot_age_seconds", "Age of the newest snapshot of a store.")
 
     def add(self, name: str, queue: QueueCounts, snapshot_age_s: float | None) -> None:
-        """Add what a workspace says."""
+        """Add the metrics of a workspace."""
         self.up.add_metric([name], 1)
         for family, counts in ((self._pending, queue.pending), (self._dead, queue.dead)):
             for stage, count in counts.items():
@@ -103,7 +103,7 @@ class _WorkspaceFamilies:
 
 
 class Metrics:
-    """What one web server counts, whichever of its apps answers."""
+    """The metrics of one web server, shared by its apps."""
 
     def __init__(self, container: WebContainer) -> None:
         self.registry = CollectorRegistry()
@@ -121,19 +121,22 @@ class Metrics:
         )
         self.caller_seconds = Histogram(
             "reverie_caller_request_duration_seconds",
-            "Time to answer a request, by whose token it held.",
+            "Time to answer a request, by the class of its token.",
             ["caller"],
             registry=self.registry,
             buckets=BUCKETS,
         )
         self.callers = Counter(
             "reverie_caller_requests",
-            "Requests by whose token they held, and what became of them.",
+            "Requests by the class of their token and by outcome.",
             ["caller", "outcome"],
             registry=self.registry,
         )
         self.limit_hits = Counter(
-            "reverie_limit_hits", "Requests that a person's token may not send now.", ["limit"], registry=self.registry
+            "reverie_limit_hits",
+            "Requests rejected by a limit of their token.",
+            ["limit"],
+            registry=self.registry,
         )
         self.hooks = Counter(
             "reverie_hook_events",
@@ -153,18 +156,23 @@ def register_metrics(app: Flask, container: WebContainer, metrics: Metrics) -> N
 
     @app.after_request
     def measure(response: Response) -> Response:
-        # A path that no route has would let callers grow the label set without bound.
+        # Clients choose paths freely: a label for each unknown path would let them create labels without bound.
         endpoint = request.url_rule.rule if request.url_rule is not None else "unknown"
         method = request.method if request.method in METHODS else "other"
-        took_s = time.perf_counter() - g.started
-        metrics.seconds.labels(endpoint, method).observe(took_s)
-        metrics.requests.labels(endpoint, method, response.status_code).inc()
-        caller = g.caller.token_class if "caller" in g else "none"
-        metrics.caller_seconds.labels(caller).observe(took_s)
-        metrics.callers.labels(caller, _outcome(response.status_code)).inc()
-        if _is_use(endpoint, response):
-            container.requested = time.monotonic()
+        count_request(container, endpoint, method, response.status_code, time.perf_counter() - g.started)
         return response
+
+
+def count_request(container: WebContainer, endpoint: str, method: str, status: int, took_s: float) -> None:
+    """Count and measure the current request."""
+    metrics = _metrics()
+    metrics.seconds.labels(endpoint, method).observe(took_s)
+    metrics.requests.labels(endpoint, method, status).inc()
+    caller = g.caller.token_class if "caller" in g else "none"
+    metrics.caller_seconds.labels(caller).observe(took_s)
+    metrics.callers.labels(caller, _outcome(status)).inc()
+    if _is_use(endpoint, method, status):
+        container.requested = time.monotonic()
 
 
 def _outcome(status: int) -> str:
@@ -179,17 +187,17 @@ def _outcome(status: int) -> str:
 
 
 def count_limit_hit(limit: str) -> None:
-    """Count a request that a limit turned away."""
+    """Count a request that a limit rejected."""
     _metrics().limit_hits.labels(limit).inc()
 
 
-def _is_use(endpoint: str, response: Response) -> bool:
-    """Tell whether a request was for the memory itself, of somebody who may ask."""
-    return response.status_code not in (401, 403) and not (request.method == "GET" and endpoint in LOOKS)
+def _is_use(endpoint: str, method: str, status: int) -> bool:
+    """Return whether a permitted request used the memory, unlike a monitor that only checks the stack."""
+    return status not in (401, 403) and not (method == "GET" and endpoint in LOOKS)
 
 
 def count_hook_event(event: str, host: str, outcome: str) -> None:
-    """Count an event of a hook or a call of a tool: by its name, its host, and what became of it."""
+    """Count an event of a hook or a call of a tool by its name, its host and its outcome."""
     _metrics().hooks.labels(event, host, outcome).inc()
 
 
@@ -199,7 +207,7 @@ def registry_of() -> CollectorRegistry:
 
 
 def request_seconds() -> Histogram:
-    """Return how long the running app took to answer, by endpoint."""
+    """Return the response times of the running app by endpoint."""
     return _metrics().seconds
 
 
@@ -210,9 +218,9 @@ def _metrics() -> Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How often an endpoint answered since the server started, and its median and 95th percentile in seconds.
+    """The number of answers of an endpoint since the server started, and their median and 95th percentile in seconds.
 
-    Where that many answers took longer than the last bucket's bound, the bound stands for all of them.
+    A time above the last bucket's bound is reported as that bound.
     """
 
     endpoint: str
@@ -222,18 +230,18 @@ class Latency:
 
 
 def latencies(histogram: Histogram) -> list[Latency]:
-    """List the endpoints that answered anything, the most asked for first."""
+    """List the endpoints with at least one answer, most used first."""
     buckets: dict[str, dict[float, float]] = {}
     for endpoint, bound, count in _list_buckets(histogram.collect()):
-        # Whatever the method.
+        # All methods of an endpoint together.
         counts = buckets.setdefault(endpoint, {})
         counts[bound] = counts.get(bound, 0.0) + count
-    found = []
+    measured = []
     for endpoint, counted in buckets.items():
         ordered = sorted(counted.items())
         if total := int(ordered[-1][1]):
-            found.append(Latency(endpoint, total, quantile(ordered, 0.5), quantile(ordered, 0.95)))
-    return sorted(found, key=lambda one: (-one.count, one.endpoint))
+            measured.append(Latency(endpoint, total, quantile(ordered, 0.5), quantile(ordered, 0.95)))
+    return sorted(measured, key=lambda latency: (-latency.count, latency.endpoint))
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:

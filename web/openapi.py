@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, read from the endpoints' own declarations."""
+"""The OpenAPI 3.1 document, generated from the declarations of the endpoints."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,11 +18,10 @@ from web.security import OPEN_PATHS
 from web.version import VERSION
 
 REF = "#/components/schemas/{model}"
-# Of a request that needs no token, and of every other: whose token it is, and what it is about, the store says, which
-# may be busy or out of reach.
+# The problems of requests without a token, and of all others: those read the store, which may be unavailable.
 OPEN_PROBLEMS = (400, 403)
 COMMON_PROBLEMS = (400, 401, 403, 429, 503)
-# What the parts of paths must look like, by their names in the routes.
+# Schemas of the parameters of paths.
 _PATH_PARTS: Mapping[str, dict[str, Any]] = {
     "subject": {"maxLength": MAX_NAME_CHARS},
     "attribute": {"maxLength": MAX_NAME_CHARS},
@@ -32,7 +31,7 @@ _PATH_PARTS: Mapping[str, dict[str, Any]] = {
 MEANING = {
     400: "Malformed request",
     401: "Missing or wrong token",
-    403: "Foreign Host or Origin, or not permitted to who asks",
+    403: "Foreign Host or Origin, or the caller has no permission",
     404: "Not found",
     409: "Conflict",
     412: "The memory is not in the state that If-Match names",
@@ -40,18 +39,18 @@ MEANING = {
     415: "Not JSON",
     422: "Invalid field",
     429: "Too many requests",
-    502: "Another machine does not answer",
+    502: "Another server does not answer",
     503: "The store is busy, full or out of reach; try again later",
 }
 
 
-# The headers that several routes take.
+# Headers of several routes.
 _HEADERS: Mapping[str, Any] = {
     "if_match": {
         "name": "If-Match",
         "in": "header",
-        "description": "ETags of the memory, or `*`: the change is made only in one of these states",
-        # As long as all headers together may be.
+        "description": "ETags of the memory, or `*`. The memory is changed only if it is in one of these states.",
+        # The maximum size of all headers together.
         "schema": {"type": "string", "maxLength": 65536},
     },
     "workspace": {
@@ -75,7 +74,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "info": {
             "title": "Reverie",
             "version": VERSION,
-            "description": "Memory for AI coding agents that lives in files its owner holds.",
+            "description": "Local memory for AI coding agents, stored in files of its owner.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{"bearer": []}],
@@ -95,8 +94,8 @@ def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         if endpoint.answer is not None:
             models.append((endpoint.answer, "serialization"))
     _, schema = models_json_schema(models, ref_template=REF)
-    found: dict[str, Any] = schema["$defs"]
-    return found
+    definitions: dict[str, Any] = schema["$defs"]
+    return definitions
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +153,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.query is not None:
         codes.add(422)
     if isinstance(endpoint.need, Role):
-        # Of a workspace that is not theirs nobody is told that it exists.
+        # The answer does not reveal whether a workspace exists that the caller may not enter.
         codes.add(404)
     failure = {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}}
     problems = {str(code): {"description": MEANING[code], "content": failure} for code in sorted(codes)}

@@ -1,4 +1,4 @@
-"""The check that the program at the server's address is the data directory's own server, and why it is not."""
+"""Check that the program at the server's address is the data directory's own server, and explain if it is not."""
 
 import contextlib
 import socket
@@ -16,13 +16,13 @@ from web.server_proof import Challenge, NotProven
 if TYPE_CHECKING:
     import psutil
 
-# With the look for the process that has the port, less than a second.
+# Together with the search for the process that has the port, less than a second.
 PROOF_WITHIN_S = 0.6
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, never bound
 
 
 class OwnServerCheck:
-    """Ask for the proof on each new connection to the server; safe to use from several threads."""
+    """Asks for the proof on each new connection to the server. Several threads may use one object."""
 
     def __init__(self, paths: HomePaths, host: str, timeout_s: float) -> None:
         self._paths = paths
@@ -30,7 +30,7 @@ class OwnServerCheck:
         self._timeout_s = timeout_s
 
     def __call__(self, connection: socket.socket) -> None:
-        """Raise WrongServer unless the data directory's server is at the other end; OSError where it does not answer.
+        """Raise WrongServer unless the data directory's server answers; OSError if it does not answer in time.
 
         The directory's own server may take as long as for any other request.
         """
@@ -57,14 +57,14 @@ class OwnServerCheck:
 
 
 def explain_wrong_server(paths: HomePaths, address: tuple[str, int], did: str) -> WrongServer:
-    """Return which program is at an address in place of the data directory's server, and what to do about it."""
+    """Return an error that names the program at the server's address, and says what to do."""
     from web.cli.processes import find_directory_of_process
 
     process = find_listening_process(*address)
     subject = f"{describe_process(process)} at {_format_place(*address)}"
     if is_own_process(paths, process):
         return WrongServer(
-            f"{subject} is a server of {paths.root}, but does not know the token in {paths.token_file}: it started with"
+            f"{subject} is a server of {paths.root}, but rejects the token in {paths.token_file}: it started with"
             " another token or an earlier version of Reverie",
             "restart it: `reverie down`, then `reverie up`",
         )
@@ -82,7 +82,7 @@ def explain_wrong_server(paths: HomePaths, address: tuple[str, int], did: str) -
 
 
 def describe_listener(host: str, port: int) -> str:
-    """Return which process listens at an address, and of which data directory where it is a Reverie."""
+    """Return the process that listens at an address, and its data directory if it is a Reverie server."""
     from web.cli.processes import find_directory_of_process
 
     process = find_listening_process(host, port)
@@ -91,7 +91,7 @@ def describe_listener(host: str, port: int) -> str:
 
 
 def describe_unproven(paths: HomePaths) -> str | None:
-    """Return what the hooks noted of another program at the server's address, None where they noted nothing."""
+    """Return the hooks' record of another program at the server's address, None without a record."""
     noted = read_unproven(str(paths.root))
     if noted is None:
         return None
@@ -101,7 +101,7 @@ def describe_unproven(paths: HomePaths) -> str | None:
 
 
 def remove_unproven(paths: HomePaths) -> None:
-    """Forget what the hooks noted of another program."""
+    """Delete the hooks' record of another program."""
     (paths.root / UNPROVEN).unlink(missing_ok=True)
 
 
@@ -115,7 +115,7 @@ def is_own_process(paths: HomePaths, process: "psutil.Process | None") -> bool:
 
 
 def describe_process(process: "psutil.Process | None") -> str:
-    """Return the name and id of a process, as far as this user may see them."""
+    """Return the name and the id of a process, if this user may see them."""
     import psutil
 
     if process is None:
@@ -128,16 +128,16 @@ def describe_process(process: "psutil.Process | None") -> str:
 
 
 def _format_place(host: str, port: int) -> str:
-    """Return an address as URLs have it."""
+    """Return an address in the form of URLs."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def find_listening_process(host: str, port: int) -> "psutil.Process | None":
-    """Return the process that listens at an address, None where this user may not see it."""
+    """Return the process that listens at an address, None if this user may not see it."""
     import psutil
 
-    found = {ip: pid for ip, listening_port, pid in _list_listening() if listening_port == port}
-    pid = next((found[ip] for ip in (host, *_ANY_ADDRESS) if ip in found), None)
+    pid_of_ip = {ip: pid for ip, listening_port, pid in _list_listening() if listening_port == port}
+    pid = next((pid_of_ip[ip] for ip in (host, *_ANY_ADDRESS) if ip in pid_of_ip), None)
     with contextlib.suppress(psutil.Error):
         return None if pid is None else psutil.Process(pid)
     return None
@@ -148,13 +148,13 @@ def _list_listening() -> Iterator[tuple[str, int, int]]:
     import psutil
 
     try:
-        connections = [(one, one.pid) for one in psutil.net_connections("tcp")]
+        connections = [(entry, entry.pid) for entry in psutil.net_connections("tcp")]
     except psutil.Error:
         # macOS shows all sockets to root only, and to others those of their own processes.
         connections = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                connections += [(one, process.pid) for one in process.net_connections("tcp")]
+                connections += [(entry, process.pid) for entry in process.net_connections("tcp")]
     for connection, pid in connections:
         if connection.status == psutil.CONN_LISTEN and pid is not None:
             yield connection.laddr.ip, connection.laddr.port, pid

@@ -1,4 +1,4 @@
-"""Who may call: loopback names against DNS rebinding, our own pages only, and the bearer token or a way of its own."""
+"""Access checks of every request: host names against DNS rebinding, same origin, and the bearer token."""
 
 import hmac
 import time
@@ -13,15 +13,15 @@ from web.connections import vouch_for
 from web.listener import LISTENER, Listener, find_listener
 from web.problems import problem
 
-# The blueprint of what one Reverie asks another.
+# The blueprint of the routes for other devices of the circle.
 MEMBERS = "changes"
 OPEN_PATHS = frozenset({"/healthz"})
 BEARER = "Bearer "
 
-# Of refused requests of the same route one is told in so many seconds: anybody may send them.
+# Log at most one rejected request per route in this time: unauthenticated clients can send any number.
 REFUSAL_TOLD_S = 60.0
 
-# Answers None to let a request in.
+# Returns None to accept a request.
 Door = Callable[[], Response | None]
 OnRefusal = Callable[[str], None]
 
@@ -36,11 +36,11 @@ def register_security(
     is_member: Callable[[str, str], bool] = lambda _token, _path: False,
     find_caller: Callable[[str], Caller | None] = lambda _token: None,
 ) -> None:
-    """Check every request before anything else sees it; a blueprint may have a door for those without the token.
+    """Check every request before it is handled; a blueprint may have its own check for requests without a token.
 
-    What devices of one circle ask each other `is_member` opens to who shows the circle's token. `find_caller` tells
-    whose a person's token is. `on_refusal` is told the route of a refused request; `restore_token` makes a token where
-    there is none. Who asks stands in `g.caller` of every request that is let in.
+    `is_member` accepts the circle's token for the routes of other devices. `find_caller` returns the caller of a
+    person's token. `on_refusal` gets the route of a rejected request; `restore_token` creates a missing token. The
+    caller of an accepted request is in `g.caller`.
     """
     refuse = _make_refusal(on_refusal, restore_token)
     find_holder = _make_keyring(token, is_member, find_caller)
@@ -49,19 +49,19 @@ def register_security(
     @app.before_request
     def guard() -> Response | None:
         if listener.is_plain():
-            return problem(403, "this server is reached through its proxy alone, which ends TLS")
+            return problem(403, "This server is reachable only through its TLS proxy. Use the proxy's address.")
         if not listener.knows(request.host):
-            return problem(403, "the Host header names another server; `public_url` says by which name this one goes")
+            return problem(403, "The Host header names another server. Set `public_url` to the name of this server.")
         origin = request.headers.get("Origin")
         if origin is not None and not _is_same_origin(origin, request.host):
-            return problem(403, "the Origin header names another site")
+            return problem(403, "The Origin header names another site. Only pages of this server may send requests.")
         g.bearer, g.caller = False, NOBODY
         if request.path in OPEN_PATHS and request.method == "GET":
             return None
         if (caller := find_holder()) is not None:
             _let_in(caller)
             return None
-        # A door that lets somebody in says who it is.
+        # A blueprint's own check sets the caller.
         door = doors.get(request.blueprint or "")
         return door() if door is not None and "Authorization" not in request.headers else refuse()
 
@@ -70,15 +70,15 @@ def _make_keyring(
     token: Callable[[], str], is_member: Callable[[str, str], bool], find_caller: Callable[[str], Caller | None]
 ) -> Callable[[], Caller | None]:
     def find_holder() -> Caller | None:
-        """Return whose token the request holds."""
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        """Return the caller by the token of the request."""
+        header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         expected = token()
-        # Without a token nobody holds it.
-        if expected and hmac.compare_digest(given, f"{BEARER}{expected}".encode()):
+        # Without a stored token no request can match it.
+        if expected and hmac.compare_digest(header, f"{BEARER}{expected}".encode()):
             return HOME_OWNER if find_listener().is_local() else None
-        if not given.startswith(BEARER.encode()):
+        if not header.startswith(BEARER.encode()):
             return None
-        shown = given.decode("utf-8", "replace").removeprefix(BEARER)
+        shown = header.decode("utf-8", "replace").removeprefix(BEARER)
         if request.blueprint == MEMBERS and is_member(shown, request.path):
             return HOME_OWNER
         return find_caller(shown)
@@ -92,12 +92,12 @@ def _let_in(caller: Caller) -> None:
 
 
 def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> Callable[[], Response]:
-    told: dict[str, float] = {}
+    logged_at: dict[str, float] = {}
 
     def refuse() -> Response:
         route = "" if request.url_rule is None else request.url_rule.rule
-        if time.monotonic() - told.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
-            told[route] = time.monotonic()
+        if time.monotonic() - logged_at.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
+            logged_at[route] = time.monotonic()
             on_refusal(route)
         restore_token()
         return _ask_for_token()
@@ -107,9 +107,9 @@ def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> C
 
 def _ask_for_token() -> Response:
     if find_listener().is_exposed:
-        says = "a token of your own is needed; whoever runs this server makes one with `reverie user add`"
+        says = "This server needs your personal token. Its administrator creates one with `reverie user add NAME`."
     else:
-        says = "a bearer token is needed; it stands in the file `token` of the Reverie home"
+        says = "The bearer token is missing or wrong. Send the token in the file `token` of the data directory."
     refusal = problem(401, says)
     refusal.headers["WWW-Authenticate"] = "Bearer"
     return refusal

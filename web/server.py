@@ -1,4 +1,4 @@
-"""The web server as a process: its role, what it is made of, its end."""
+"""The process of the web server: start, serve and stop."""
 
 import gc
 import logging
@@ -34,7 +34,7 @@ def run(description: str | None) -> int:
 
 
 def serve(settings: Settings) -> int:
-    """Answer requests until a signal comes; return EXIT_TAKEN at once when the address is another program's."""
+    """Answer requests until a signal arrives; return EXIT_TAKEN if another program uses the address."""
     _prepare_process(settings)
     notifier = Notifier(
         _wake_workers,
@@ -63,7 +63,7 @@ def serve(settings: Settings) -> int:
         gc.freeze()
 
     container.warm_up(afterwards=grow)
-    # What start-up made lives as long as the process: the collector need not walk it during requests.
+    # Objects of the start live as long as the process: keep the garbage collector from scanning them in requests.
     gc.freeze()
     gc.enable()
     try:
@@ -78,11 +78,12 @@ def serve(settings: Settings) -> int:
 def _explain_refusal(settings: Settings, error: ListenerRefused | OSError) -> str:
     if isinstance(error, ListenerRefused):
         return str(error)
-    return f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
+    address = f"{settings.host}:{settings.port}"
+    return f"Cannot listen on {address}: {error.strerror}. Stop the program there, or set another `port`."
 
 
 def _record_unproven(container: WebContainer) -> None:
-    """Record that hooks found another program at the server's address, which is this server's again."""
+    """Log that hooks found another program at this server's address before."""
     paths = container.settings.paths
     if noted := describe_unproven(paths):
         container.operations.record_error("hooks", noted)
@@ -111,17 +112,17 @@ def start_listening(app: Wsgi, settings: Settings) -> Any:
 
 
 def _create_whole(container: WebContainer, metrics: Metrics) -> Flask:
-    # As long to import as all else.
+    # Takes as long to import as everything else.
     from web.app import create_app
 
     return create_app(container, metrics)
 
 
 def _wake_workers(message: WakeUp) -> None:
-    # Loaded with the first message; its queue is that of the environment's home.
+    # Imported for the first message. Its queue belongs to the data directory of the environment.
     try:
         from workers.tasks import wake_workers
     except SystemExit as error:
-        # As a program it ends when its settings cannot be taken; here they may be corrected.
+        # The worker program exits if the settings are invalid; here they may still be corrected.
         raise SettingsError(str(error)) from error
     wake_workers(message)

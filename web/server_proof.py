@@ -1,6 +1,6 @@
 """The proof by which a server shows that it belongs to a data directory: an answer that needs the directory's token.
 
-A client asks for it on each new connection, before it sends or believes anything (docs/decisions/0037). The proof names
+A client asks for it on each new connection, before it sends or trusts anything (docs/decisions/0037). The proof names
 the data directory and the address of the connection. So the server of a copied directory cannot give it, and neither
 can a program that forwards the question to the server at another port.
 
@@ -13,7 +13,7 @@ import os
 import time
 
 NONCE_BYTES = 16
-# A health report is a tenth of it.
+# Ten times the size of a health report.
 MOST_BYTES = 4096
 # Keeps a proof apart from everything else that is signed with the token.
 PURPOSE = "reverie server proof"
@@ -23,7 +23,7 @@ OUTER_PAD = bytes(byte ^ 0x5C for byte in range(256))
 
 
 class NotProven(Exception):
-    """Say that a program answered without the proof."""
+    """Report that a program answered without the proof."""
 
 
 class Challenge:
@@ -37,21 +37,21 @@ class Challenge:
         self._received = b""
 
     def send(self, deadline: float) -> None:
-        """Ask for the proof; raise OSError where that fails."""
+        """Ask for the proof; raise OSError if that fails."""
         port = self._connection.getpeername()[1]
         head = f"GET /healthz?nonce={self._nonce} HTTP/1.1\r\nHost: {self._host}:{port}\r\n\r\n"
         self._connection.settimeout(remaining_s(deadline))
         self._connection.sendall(head.encode("latin-1"))
 
     def check(self, deadline: float) -> None:
-        """Read the answer and check it; raise NotProven for any other, OSError where none comes in time.
+        """Read the answer and check it; raise NotProven for a wrong answer, OSError if there is none in time.
 
         After a TimeoutError it can be called again: what was received so far is kept.
         """
         # Computed while the server does the same.
         expected = self._compute_proof()
         body = self._read_body(deadline)
-        # Where the token is missing or was renewed, the server answers by what the file contains by now.
+        # If the token was missing or renewed, the server answers with the current content of the file.
         if not _contains(body, expected) and not _contains(body, self._compute_proof()):
             raise NotProven
 
@@ -94,7 +94,7 @@ def format_address(address: tuple[object, ...]) -> str:
 
 
 def read_content_length(head: bytes) -> int:
-    """Return the length of the body as the head of an answer names it, -1 where it does not."""
+    """Return the length of the body from the head of an answer, -1 if the head has none."""
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
@@ -123,18 +123,18 @@ def _read_token(home: str) -> str:
 
 
 def _identify_folder(path: str) -> str:
-    """Return what all paths to a folder have in common, and a copy of it has not."""
+    """Return an identity of a folder that all paths to it share, but not a copy of it."""
     status = os.stat(path)
     return f"{status.st_dev}:{status.st_ino}"
 
 
 def _digest(content: bytes) -> bytes:
-    # `hmac` and `hashlib` load OpenSSL, which takes longer than all the rest of a hook's question.
+    # `hmac` and `hashlib` load OpenSSL, which takes longer than the rest of a hook's request.
     try:
         from _sha256 import sha256  # type: ignore[import-not-found]
     except ImportError:
         try:
-            # By this name since Python 3.12.
+            # The name since Python 3.12.
             from _sha2 import sha256  # type: ignore[import-not-found]
         except ImportError:
             from hashlib import sha256

@@ -1,6 +1,6 @@
-"""The supervisor behind `reverie up`: start the stack's processes, start again what dies, stop them all together.
+"""The supervisor behind `reverie up`: start the processes of the stack, restart crashed ones, and stop all together.
 
-A stack may also stop by itself: when nobody asked it for anything for a while, nothing waits, and no job runs.
+A stack can also stop automatically: after a time without requests, if no work is pending and no job runs.
 """
 
 import contextlib
@@ -27,15 +27,15 @@ from pipeline.errors import ReverieError
 if TYPE_CHECKING:
     from web.client import Client
 
-# Under which the supervisor's own lines stand among those of its processes.
+# The name of the supervisor's own lines in the log.
 OWN_NAME = "reverie"
 GRACE_S = 2.5
-# How long the others wait for the first process to be ready, and how often it is looked at.
+# How long the other processes wait for the first one to be ready, and how often that is checked.
 HOLD_S = 10.0
 LOOK_S = 0.05
-# What a stack whose supervisor was killed needs to notice and end.
+# The time in which processes of a killed supervisor notice that and exit.
 ORPHANS_END_S = 3.0
-# What waits or runs is looked at again after this long, and so is a server that does not answer.
+# Time until the next check if work is pending, a job runs, or the server does not answer.
 AGAIN_S = 15.0
 TIMEOUT_S = 5.0
 
@@ -51,16 +51,16 @@ class ProcessCommand:
 
 
 STOP_WITH_PARENT = "--stop-with-parent"
-# No PYTHONPATH, user site or working folder decides which code runs: a project may have a package `web` or `config`.
+# Ignore PYTHONPATH, user site and working folder: a project may have a package named `web` or `config`.
 ISOLATED = ("-I", "-m")
 
-# Huey's own options: processes (each has its own threads); how often an idle one looks for messages, everyone's
-# health, and what was put off; no periodic tasks; SIGTERM lets tasks end, for a second.
+# Options of Huey: processes (each with its own threads); intervals for polling, health checks and delayed tasks; no
+# periodic tasks; SIGTERM lets tasks end, for a second.
 CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-s", "2", "-n", "-g", "TERM", "-t", "1")
 
 
 def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:
-    """Return the processes of the stack; the Procfile says the same."""
+    """Return the processes of the stack. The Procfile has the same ones."""
     consumer = (*ISOLATED, "huey.bin.huey_consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
     return (
         ProcessCommand("web", (*ISOLATED, "web", STOP_WITH_PARENT)),
@@ -70,7 +70,7 @@ def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:
 
 
 def build_alone(name: str, worker_processes: int) -> list[str]:
-    """Return the command of one process of the stack, to be run by itself."""
+    """Return the command that runs one process of the stack alone."""
     [command] = [command for command in build_stack(worker_processes) if command.name == name]
     return [sys.executable, "-u", *(part for part in command.arguments if part != STOP_WITH_PARENT)]
 
@@ -79,33 +79,33 @@ Say = Callable[[str, str], None]
 
 
 class PlaceTaken(ReverieError):
-    """Say that another process holds what the stack needs: its roles or its port."""
+    """Report that another process has the stack's port or one of its roles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a process that died stays down: doubling seconds, from the first again once it lived `steady_s`."""
+    """The delay before a restart: it doubles with each failure, and is reset after a run of `steady_s`."""
 
     first_s: float = 0.5
     longest_s: float = 30.0
     steady_s: float = 30.0
 
     def failures(self, earlier: int, lived_s: float) -> int:
-        """Count the failures in a row, this one included."""
+        """Return the number of failures in a row, including this one."""
         return 1 if lived_s >= self.steady_s else earlier + 1
 
     def delay_s(self, failures: int) -> float:
-        """Return the seconds to wait after that many failures in a row."""
+        """Return the delay in seconds after a number of failures in a row."""
         return float(min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, 30)))
 
 
 def check_place(settings: Settings, wait_s: float = ORPHANS_END_S) -> None:
-    """Raise PlaceTaken when another stack runs on this home or another program holds the port."""
+    """Raise PlaceTaken if another stack uses this data directory or another program uses the port."""
     for name in ("web", "scheduler"):
         role = Role(settings.paths.root, name)
-        # The processes of a supervisor that was killed are on their way out.
+        # Wait for the processes of a killed supervisor to exit.
         if not _comes_true(lambda role=role: not role.is_held(), wait_s):  # type: ignore[misc]
-            raise PlaceTaken(f"{RoleTaken(name, role.holder())}; `reverie down` stops it")
+            raise PlaceTaken(f"{RoleTaken(name, role.holder())}. Stop it with `reverie down`.")
     try:
         _bind(settings.host, settings.port)
     except OSError as error:
@@ -116,16 +116,16 @@ def _explain_port(settings: Settings, error: OSError) -> str:
     """Return why the stack cannot listen at its address, and what to do."""
     reason = error.strerror or str(error)
     if error.errno == errno.EADDRINUSE:
-        # Only where something is wrong: it imports more than a start.
+        # Imported only for this error, because it takes longer than a start.
         from web.own_server import describe_listener
 
-        reason = f"{describe_listener(settings.reachable_host, settings.port)} has the port"
-    remedy = f"stop it, or choose another port: `port` in {settings.paths.config}, or REVERIE_PORT"
-    return f"cannot listen on {settings.host}:{settings.port}: {reason}; {remedy}"
+        reason = f"{describe_listener(settings.reachable_host, settings.port)} uses the port"
+    remedy = f"Stop it, or set another `port` in {settings.paths.config} or REVERIE_PORT."
+    return f"Cannot listen on {settings.host}:{settings.port}: {reason}. {remedy}"
 
 
 def listens(settings: Settings) -> bool:
-    """Tell whether somebody listens at the settings' address."""
+    """Return whether a program listens at the server's address."""
     try:
         with socket.create_connection((settings.reachable_host, settings.port), timeout=LOOK_S):
             return True
@@ -163,11 +163,11 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class _FirstIsReady:
-    """Say that the others need not wait any longer."""
+    """Event: the other processes may start."""
 
 
 class _Child:
-    """One process of the stack, through all its lives."""
+    """One process of the stack with its restarts."""
 
     def __init__(self, command: ProcessCommand) -> None:
         self.command = command
@@ -177,7 +177,7 @@ class _Child:
         self.due = 0.0
 
     def start(self, say: Say, ended: Callable[[_Ended], None], environment: Mapping[str, str] | None) -> None:
-        """Start the process in a group of its own, so that a terminal's Ctrl-C reaches the supervisor alone."""
+        """Start the process in a new group, so that Ctrl-C in a terminal reaches only the supervisor."""
         self.process = subprocess.Popen(  # noqa: S603 - our own commands
             [sys.executable, "-u", *self.command.arguments, str(os.getpid())],
             stdin=subprocess.DEVNULL,
@@ -192,14 +192,14 @@ class _Child:
         threading.Thread(target=_wait, args=(self.process, name, ended), name=f"{name}-wait", daemon=True).start()
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM to the process, which ends its own children."""
+        """Send SIGTERM to the process, which stops its own children."""
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the process and every child of it."""
+        """Kill the process and all its children."""
         if self.process is not None:
-            # Not yet waited for, its id names no other group.
+            # Its exit was not collected yet, so no other group can have its id.
             kill_group(self.process.pid)
 
 
@@ -215,7 +215,7 @@ def _wait(process: "subprocess.Popen[bytes]", name: str, ended: Callable[[_Ended
 
 
 class Supervisor:
-    """Keep a set of commands running until told to stop."""
+    """Keeps a set of commands running until it is stopped."""
 
     def __init__(
         self,
@@ -238,9 +238,9 @@ class Supervisor:
         self._events: SimpleQueue[_Stop | _Ended | _FirstIsReady] = SimpleQueue()
 
     def run(self) -> int:
-        """Run until a signal or `stop` asks to end (return 0), or a process finds its place taken (return 1).
+        """Run until a signal or `stop` (return 0), or until a process finds its role or port in use (return 1).
 
-        The first process starts alone: the others wait until it is ready, or for HOLD_S, and leave it the processor.
+        The first process starts alone: the others wait until it is ready, at most HOLD_S, to leave it the processor.
         `on_stop` is called before the processes are stopped.
         """
         with self._signals():
@@ -251,7 +251,7 @@ class Supervisor:
                 self._stop_all()
 
     def stop(self, why: str = signal.SIGTERM.name) -> None:
-        """Ask to stop, as a signal does."""
+        """Request a stop, as a signal does."""
         self._events.put(_Stop(why))
 
     @contextlib.contextmanager
@@ -259,7 +259,7 @@ class Supervisor:
         def note(number: int, _frame: FrameType | None) -> None:
             self.stop(signal.Signals(number).name)
 
-        # `nohup` has SIGHUP ignored, and means it.
+        # `nohup` ignores SIGHUP; keep that.
         caught = [s for s in STOP_SIGNALS if s.name != "SIGHUP" or signal.getsignal(s) is not signal.SIG_IGN]
         before = {number: signal.signal(number, note) for number in caught}
         try:
@@ -280,7 +280,7 @@ class Supervisor:
                     return 0
                 case _Ended(name, code) if code == EXIT_TAKEN:
                     self._children[name].process = None
-                    self._say(OWN_NAME, f"{name} cannot run here; stopping")
+                    self._say(OWN_NAME, f"{name} cannot run; stopping")
                     return 1
                 case _Ended(name, code):
                     self._put_off(self._children[name], code)
@@ -298,7 +298,7 @@ class Supervisor:
 
     def _let_others_start(self) -> None:
         for child in self._down():
-            # One that died keeps its delay.
+            # A crashed process keeps its delay.
             if not child.failures:
                 child.due = 0.0
 
@@ -349,17 +349,17 @@ def _format_exit(code: int) -> str:
 
 
 def watch_idleness(settings: Settings, stop: Callable[[str], None], again_s: float = AGAIN_S) -> Callable[[], None]:
-    """Call `stop` once with the reason when the stack has been idle for `idle_exit_min`; return what ends the watch."""
+    """Call `stop` with the reason after `idle_exit_min` without use; return a function that ends the watch."""
     limit_s = settings.idle_exit_min * 60
     ended = threading.Event()
 
     def look() -> None:
         wait_s: float | None = limit_s
         while wait_s is not None and not ended.wait(wait_s):
-            # Minutes from now: a start need not wait for the import.
+            # Imported minutes after the start, which need not wait for it.
             from web.client import Client
 
-            # Anew each time: the server makes the token when it first starts.
+            # A new client each time: the server creates the token at its first start.
             with Client.from_settings(settings, timeout_s=TIMEOUT_S) as client:
                 wait_s = next_look_s(client, limit_s, again_s)
         if wait_s is None:
@@ -371,11 +371,11 @@ def watch_idleness(settings: Settings, stop: Callable[[str], None], again_s: flo
 
 
 def next_look_s(client: "Client", limit_s: float, again_s: float) -> float | None:
-    """Return the seconds after which to look again, None when the stack may stop."""
+    """Return the seconds until the next check, None if the stack may stop."""
     try:
         left = limit_s - float(client.health()["idle_s"])
         if left > 0:
-            # As long as nobody can have been idle for the whole time, nobody needs to be asked.
+            # The stack cannot be idle long enough before this time.
             return left
         return again_s if _is_busy(client) else None
     except ReverieError as error:
@@ -392,5 +392,5 @@ def _has_work(client: "Client", workspace: str) -> bool:
     if any(client.queue(workspace)["pending"].values()):
         return True
     jobs: dict[str, Any] = client.call("GET", "/v1/jobs", workspace=workspace)
-    # A run that was interrupted is taken up again at once.
+    # An interrupted run continues immediately.
     return any(job["last_run"] is not None and job["last_run"]["ended_at"] is None for job in jobs["items"])

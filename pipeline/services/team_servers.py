@@ -27,13 +27,14 @@ def add_team(folder: Path, name: str, url: str, token: str) -> frozenset[str]:
 
 def list_opened(server: TeamServer) -> frozenset[str]:
     """Return the workspaces that a team's server opens to this person; raise ReverieError where it does not answer."""
+    from pipeline.http.problems import NotReverie
     from pipeline.team.link import TeamLink
 
     link = TeamLink(server)
     try:
         return link.list_workspaces(DEFAULT)
     except (KeyError, TypeError) as error:
-        raise RemoteUnreachable(f"something that is not Reverie answers at {server.url}") from error
+        raise RemoteUnreachable(str(NotReverie(server.url))) from error
     finally:
         link.close()
 

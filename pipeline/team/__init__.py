@@ -1,1 +1,1 @@
-"""The servers of teams that a home knows, and what is asked of them."""
+"""The team servers of a data directory, and requests to them."""

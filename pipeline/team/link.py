@@ -1,112 +1,100 @@
-"""Requests to a team's server, as the person whose token it is, over connections that are kept."""
+"""Requests to a team's server with the person's token, over connections that stay open."""
 
+import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
-
-import httpx
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from config.paths import WORKSPACE_HEADER
 from pipeline.errors import (
-    Conflict,
     FieldError,
     InvalidField,
-    MalformedRequest,
-    NotFound,
+    LimitReached,
     PeerRefused,
     RemoteUnreachable,
     ReverieError,
     StoreUnavailable,
 )
+from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
+from pipeline.http.problems import ServerProblem, read_answer
 from pipeline.team.servers import TeamServer
 
-CONNECT_S = 2.0
-# Less than clients of this machine wait for its answer: who broke off is said, and it was not this machine.
+# Shorter than the timeout of clients of this machine: the error then names the team's server, not this machine.
 ANSWER_S = 30.0
-# What is handed on as the server says it, and no longer than a person reads.
+# The longest detail of a team's error that is passed on.
 MAX_DETAIL_CHARS = 300
-MAX_RETRY_S = 3600
 
 
 class TeamLink:
-    """Ask one server; safe to use from several threads."""
+    """Send requests to one team's server. Several threads may use one object."""
 
     def __init__(self, server: TeamServer) -> None:
         self._server = server
-        self._client = httpx.Client(
-            base_url=server.url,
-            headers={"Authorization": f"Bearer {server.token}", "Accept": "application/json"},
-            timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
-        )
+        self._connections = KeptConnections(server.url, ANSWER_S, proxy=_find_proxy(server.url))
 
     def send(self, method: str, path: str, workspace: str, body: Any = None) -> Any:
-        """Send one request, once, and return the answer's JSON; raise ReverieError for anything but success."""
-        name = self._server.name
+        """Send one request once and return the JSON of the answer; raise ReverieError for anything but success."""
+        name, url = self._server.name, self._server.url
+        headers = {
+            "Authorization": f"Bearer {self._server.token}",
+            "Accept": "application/json",
+            WORKSPACE_HEADER: workspace,
+        }
+        content = None
+        if body is not None:
+            content = json.dumps(body, ensure_ascii=False).encode()
+            headers["Content-Type"] = "application/json"
         try:
-            answer = self._client.request(
-                method, path, headers={WORKSPACE_HEADER: workspace}, **({} if body is None else {"json": body})
-            )
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise RemoteUnreachable(f"team {name} does not answer at {self._server.url}; nothing was sent") from error
-        except httpx.HTTPError as error:
+            answer = self._connections.send(method, path, content, headers)
+        except NotConnected as error:
             raise RemoteUnreachable(
-                f"team {name} broke off before it answered; it may have been done all the same: look before you"
-                " repeat it"
+                f"Cannot connect to the server of team {name} at {url}; nothing was sent. Check the address, or try"
+                " again later."
             ) from error
+        except BrokenOff as error:
+            raise RemoteUnreachable(
+                f"The server of team {name} closed the connection before it answered; it may have carried out the"
+                " request. Check before you repeat it."
+            ) from error
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            raise PeerRefused(
+                f"The server of team {name} does not accept your token, which was revoked or has expired. Store a new"
+                f" one with `reverie team add {name} {url}`."
+            )
         try:
-            read = answer.json() if answer.content else None
-        except ValueError as error:
-            raise RemoteUnreachable(self._not_reverie(answer)) from error
-        if answer.is_success:
-            return read
-        raise self._refusal(answer, read)
+            return read_answer(answer, url)
+        except ReverieError as error:
+            raise self._name_team(error) from error
 
-    def list_workspaces(self, named: str) -> frozenset[str]:
-        """Return the workspaces that are open to this person, `named` being the one that the request names."""
-        found = self.send("GET", "/v1/workspaces", named)
-        return frozenset(str(one["id"]) for one in found["items"])
+    def list_workspaces(self, workspace: str) -> frozenset[str]:
+        """Return the workspaces that this person may use; the request itself names `workspace`."""
+        answer = self.send("GET", "/v1/workspaces", workspace)
+        return frozenset(str(item["id"]) for item in answer["items"])
 
     def close(self) -> None:
-        """Close every connection."""
-        self._client.close()
+        """Close the idle connections."""
+        self._connections.close()
 
-    def _refusal(self, answer: httpx.Response, problem: Any) -> ReverieError:
-        name, status = self._server.name, answer.status_code
-        if status == httpx.codes.UNAUTHORIZED:
-            return PeerRefused(
-                f"team {name} does not take your token, which was revoked or has expired: `reverie team add {name} "
-                f"{self._server.url}` keeps another"
-            )
-        if not isinstance(problem, Mapping):
-            return RemoteUnreachable(self._not_reverie(answer))
-        detail = str(problem.get("detail") or problem.get("title") or status)[:MAX_DETAIL_CHARS]
-        if status == httpx.codes.UNPROCESSABLE_ENTITY:
-            return InvalidField(*_fields(problem) or [FieldError("body", detail)])
-        if status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE):
-            busy = StoreUnavailable(f"team {name}: {detail}")
-            busy.retry_after_s = _retry_after(answer)
+    def _name_team(self, error: ReverieError) -> ReverieError:
+        """Return an error of the team's server as an error of this machine's request, with the team's name."""
+        if isinstance(error, InvalidField):
+            return InvalidField(*(FieldError(field.loc, field.msg[:MAX_DETAIL_CHARS]) for field in error.errors))
+        message = f"team {self._server.name}: {str(error)[:MAX_DETAIL_CHARS]}"
+        if isinstance(error, LimitReached | StoreUnavailable):
+            # The limit is the team's, not one of the caller's token here.
+            busy = StoreUnavailable(message)
+            busy.retry_after_s = error.retry_after_s
             return busy
-        kind = _KINDS.get(status, RemoteUnreachable)
-        return kind(f"team {name}: {detail}")
-
-    def _not_reverie(self, answer: httpx.Response) -> str:
-        return f"something that is not Reverie answers at {self._server.url} (HTTP {answer.status_code})"
+        return RemoteUnreachable(message) if isinstance(error, ServerProblem) else type(error)(message)
 
 
-_KINDS: Mapping[int, type[ReverieError]] = {
-    400: MalformedRequest,
-    403: PeerRefused,
-    404: NotFound,
-    409: Conflict,
-    413: MalformedRequest,
-}
-
-
-def _fields(problem: Mapping[str, Any]) -> list[FieldError]:
-    found = problem.get("errors")
-    given = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-    return [FieldError(str(one.get("loc", "")), str(one.get("msg", ""))[:MAX_DETAIL_CHARS]) for one in given]
-
-
-def _retry_after(answer: httpx.Response) -> int:
-    said = answer.headers.get("Retry-After", "")
-    return min(MAX_RETRY_S, int(said)) if said.isascii() and said.isdigit() else 1
+def _find_proxy(url: str) -> str | None:
+    """Return the HTTP proxy that the environment names for a URL."""
+    address = urlsplit(url)
+    proxies: Mapping[str, str] = getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if proxy is None or proxy_bypass(address.netloc):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"

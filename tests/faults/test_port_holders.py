@@ -80,7 +80,7 @@ def test_the_reverie_of_another_directory_is_named_with_its_directory(home, star
     assert f"(pid {pid})" in said
     assert f"is the Reverie of another data directory, {tmp_path / 'other'}, not of {home}; nothing was sent" in said
     assert f"stop it with `REVERIE_HOME={tmp_path / 'other'} reverie down`, or choose another port" in said
-    assert f"the Reverie of {tmp_path / 'other'}, has the port" in run("up", code=1).stderr
+    assert f"the Reverie of {tmp_path / 'other'}, uses the port" in run("up", code=1).stderr
 
 
 def test_an_earlier_version_of_the_own_server_is_to_be_restarted(home, start_earlier):

@@ -19,6 +19,7 @@ from mcp_types import Tool
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
+from pipeline.http.problems import error_of_problem
 from pipeline.jobs.mining.arcs import arcs
 from pipeline.jobs.runner import JobRun
 from pipeline.records import HEADER, Kind
@@ -27,7 +28,6 @@ from pipeline.times import utc_now
 from pipeline.write.fields import DETAILS
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, scratch_folder
 from web.app import create_app
-from web.client import _problem_to_error
 from web.hooks.claude_code import HANDLERS
 from web.mcp.full_tools import PROFILES
 from web.mcp.server import always, build_server
@@ -158,7 +158,7 @@ class App:
     def call(self, method, path, body=None, query=None, _workspace=None):
         answer = self.send(method, path, body, query)
         if answer.status_code >= 400:
-            raise _problem_to_error(answer.status_code, answer.get_json())
+            raise error_of_problem(answer.status_code, answer.get_json())
         return answer.get_json()
 
 

@@ -186,7 +186,7 @@ def test_the_next_command_starts_what_died_and_nothing_that_was_stopped(stack):
     assert stack.run("down").returncode == 0
     refused = stack.run("recall", "cache queue")
     assert refused.returncode == 1
-    assert "no Reverie server answers" in refused.stderr
+    assert "No Reverie server answers" in refused.stderr
     log = (stack.home / "logs" / "reverie.log").read_text(encoding="utf-8")
     assert re.search(r"^reverie +\| \d{4}-\d\d-\d\d \d\d:\d\d:\d\d SIGTERM: stopping$", log, re.MULTILINE)
 
@@ -253,11 +253,11 @@ def test_up_refuses_a_port_that_another_program_holds(stack):
     with socket.create_server(("127.0.0.1", stack.port)):
         answer = stack.run("up")
         assert answer.returncode == 1
-        assert f"cannot listen on 127.0.0.1:{stack.port}" in answer.stderr
+        assert f"Cannot listen on 127.0.0.1:{stack.port}" in answer.stderr
         web = stack.start(sys.executable, "-I", "-m", "web")
         code, output = wait_for_end(web)
     assert code == 69
-    assert output.strip().splitlines()[-1].startswith(f"cannot listen on 127.0.0.1:{stack.port}")
+    assert output.strip().splitlines()[-1].startswith(f"Cannot listen on 127.0.0.1:{stack.port}")
 
 
 def test_the_daemon_comes_up_and_goes_down(stack):

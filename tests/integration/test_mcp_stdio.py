@@ -74,7 +74,7 @@ def test_errors_are_for_the_model_and_name_the_field(talk):
             await client.call_tool("recall", {"query": "x", "k": 0}),
             await client.call_tool("fact_as_of", {"subject": "staging", "attribute": "port", "as_of": "soon"}),
         ]
-        with pytest.raises(MCPError, match="no such tool"):
+        with pytest.raises(MCPError, match="is not a tool"):
             await client.call_tool("nonsense", {})
         return told
 
@@ -100,7 +100,7 @@ def test_resources_and_the_prompt(talk):
     brief, memory, prompt = talk(conversation)
     assert "Staging listens on port 5433" in brief.contents[0].text
     assert "5432 was taken" in memory.contents[0].text
-    assert "no pair waits" in prompt.messages[0].content.text
+    assert "There are no possible duplicates." in prompt.messages[0].content.text
 
 
 def test_the_folder_decides_on_the_workspace(talk, home):
@@ -146,7 +146,7 @@ def test_an_id_that_a_hook_showed_is_known(talk, home):
     assert talk(conversation, end=whole[-8:]).meta["reverie/ids"] == [whole]
     refused = talk(conversation, end="ZZZZZZZZ")
     assert refused.is_error
-    assert "neither a whole id nor the end of one" in refused.content[0].text
+    assert "is not the id of a memory" in refused.content[0].text
 
 
 def test_it_ends_with_its_host(home, tmp_path):

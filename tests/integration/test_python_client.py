@@ -291,7 +291,7 @@ def test_a_client_without_arguments_finds_the_home(tmp_path, monkeypatch):
 def test_the_home_s_token_goes_to_no_other_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
     (tmp_path / "token").write_text("secret")
-    with pytest.raises(NotConfigured, match="name a token"):
+    with pytest.raises(NotConfigured, match="Pass a token"):
         Reverie("http://elsewhere.example")
     with Reverie("http://elsewhere.example", "theirs") as client:
         assert client.server.token() == "theirs"

@@ -125,7 +125,7 @@ def test_what_is_only_shown_keeps_nothing_and_asks_nobody(team):
 def test_a_token_that_the_server_does_not_take_sets_nothing_up(team):
     done = team.setup("claude-code", "--yes", said="wrong\n")
     assert done.returncode == 1
-    assert "does not take your token" in done.stderr
+    assert "does not accept your token" in done.stderr
     assert not (team.home / ".claude").exists()
     assert not team.servers.exists()
 
@@ -327,7 +327,10 @@ def test_codex_tells_the_server_of_a_turn(ready):
     events = ready.call("GET", "/v1/hook-runs")["items"]
     assert [(one["event"], one["host"], one["workspace"]) for one in events] == [("Stop", "codex", ready.workspace)]
     gone = ready.run("reverie-codex-notify", "--server", "nobody", json.dumps(notice))
-    assert (gone.returncode, gone.stderr) == (0, "not recorded: no team is called nobody\n")
+    assert (gone.returncode, gone.stderr) == (
+        0,
+        "not recorded: There is no team nobody. `reverie team list` shows the teams.\n",
+    )
 
 
 def test_who_says_no_keeps_no_token(team):

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from flask import Flask, Response, request
 
 from pipeline.errors import InvalidField
+from pipeline.http.connections import CONNECT_TIMEOUT_S
 from pipeline.identity import identify
 from pipeline.team import link
 from pipeline.team.servers import TeamServer, check_server, list_servers, write_server
@@ -209,7 +210,7 @@ def test_a_team_that_is_away_is_told_as_late_and_the_answer_is_whole_without_it(
     flush_notes(mine.container)
     said = [one["message"] for one in mine.client.get("/v1/errors").get_json()["items"] if one["component"] == "team"]
     assert len(said) == 1
-    assert "does not answer" in said[0]
+    assert "Cannot connect to the server of team acme" in said[0]
 
 
 def slow_team(held):
@@ -346,19 +347,19 @@ def test_nothing_is_acknowledged_that_the_team_has_not_acknowledged(mine):
         refused = mine.client.post("/v1/memories", {"content": STAGING, "to": "acme"})
         thread.join()
     assert refused.status_code == 502
-    assert "may have been done" in refused.get_json()["detail"]
+    assert "may have carried out the request" in refused.get_json()["detail"]
     assert mine.settings.paths.workspace_ids() == []
 
 
 def test_of_a_team_that_hangs_is_said_that_it_was_the_team(mine, monkeypatch):
     # Whoever gave this machine up first would take it for the one that broke off.
-    assert link.CONNECT_S + link.ANSWER_S < ANSWER_TIMEOUT_S
+    assert CONNECT_TIMEOUT_S + link.ANSWER_S < ANSWER_TIMEOUT_S
     monkeypatch.setattr(link, "ANSWER_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         mine.know("acme", f"http://127.0.0.1:{listening.getsockname()[1]}", "t" * 43)
         refused = mine.client.post("/v1/memories", {"content": STAGING, "to": "acme"})
     assert refused.status_code == 502
-    assert "team acme broke off" in refused.get_json()["detail"]
+    assert "server of team acme closed the connection" in refused.get_json()["detail"]
 
 
 @pytest.mark.parametrize(("status", "retry"), [(429, "7"), (503, "nonsense"), (429, None)])
@@ -465,13 +466,13 @@ def test_a_team_is_kept_once_it_took_the_token(mine, acme, command, tmp_path):
     assert command("team", "remove", "acme").exit_code == 0
     assert mine.teams() == []
     gone = command("team", "remove", "acme")
-    assert (gone.exit_code, gone.stderr) == (1, "Error: no team is called acme\n")
+    assert (gone.exit_code, gone.stderr) == (1, "Error: There is no team acme. `reverie team list` shows the teams.\n")
 
 
 def test_a_token_from_standard_input_is_asked_for_and_a_wrong_one_is_not_kept(mine, acme, command):
     refused = command("team", "add", "acme", acme.url, input="wrong\n")
     assert refused.exit_code == 1
-    assert "does not take your token" in refused.stderr
+    assert "does not accept your token" in refused.stderr
     assert mine.teams() == []
     assert command("team", "add", "acme", acme.url, input=f"{acme.token}\n").exit_code == 0
 
@@ -479,7 +480,7 @@ def test_a_token_from_standard_input_is_asked_for_and_a_wrong_one_is_not_kept(mi
 def test_a_server_that_does_not_answer_is_not_kept(mine, command):
     away = command("team", "add", "acme", f"http://127.0.0.1:{closed_port()}", input="secret\n")
     assert away.exit_code == 1
-    assert "does not answer" in away.stderr
+    assert "Cannot connect to" in away.stderr
     assert mine.teams() == []
 
 
@@ -494,8 +495,8 @@ def test_the_doctor_tells_whether_a_team_answers_and_takes_the_token(joined, acm
     joined.know("gone", f"http://127.0.0.1:{closed_port()}", "t" * 43)
     [refused, away] = check_teams()
     assert refused[0] == away[0] == "warn"
-    assert "acme does not take your token" in refused[1]
-    assert "gone does not answer" in away[1]
+    assert "acme does not accept your token" in refused[1]
+    assert "Cannot connect to the server of team gone" in away[1]
 
 
 # ——— As agents and people see it.

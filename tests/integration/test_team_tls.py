@@ -1,5 +1,6 @@
 """A team's server behind TLS, as the clients of hooks, tools and recall reach it."""
 
+import base64
 import ssl
 import threading
 from contextlib import closing
@@ -9,10 +10,13 @@ from flask import Flask, request
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from pipeline.errors import RemoteUnreachable
+from pipeline.http.connections import KeptConnections, NotConnected
 from pipeline.team.link import TeamLink
 from pipeline.team.servers import TeamServer
 from tests.support.proxies import make_certificate
-from web.kept_connections import KeptConnections, NotConnected
+from tests.support.served import serve_app
+
+LOGIN = f"Basic {base64.b64encode(b'anna:s@me').decode()}"
 
 
 @pytest.fixture
@@ -54,4 +58,25 @@ def test_one_whose_certificate_nobody_vouches_for_is_told_no_token(url):
     with closing(KeptConnections(url, 10)) as connections, pytest.raises(NotConnected):
         connections.send("GET", "/v1/workspaces", None, {"Authorization": "Bearer t"})
     with closing(TeamLink(TeamServer("acme", url, "t"))) as link, pytest.raises(RemoteUnreachable):
+        link.list_workspaces("default")
+
+
+@pytest.fixture
+def proxy():
+    """An HTTP proxy that answers every request itself, with what it was asked."""
+    app = Flask("proxy")
+    app.add_url_rule("/memory/v1/workspaces", "list", lambda: {"items": [{"id": request.environ["REQUEST_URI"]}]})
+    app.after_request(lambda answer: answer if request.headers.get("Proxy-Authorization") == LOGIN else ("", 407))
+    with serve_app(app) as port:
+        yield port
+
+
+def test_a_team_is_asked_through_the_proxy_of_the_environment(proxy, monkeypatch):
+    monkeypatch.setenv("http_proxy", f"http://anna:s%40me@127.0.0.1:{proxy}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    server = TeamServer("acme", "http://team.example/memory", "t")
+    with closing(TeamLink(server)) as link:
+        assert link.list_workspaces("default") == {"http://team.example/memory/v1/workspaces"}
+    monkeypatch.setenv("no_proxy", "team.example")
+    with closing(TeamLink(server)) as link, pytest.raises(RemoteUnreachable):
         link.list_workspaces("default")

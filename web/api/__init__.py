@@ -1,1 +1,1 @@
-"""The HTTP API, one blueprint a file."""
+"""The HTTP API: one blueprint per file."""

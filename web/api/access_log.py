@@ -1,4 +1,4 @@
-"""The access log: who read and wrote what; for the home's owner and for admins."""
+"""The access log: which person read and wrote which memories. For the owner of the data directory and for admins."""
 
 from typing import Annotated
 
@@ -11,25 +11,26 @@ from pipeline.write.fields import Moment
 from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("access_log")
 
 
 class AccessLogQuery(bodies.PageQuery):
-    """Whose requests, to which workspace, since when."""
+    """Filters of the access log: person, workspace and time."""
 
     person: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
     workspace: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     since: Moment | None = None
 
     def record(self) -> AccessQuery:
-        """Return the record of what is sought."""
+        """Return the filters as a record."""
         return AccessQuery(self.person, self.workspace, self.since)
 
 
 class AccessEntryAnswer(Answer):
-    """One request of a person; `memories` counts what it told or wrote, of which the first have their ids here."""
+    """One request of a person; `memories` counts the memories that it returned or wrote; the list has the first ids."""
 
     at: str
     request_id: str
@@ -48,5 +49,5 @@ class AccessLogPage(PageAnswer[AccessEntryAnswer]):
 
 @api.route(Endpoint("GET", "/v1/access-log", answer=AccessLogPage, needs=Access.ADMIN))
 def list_accesses(call: Call, query: AccessLogQuery) -> Page[AccessEntry]:
-    """List what people asked, the latest first; without a word of any memory."""
+    """List the requests of people, newest first. The entries contain no text of a memory."""
     return call.container.access_log.page(query.record(), query.limit, query.before)

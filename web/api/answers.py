@@ -1,4 +1,4 @@
-"""What the API answers; the OpenAPI document is generated from these, and tests hold real answers against them."""
+"""The answers of the API. The OpenAPI document is generated from them, and tests compare real answers with them."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,21 +23,21 @@ from pipeline.records.recall import Channel, ChannelState, Step
 from pipeline.times import utc_text
 
 Item = TypeVar("Item")
-# Cursors are row numbers; callers hand them back as they are.
+# Cursors are row numbers; callers send them back unchanged.
 Cursor = Annotated[str | None, BeforeValidator(lambda seq: None if seq is None else str(seq))]
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6))]
-# What is kept as seconds since the epoch.
+# A time that is stored as seconds since the epoch.
 SecondsText = Annotated[
     str, BeforeValidator(lambda at: at if isinstance(at, str) else utc_text(datetime.fromtimestamp(at, UTC)))
 ]
 
 
-# What a session, an agent or an owner is called by whose it is.
+# The name of a session, an agent or an owner as its own person uses it.
 Name = Annotated[str, BeforeValidator(shown_name)]
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a part of an answer does not apply and is left out."""
+    """Return whether a part of an answer does not apply and is omitted."""
     return value is None or value == []
 
 
@@ -46,12 +46,12 @@ def _without_zeros(parts: Mapping[str, float]) -> dict[str, float]:
 
 
 class Answer(BaseModel):
-    """A JSON answer: what a use case returns is read into it by its attributes, and it is what serializes."""
+    """A JSON answer. It reads the attributes of a use case's result, and serializes them."""
 
     model_config = ConfigDict(
         extra="forbid", from_attributes=True, validate_by_name=True, validate_by_alias=True, defer_build=True
     )
-    # Whether its `id` is a memory's: the access log notes who was told of which.
+    # Whether its `id` is the id of a memory. The access log lists the memories of an answer.
     names_memory: ClassVar[bool] = False
 
 
@@ -81,7 +81,7 @@ class Problem(Answer):
 
 
 class ReceiptAnswer(Answer):
-    """What became of a write."""
+    """The result of a write."""
 
     names_memory: ClassVar[bool] = True
 
@@ -93,14 +93,14 @@ class ReceiptAnswer(Answer):
 
 
 class ScopeAnswer(Answer):
-    """How far a memory reaches."""
+    """The scope of a memory: who can see it."""
 
     kind: ScopeKind
     id: Annotated[str | None, BeforeValidator(shown_name)]
 
 
 class AnchorAnswer(Answer):
-    """The code that a memory is about, the hash that it had, and whether it changed; null when nobody can say."""
+    """The code that a memory is about, its hash at that time, and whether it changed since; null if unknown."""
 
     path: str
     lines: tuple[int, int] | None
@@ -109,16 +109,16 @@ class AnchorAnswer(Answer):
 
 
 def _anchor_answer(anchor: Anchor | AnchorAnswer | None) -> AnchorAnswer | None:
-    # Whether the code changed is seen in the code, of which no record knows.
+    # Only the code itself shows whether it changed.
     if not isinstance(anchor, Anchor):
         return anchor
     return AnchorAnswer.model_validate(anchor).model_copy(update={"stale": is_stale(anchor)})
 
 
 class MemoryAnswer(Answer):
-    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review; `shared` by its `author`.
+    """A memory. A keyed fact has a `valid_from`; a `candidate` waits for review; `shared` means shared by its `author`.
 
-    `details` are the typed fields of its kind. `instructs` marks a text that tries to command its reader.
+    `details` are the typed fields of its kind. `instructs` marks a text with instructions to its reader.
     """
 
     names_memory: ClassVar[bool] = True
@@ -165,7 +165,7 @@ class MemoryPage(PageAnswer[MemoryAnswer]):
 
 
 class AdmissionAnswer(Answer):
-    """What admission decided about a write, 0 to 1 how much spoke for it, and why; never the text itself."""
+    """The decision of admission about a write: its score from 0 to 1 and the reasons, without the text."""
 
     id: str
     at: str
@@ -177,7 +177,7 @@ class AdmissionAnswer(Answer):
 
 
 class EdgeAnswer(Answer):
-    """An edge from a memory (`out`) or to it (`in`), and who drew it."""
+    """An edge from a memory (`out`) or to it (`in`), and who created it."""
 
     names_memory: ClassVar[bool] = True
 
@@ -197,7 +197,7 @@ class ChannelSignalAnswer(Answer):
 
 
 class LiftAnswer(Answer):
-    """A memory of the same session that lifted a hit, by which part of the ranking, and by how much."""
+    """A memory of the same session that raised the score of a hit: by which part of the ranking, and by how much."""
 
     part: str
     id: str = Field(validation_alias="memory_id")
@@ -205,10 +205,10 @@ class LiftAnswer(Answer):
 
 
 class SignalsAnswer(Answer):
-    """Why a hit stands where it stands; the parts add up to its score, and each channel's contribution is some of them.
+    """Why a hit has its rank. The parts add up to its score; the contribution of a channel is the sum of some parts.
 
     `coverage` is the share of the question's information that the memory's words hold, `closeness` its cosine on a
-    scale where unrelated texts are at 0, `relevance` how probably it is about the question.
+    scale where unrelated texts are at 0, `relevance` the probability that it answers the question.
     """
 
     channels: dict[Channel, ChannelSignalAnswer]
@@ -220,10 +220,10 @@ class SignalsAnswer(Answer):
 
 
 class HitAnswer(Answer):
-    """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question.
+    """A memory in the results; `relevance` is the probability that it, or a neighboring turn, answers the question.
 
     It is `stale` when the code that it is about changed; `contradicted_by` names who denies it, `superseded_by` what
-    was said later of the same thing. Where teams are asked too, `from` tells whose it is: `local` or a team's name.
+    replaced it. If teams are asked too, `from` is the name of the memory's team, or `local`.
     """
 
     names_memory: ClassVar[bool] = True
@@ -257,7 +257,7 @@ class HitAnswer(Answer):
 
 
 class SessionHitAnswer(Answer):
-    """A session that was found, with its best memories."""
+    """A session in the results, with its best memories."""
 
     session_id: Name
     score: Rounded
@@ -265,7 +265,7 @@ class SessionHitAnswer(Answer):
 
 
 class ChannelAnswer(Answer):
-    """How a channel fared."""
+    """The state of a channel."""
 
     state: ChannelState
     took_ms: float
@@ -275,7 +275,7 @@ TeamChannel = Annotated[str, StringConstraints(pattern=r"^team:.+")]
 
 
 class RecallAnswer(Answer):
-    """The answer to a recall; a team that was asked is a channel, `team:` and its name, and so is a step left out."""
+    """The answer to a recall. A team is a channel named `team:` and its name; a skipped step is a channel too."""
 
     results: list[HitAnswer] | list[SessionHitAnswer]
     took_ms: float
@@ -284,7 +284,7 @@ class RecallAnswer(Answer):
 
 
 class ChannelVerdictAnswer(Answer):
-    """How a channel saw a memory: its rank among all that it scored, and whether that was considered."""
+    """The verdict of a channel on a memory: its rank among all scored memories, and whether it was considered."""
 
     rank: int | None
     score: Rounded
@@ -292,7 +292,7 @@ class ChannelVerdictAnswer(Answer):
 
 
 class ChainLink(Answer):
-    """One of what led to a memory and what it came to."""
+    """One memory in a chain of causes and consequences."""
 
     id: str
     kind: Kind
@@ -301,7 +301,7 @@ class ChainLink(Answer):
 
 
 class WhyAnswer(Answer):
-    """Why a memory is or is not among the results; its `chain` tells what led to it and what it came to."""
+    """Why a memory is or is not among the results; `chain` lists its causes and its consequences."""
 
     names_memory: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""What callers may send."""
+"""The bodies and query strings of requests."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -52,32 +52,32 @@ MAX_PAGE = 200
 
 def _not_blank(text: str) -> str:
     if text and not text.strip():
-        raise PydanticCustomError("blank", "must hold more than white space")
+        raise PydanticCustomError("blank", "must contain more than white space")
     return text
 
 
 def _finite(value: dict[str, Any]) -> dict[str, Any]:
-    # Python's parser takes NaN and Infinity, which no JSON answer could carry back.
+    # Python's parser accepts NaN and Infinity, which JSON answers cannot contain.
     try:
         json.dumps(value, allow_nan=False)
     except ValueError as error:
-        raise PydanticCustomError("not_finite", "must hold finite numbers only") from error
+        raise PydanticCustomError("not_finite", "must contain only finite numbers") from error
     return value
 
 
 def _as_stored(name: str) -> str:
-    # Questions and writes say the same name in the same way, or one would not find the other.
+    # Queries and writes must normalize a name in the same way, or a query would miss the written name.
     if OWNED in name:
-        raise PydanticCustomError("reserved", f"must not hold {OWNED}")
+        raise PydanticCustomError("reserved", f"must not contain {OWNED}")
     stored = normalize_id(name)
     if not stored:
-        raise PydanticCustomError("blank", "must hold more than white space")
+        raise PydanticCustomError("blank", "must contain more than white space")
     return stored
 
 
 def _not_a_peers(source: Source) -> Source:
     if source is Source.SYNC:
-        raise PydanticCustomError("reserved", "is said of what came from another machine, by nobody else")
+        raise PydanticCustomError("reserved", "is reserved for memories of other machines; choose another source")
     return source
 
 
@@ -101,7 +101,7 @@ Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_
 Query = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
 Importance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Branch = Annotated[str, StringConstraints(min_length=1, max_length=MAX_BRANCH_CHARS), AfterValidator(_as_stored)]
-# How large it may be in JSON is told when it is stored; with more fields than these it is larger.
+# The size as JSON is checked when it is stored; more fields than these always exceed it.
 Metadata = Annotated[dict[str, JsonValue], Field(max_length=MAX_METADATA_BYTES // 6), AfterValidator(_finite)]
 Kinds = Annotated[tuple[Annotated[Kind, Field(strict=False)], ...], Field(strict=False, max_length=len(Kind))]
 MemoryId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -117,7 +117,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
     def values(self) -> dict[str, Any]:
-        """Return the fields as a record takes them, with bodies within as their records."""
+        """Return the fields as arguments of a record; nested bodies become their records."""
         return {name: _record_of(value) for name, value in self}
 
 
@@ -127,7 +127,7 @@ def _record_of(value: Any) -> Any:
     return value.record() if isinstance(value, AnchorBody | EdgeBody) else value
 
 
-# Whose memory something is of: a team's by its name, this machine's own as `local`.
+# The memory to use: a team's by the team's name, this machine's as `local`.
 TeamName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 
@@ -138,7 +138,7 @@ class ScopeBody(Body):
     id: SessionId | None = None
 
     def record(self, caller: Caller, session_id: str | None = None, loc: str = "scope.id") -> Scope:
-        """Return the record; a session's scope without a name is that of the session that the caller names."""
+        """Return the record; a session's scope without a name is the scope of the session that the caller names."""
         named = Scope(self.kind, self.id)
         if self.kind is ScopeKind.SESSION and self.id is None:
             named = Scope(self.kind, session_id)
@@ -146,7 +146,7 @@ class ScopeBody(Body):
 
 
 class ViewerBody(Body):
-    """Who asks: what is owned is visible only to its owner."""
+    """The viewer: a memory with an owner is visible only to its owner."""
 
     user: SessionId | None = None
     agent: SessionId | None = None
@@ -159,7 +159,7 @@ class ViewerBody(Body):
 
 
 class AnchorBody(Body):
-    """The code that a memory is about; without a hash, the one of what stands there now is taken."""
+    """The code that a memory is about; without a hash, the current hash of that code is used."""
 
     path: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH_CHARS), AfterValidator(_not_blank)]
     lines: Annotated[tuple[PositiveInt, PositiveInt], Field(strict=False)] | None = None
@@ -179,7 +179,7 @@ class AnchorBody(Body):
 
 
 class EdgeBody(Body):
-    """An edge to a stored memory; what follows in a session follows by itself."""
+    """An edge to a stored memory. The order within a session needs no edges."""
 
     kind: Annotated[EdgeKind, Field(strict=False)]
     to: MemoryId
@@ -197,7 +197,7 @@ class EdgeBody(Body):
 
 
 class OptionalFieldsBody(Body):
-    """What a memory may have beside its text, and what may be changed."""
+    """The fields of a memory other than its text that a caller may set and change."""
 
     anchor: AnchorBody | None = None
     branch: Branch | None = None
@@ -206,7 +206,7 @@ class OptionalFieldsBody(Body):
 
 
 class DraftBody(OptionalFieldsBody):
-    """A memory to store, whoever it comes from."""
+    """A memory to store, from any source."""
 
     content: Content
     kind: Annotated[Kind, Field(strict=False)] = Kind.FACT
@@ -240,12 +240,12 @@ class MemoryBody(DraftBody):
 
 
 class RememberBody(MemoryBody):
-    """A memory to store, and whose it shall be: without `to` this machine's own."""
+    """A memory to store; `to` names a team to store it for, otherwise it is stored on this machine."""
 
     team: TeamName | None = Field(default=None, alias="to")
 
     def values(self) -> dict[str, Any]:
-        """Return the fields as a record takes them."""
+        """Return the fields as arguments of a record."""
         return {name: value for name, value in super().values().items() if name != "team"}
 
 
@@ -266,7 +266,7 @@ class PatchBody(OptionalFieldsBody):
 
 
 class RecallBody(Body):
-    """A question to the memory; an empty query lists by importance and recency."""
+    """A recall; an empty query lists memories by importance and recency."""
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
     k: Annotated[int, Field(ge=1, le=100), Whole] = 10
@@ -284,7 +284,7 @@ class RecallBody(Body):
     min_relevance: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def filter(self, caller: Caller) -> Filter:
-        """Return the record of what may be answered."""
+        """Return the filter of the results as a record."""
         session = session_of(self.session_id, caller)
         scope = None if self.scope is None else self.scope.record(caller, self.session_id)
         viewer = viewer_of(Viewer(), caller) if self.viewer is None else self.viewer.record(caller)
@@ -301,14 +301,14 @@ class RecallBody(Body):
 
 
 class WhyBody(RecallBody):
-    """A question to the memory, and the memory that should be explained."""
+    """A recall, and the memory whose rank to explain."""
 
     query: Query
     id: MemoryId
 
 
 class QueryString(BaseModel):
-    """A query string: text throughout, no unknown names."""
+    """A query string: all values are texts, and unknown names are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -321,12 +321,12 @@ class PageQuery(QueryString):
 
     @property
     def before(self) -> int | None:
-        """Return the row number that the page lies below."""
+        """Return the row number before which the page starts."""
         return None if self.cursor is None else int(self.cursor)
 
 
 class ListQuery(PageQuery):
-    """Which memories to list; `scope` is `<kind>` or `<kind>:<id>`."""
+    """Filters of a list of memories; `scope` is `<kind>` or `<kind>:<id>`."""
 
     kind: Kind | None = None
     scope: ScopeText | None = None
@@ -336,7 +336,7 @@ class ListQuery(PageQuery):
     chain: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
 
     def filter(self, caller: Caller) -> Filter:
-        """Return the record of what may be listed."""
+        """Return the filters as a record."""
         scope = None if self.scope is None else scope_of_text(self.scope, self.session_id, caller)
         kinds = () if self.kind is None else (self.kind,)
         return Filter(
@@ -351,7 +351,7 @@ class ListQuery(PageQuery):
 
 
 class ViewerQuery(PageQuery):
-    """A page of what a viewer may see."""
+    """A page of a list that depends on the viewer."""
 
     user: SessionId | None = None
     agent: SessionId | None = None
@@ -359,15 +359,15 @@ class ViewerQuery(PageQuery):
     task: SessionId | None = None
 
     def viewer(self, caller: Caller) -> Viewer:
-        """Return the record of who asks."""
+        """Return the viewer as a record."""
         return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
 
 
 class ScopeQuery(PageQuery):
-    """A page of one scope: `<kind>` or `<kind>:<id>`, the workspace's without one."""
+    """A page of one scope, `<kind>` or `<kind>:<id>`; without it the scope of the workspace."""
 
     scope: ScopeText | None = None
 
     def record(self, caller: Caller) -> Scope:
-        """Return the record of the scope."""
+        """Return the scope as a record."""
         return scope_of_query(self.scope, caller)

@@ -1,4 +1,4 @@
-"""Keyed facts: what holds, what held, and since when."""
+"""Keyed facts: current values, earlier values and their times."""
 
 from typing import Annotated, ClassVar
 
@@ -13,7 +13,8 @@ from pipeline.write.keyed import fact_key
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
 from web.api.of_caller import scope_of_query, session_of
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("facts")
 
@@ -21,7 +22,7 @@ ONE = "/v1/facts/{subject}/{attribute}"
 
 
 class FactBody(bodies.Body):
-    """A value and when it begins to hold, now by default; without `to` in this machine's own memory."""
+    """A value and when it becomes valid (default: now); `to` names a team to store it for."""
 
     value: Value
     valid_from: Moment | None = None
@@ -32,27 +33,27 @@ class FactBody(bodies.Body):
 
 
 class FactQuery(bodies.QueryString):
-    """Of which moment and scope a fact is asked."""
+    """The time and the scope for which to read a fact."""
 
     as_of: Moment | None = None
     scope: bodies.ScopeText | None = None
 
 
 class EndQuery(bodies.QueryString):
-    """When a value ends, now by default, and in which scope."""
+    """When a value ends (default: now), and its scope."""
 
     valid_to: Moment | None = None
     scope: bodies.ScopeText | None = None
 
 
 class HistoryQuery(bodies.QueryString):
-    """In which scope a history is asked."""
+    """The scope of a history."""
 
     scope: bodies.ScopeText | None = None
 
 
 class FactsQuery(bodies.ScopeQuery):
-    """Which facts to list: of a subject, and with `as_of` only what held then."""
+    """Filters of a list of facts: a subject, and with `as_of` only the values that were valid then."""
 
     subject: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
     as_of: Moment | None = None
@@ -63,14 +64,14 @@ def _is_unset(moment: str | None) -> bool:
 
 
 class KeyAnswer(Answer):
-    """A subject and an attribute, canonical."""
+    """The canonical subject and attribute of a fact."""
 
     subject: str
     attribute: str
 
 
 class FactAnswer(Answer):
-    """A value and the time in which it holds: from `valid_from` to before `valid_to`."""
+    """A value and when it is valid: from `valid_from` until before `valid_to`."""
 
     names_memory: ClassVar[bool] = True
 
@@ -88,7 +89,7 @@ class FactAnswer(Answer):
 
 
 class SetAnswer(Answer):
-    """What became of a value: the fact that it ended, and other names that may mean the same."""
+    """The result of setting a value: the fact that it replaced, and other names that may mean the same fact."""
 
     names_memory: ClassVar[bool] = True
 
@@ -98,7 +99,7 @@ class SetAnswer(Answer):
     value: str | int | float | bool
     outcome: str = Field(validation_alias=AliasPath("receipt", "outcome"))
     similar: list[KeyAnswer]
-    # Where no fact was stored there is no time in which it holds.
+    # A fact that was not stored has no times.
     valid_from: str = Field(default="", validation_alias=AliasPath("fact", "valid_from"), exclude_if=_is_unset)
     valid_to: str | None = Field(default="", validation_alias=AliasPath("fact", "valid_to"), exclude_if=_is_unset)
     replaced: str | None = Field(default=None, validation_alias=AliasPath("receipt", "replaced"), exclude_if=is_missing)
@@ -111,7 +112,7 @@ class FactsAnswer(PageAnswer[FactAnswer]):
 
 @api.route(Endpoint("PUT", ONE, answer=SetAnswer, problems=(422,), of_team=True))
 def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSetting:
-    """Give a fact a value; the value before is ended, never overwritten."""
+    """Set the value of a fact. The previous value ends and stays in the history."""
     draft = Draft(
         content="",
         scope=None if body.scope is None else body.scope.record(call.caller, body.session_id),
@@ -124,14 +125,14 @@ def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSe
 
 @api.route(Endpoint("GET", ONE, answer=FactAnswer, problems=(404,)))
 def get_fact(call: Call, query: FactQuery, subject: str, attribute: str) -> Memory:
-    """The value that holds now, or held then."""
+    """Return the current value of a fact, or its value at an earlier time."""
     scope, as_of = scope_of_query(query.scope, call.caller), query.as_of
     return facts.get_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, as_of)
 
 
 @api.route(Endpoint("GET", f"{ONE}/history", answer=FactsAnswer, problems=(404,)))
 def fact_history(call: Call, query: HistoryQuery, subject: str, attribute: str) -> Page[Memory]:
-    """All values that a fact had, the first first."""
+    """List all values of a fact, oldest first."""
     scope = scope_of_query(query.scope, call.caller)
     return Page(facts.list_history(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope))
 
@@ -145,6 +146,6 @@ def list_facts(call: Call, query: FactsQuery) -> Page[Memory]:
 
 @api.route(Endpoint("DELETE", ONE, answer=FactAnswer, problems=(404,)))
 def delete_fact(call: Call, query: EndQuery, subject: str, attribute: str) -> Memory:
-    """End a fact's value without giving it another."""
+    """End the value of a fact without setting a new one."""
     scope, moment = scope_of_query(query.scope, call.caller), query.valid_to
     return facts.end_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, moment).fact

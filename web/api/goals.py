@@ -1,4 +1,4 @@
-"""Goals: what is to be reached, how far it has come, and when it is due."""
+"""Goals: title, progress and due date."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -10,7 +10,8 @@ from pipeline.write.fields import Moment
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer, ScopeAnswer, is_missing
 from web.api.of_caller import session_of
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("goals")
 
@@ -18,7 +19,7 @@ Progress = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class GoalBody(bodies.Body):
-    """A goal; `progress` goes from 0 to 1. Without `to` it is of this machine's own memory."""
+    """A goal; `progress` goes from 0 to 1; `to` names a team to store it for."""
 
     title: bodies.Content
     status: Annotated[GoalStatus, Field(strict=False)] = GoalStatus.OPEN
@@ -42,13 +43,13 @@ class GoalPatch(bodies.Body):
 
 
 class GoalsQuery(bodies.ViewerQuery):
-    """Which goals to list."""
+    """Filters of a list of goals."""
 
     status: GoalStatus | None = None
 
 
 class GoalAnswer(Answer):
-    """A goal; `outcome` is what became of setting it."""
+    """A goal; `outcome` is the result of setting it."""
 
     names_memory: ClassVar[bool] = True
 
@@ -97,18 +98,18 @@ def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
 @api.route(Endpoint("PATCH", "/v1/goals/{goal_id}", answer=GoalAnswer, problems=(404, 409)))
 def change_goal(call: Call, body: GoalPatch, goal_id: str) -> Memory:
     """Change a goal's title, status, progress or due date."""
-    given = {"status": body.status, "progress": body.progress, "due_at": body.due_at}
-    # A due date may be taken away; a goal without a status or a progress is none.
+    changes = {"status": body.status, "progress": body.progress, "due_at": body.due_at}
+    # A due date may be removed; every goal has a status and a progress.
     sent = {
         name: value
-        for name, value in given.items()
+        for name, value in changes.items()
         if value is not None or (name == "due_at" and name in body.model_fields_set)
     }
     return goals.change_goal(call.workspace, goal_id, body.title, sent)
 
 
 class GoalEventAnswer(Answer):
-    """What advanced a goal, when, and the memory that tells of it, if one does."""
+    """An event that advanced a goal, its time, and the memory that describes it, if there is one."""
 
     at: str
     text: str
@@ -116,7 +117,7 @@ class GoalEventAnswer(Answer):
 
 
 class GoalRecordAnswer(GoalAnswer):
-    """A goal with the events that advanced it, the first first."""
+    """A goal with the events that advanced it, oldest first."""
 
     events: list[GoalEventAnswer] = Field(default_factory=list)
 
@@ -125,7 +126,7 @@ class GoalRecordAnswer(GoalAnswer):
 def read_goal(call: Call, goal_id: str) -> GoalRecordAnswer:
     """Read a goal with the events that advanced it."""
     goal = goals.get_goal(call.workspace, goal_id)
-    events = [GoalEventAnswer.model_validate(one) for one in goals.list_events(call.workspace, goal)]
+    events = [GoalEventAnswer.model_validate(event) for event in goals.list_events(call.workspace, goal)]
     return GoalRecordAnswer.model_validate(goal).model_copy(update={"events": events})
 
 

@@ -1,4 +1,4 @@
-"""How memories hang together: what they name and what is named together, and which of them tell one story."""
+"""The relations of memories: their entities, entities in the same memories, and narrative arcs."""
 
 from typing import Annotated, ClassVar
 
@@ -13,7 +13,8 @@ from pipeline.store.entities import MentionedEntity
 from web.api import bodies
 from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
 from web.api.of_caller import viewer_of
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("graph")
 
@@ -23,14 +24,14 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
 class EntitiesQuery(bodies.ViewerQuery):
-    """Which entities to list: those whose name holds `q`, whatever its case."""
+    """Filters of a list of entities; `q` is a part of the name, in any case."""
 
     q: Annotated[str, StringConstraints(max_length=500)] = ""
     kind: EntityKind | None = None
 
 
 class GraphQuery(bodies.QueryString):
-    """Around which entity, by id or name, and how far and how much of the graph to show."""
+    """The entity in the middle (its id or name), the depth of the graph, and its maximum number of entities."""
 
     around: Name
     depth: Annotated[int, Field(ge=1, le=2)] = 1
@@ -41,12 +42,12 @@ class GraphQuery(bodies.QueryString):
     task: bodies.SessionId | None = None
 
     def viewer(self, caller: Caller) -> Viewer:
-        """Return the record of who asks."""
+        """Return the viewer as a record."""
         return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
 
 
 class EntitySummaryAnswer(Answer):
-    """An entity, and how many memories that reach the viewer mention it."""
+    """An entity, and the number of memories visible to the viewer that mention it."""
 
     id: str
     kind: EntityKind
@@ -59,7 +60,7 @@ class EntitiesAnswer(PageAnswer[EntitySummaryAnswer]):
 
 
 class RelatedAnswer(Answer):
-    """An entity that is mentioned beside another one, and in how many memories."""
+    """An entity that shares memories with another entity, and their number."""
 
     id: str
     kind: EntityKind
@@ -68,7 +69,7 @@ class RelatedAnswer(Answer):
 
 
 class WholeEntityAnswer(EntitySummaryAnswer):
-    """An entity, a page of the memories that mention it, and what is mentioned beside it."""
+    """An entity, a page of the memories that mention it, and the entities in the same memories."""
 
     id: str = Field(validation_alias=AliasPath("entity", "id"))
     kind: EntityKind = Field(validation_alias=AliasPath("entity", "kind"))
@@ -79,9 +80,9 @@ class WholeEntityAnswer(EntitySummaryAnswer):
     next_cursor: Cursor = Field(validation_alias=AliasPath("memories", "next_cursor"))
 
 
-# The contract calls an edge's ends `from` and `to`; the first is a word of the language.
+# The API calls the ends of an edge `from` and `to`; `from` is a keyword of Python.
 class GraphEdgeAnswer(Answer):
-    """Two entities that are mentioned together, and in how many memories."""
+    """Two entities that share memories, and the number of those memories."""
 
     from_: str = Field(validation_alias=AliasChoices("low", "from"), serialization_alias="from")
     to: str = Field(validation_alias="high")
@@ -97,7 +98,7 @@ class GraphAnswer(Answer):
 
 @api.route(Endpoint("GET", "/v1/entities", answer=EntitiesAnswer, problems=(404,)))
 def list_entities(call: Call, query: EntitiesQuery) -> Page[MentionedEntity]:
-    """List what memories mention, most often first."""
+    """List the entities that memories mention, most frequent first."""
     return entities.list_entities(
         call.workspace, query.viewer(call.caller), query.q, query.kind, query.limit, query.before
     )
@@ -105,24 +106,24 @@ def list_entities(call: Call, query: EntitiesQuery) -> Page[MentionedEntity]:
 
 @api.route(Endpoint("GET", "/v1/entities/{entity_id}", answer=WholeEntityAnswer, problems=(404,)))
 def read_entity(call: Call, query: bodies.ViewerQuery, entity_id: str) -> EntityRecord:
-    """Read an entity, who mentions it, newest first, and what is mentioned beside it."""
+    """Read an entity, the memories that mention it (newest first), and the entities in the same memories."""
     return entities.read_entity(call.workspace, query.viewer(call.caller), entity_id, query.limit, query.before)
 
 
 @api.route(Endpoint("GET", "/v1/graph", answer=GraphAnswer, problems=(404,)))
 def read_graph(call: Call, query: GraphQuery) -> EntityGraph:
-    """Show the entities around one, and which are mentioned together."""
+    """Show the entities around one entity, and which of them share memories."""
     return entities.read_graph(call.workspace, query.viewer(call.caller), query.around, query.depth, query.limit)
 
 
 class ArcsQuery(bodies.ViewerQuery):
-    """Which arcs to list."""
+    """Filters of a list of arcs."""
 
     status: ArcStatus | None = None
 
 
 class ArcMemberAnswer(Answer):
-    """A memory of an arc, by how it begins."""
+    """A memory of an arc, with the start of its text."""
 
     names_memory: ClassVar[bool] = True
 
@@ -133,7 +134,7 @@ class ArcMemberAnswer(Answer):
 
 
 class ArcAnswer(Answer):
-    """An arc; title and summary quote its members, `members` are the last ones in order of time, `size` counts all.
+    """An arc. Title and summary quote its members; `members` lists the last ones in order of time; `size` counts all.
 
     `trust` is `evidence` as soon as one member is.
     """
@@ -157,5 +158,5 @@ class ArcsAnswer(PageAnswer[ArcAnswer]):
 
 @api.route(Endpoint("GET", "/v1/arcs", answer=ArcsAnswer, problems=(404,)))
 def list_arcs(call: Call, query: ArcsQuery) -> Page[VisibleArc]:
-    """List the arcs of memories that tell one story, the latest to go on first."""
+    """List narrative arcs, most recently continued first."""
     return timeline.list_arcs(call.workspace, query.viewer(call.caller), query.status, query.limit, query.before)

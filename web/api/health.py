@@ -1,4 +1,4 @@
-"""Whether the server answers."""
+"""The health of the server."""
 
 import time
 from enum import StrEnum
@@ -11,8 +11,9 @@ from pipeline.bootstrap.web import WebContainer
 from web.access import Access
 from web.api.answers import Answer
 from web.api.bodies import QueryString
+from web.call import Call
 from web.connections import LOCAL_ADDRESS
-from web.endpoint import Api, Call, Endpoint
+from web.endpoint import Api, Endpoint
 from web.listener import find_listener
 from web.server_proof import compute_proof, format_address
 from web.version import VERSION
@@ -21,7 +22,7 @@ api = Api("health")
 
 
 class EncoderState(StrEnum):
-    """Whether questions can be encoded yet."""
+    """Whether queries can be encoded yet."""
 
     READY = "ready"
     LOADING = "loading"
@@ -31,13 +32,13 @@ Milliseconds = Annotated[float, PlainSerializer(lambda seconds: round(seconds, 3
 
 
 class HealthQuery(QueryString):
-    """What a program of this machine asks before it sends its token: the server's proof for a nonce of its choice."""
+    """A random nonce. A program of this machine asks for the server's proof before it sends its token."""
 
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
 
 
 class HealthAnswer(Answer):
-    """That the server answers, whether it can encode queries yet, and how long it has been idle.
+    """The version of the server, whether it can encode queries yet, and how long it has been idle.
 
     `proof` answers a `nonce`: the HMAC-SHA256, by the data directory's token, of the nonce, the data directory and the
     address of the connection. It is null for clients of other machines.
@@ -53,7 +54,7 @@ class HealthAnswer(Answer):
 
 @api.route(Endpoint("GET", "/healthz", answer=HealthAnswer, needs=Access.ANYBODY))
 def check_health(call: Call, query: HealthQuery) -> HealthAnswer:
-    """Tell that the server answers; open without a token. With a nonce, prove that it knows the home's token."""
+    """Report that the server answers; needs no token. With a nonce, prove that it knows the data directory's token."""
     now = time.monotonic()
     container = call.container
     return HealthAnswer(
@@ -65,11 +66,11 @@ def check_health(call: Call, query: HealthQuery) -> HealthAnswer:
 
 
 def _prove(container: WebContainer, nonce: str) -> str | None:
-    """Return the proof for a nonce, None for a client of another machine, which has a token of its own."""
+    """Return the proof for a nonce, None for a client of another machine, which has a different token."""
     local_address = request.environ.get(LOCAL_ADDRESS)
     if local_address is None or not find_listener().is_local():
         return None
-    # As for a refused request: the client reads the token after the answer.
+    # As for a rejected request: the client reads the token after the answer.
     container.restore_token()
     home = str(container.settings.paths.root)
     return compute_proof(container.token, nonce, home, format_address(local_address()))

@@ -1,4 +1,4 @@
-"""Runs of hooks and tools: what was put before agents, or why nothing was."""
+"""Runs of hooks and tools: the text that each showed to an agent, or why it showed nothing."""
 
 import time
 from typing import Annotated, Any, Literal
@@ -12,7 +12,8 @@ from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, Rounded, SecondsText
 from web.api.of_caller import session_of
-from web.endpoint import Api, Call, Endpoint, workspace_of_folder
+from web.call import Call, workspace_of_folder
+from web.endpoint import Api, Endpoint
 from web.metrics import count_hook_event
 
 api = Api("hook_runs")
@@ -23,13 +24,13 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"
 
 
 class RunsQuery(bodies.PageQuery):
-    """Which runs to list."""
+    """Filters of a list of runs."""
 
     session_id: bodies.SessionId | None = None
 
 
 class RunBody(bodies.Body):
-    """A call of a tool, as the bridge of an agent tells it."""
+    """A call of a tool, as the MCP server of an agent reports it."""
 
     event: Name
     host: Name
@@ -43,12 +44,12 @@ class RunBody(bodies.Body):
 
 
 def _session_name(stored: str | None) -> str | None:
-    # Of no session it is kept under the person alone.
+    # Without a session it is stored under the person.
     return None if stored is not None and stored.endswith(OWNED) else shown_name(stored)
 
 
 class RunAnswer(Answer):
-    """One event of a host or call of a tool: what was told then, or why nothing was."""
+    """One event of a host or call of a tool: the memories that it showed, or why it showed nothing."""
 
     id: str
     at: SecondsText
@@ -68,34 +69,34 @@ class RunPage(PageAnswer[RunAnswer]):
 
 
 class WholeRunAnswer(RunAnswer):
-    """A run with the text as the agent read it, and with the setting `trace` why each memory was told or left out."""
+    """A run with the text for the agent; with the setting `trace` also why each memory was shown or omitted."""
 
     text: str
     trace: dict[str, Any] | None
 
 
 class NotedAnswer(Answer):
-    """That a run was noted."""
+    """Confirmation that a run was recorded."""
 
     noted: bool
 
 
 @api.route(Endpoint("GET", "/v1/hook-runs", answer=RunPage, needs=Access.ANYBODY))
 def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
-    """List what was put before agents in all workspaces, the latest first; the runs of two weeks."""
+    """List the runs of hooks and tools in all workspaces, newest first. Runs are kept for two weeks."""
     session_id = session_of(query.session_id, call.caller)
     return call.container.hook_runs.page(query.limit, query.before, None, session_id, call.caller.person_id)
 
 
 @api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=WholeRunAnswer, problems=(404,), needs=Access.ANYBODY))
 def read_run(call: Call, run_id: str) -> HookRun:
-    """Read a run with the text that the agent was told."""
+    """Read a run with the text that it showed to the agent."""
     return call.container.hook_runs.get(run_id, call.caller.person_id)
 
 
 @api.route(Endpoint("POST", "/v1/hook-runs", answer=NotedAnswer, status=202, of_folder=True, reads=True))
 def note_run(call: Call, body: RunBody) -> NotedAnswer:
-    """Note a call of a tool."""
+    """Record a call of a tool."""
     workspace = workspace_of_folder(call, body.cwd)
     container = call.container
     count_hook_event(body.event, body.host, body.outcome)

@@ -1,4 +1,4 @@
-"""Incognito sessions, of which nothing is stored."""
+"""Incognito sessions: nothing of them is stored."""
 
 from pipeline.records import Page
 from pipeline.records.people import own_name
@@ -6,32 +6,33 @@ from pipeline.services import incognito
 from pipeline.store.agent_sessions import IncognitoSession
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("incognito")
 
 
 class IncognitoBody(bodies.Body):
-    """A session, and whether it becomes incognito or stops being so."""
+    """A session, and whether to turn incognito on or off."""
 
     session_id: bodies.SessionId
     on: bool = True
 
 
 class IncognitoAnswer(Answer):
-    """A session and since when it is incognito, null when it is not."""
+    """A session and the time since which it is incognito; null if it is not."""
 
     session_id: Name
     since: str | None
 
 
 class IncognitoPage(PageAnswer[IncognitoAnswer]):
-    """The sessions that are incognito."""
+    """The incognito sessions."""
 
 
 @api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, keeps_memories=True))
 def set_incognito(call: Call, body: IncognitoBody) -> IncognitoSession:
-    """Make a session incognito, or end that."""
+    """Turn incognito on or off for a session."""
     session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
     if body.on:
         return incognito.begin_incognito(call.workspace, session_id)

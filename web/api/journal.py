@@ -1,4 +1,4 @@
-"""The action journal: what agents did, as their hosts told."""
+"""The journal: actions of agents, as their hosts reported them."""
 
 from pydantic import Field
 
@@ -8,19 +8,20 @@ from pipeline.store.agent_sessions import ActionType, JournalRow
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer
 from web.api.of_caller import session_of
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("journal")
 
 
 class JournalQuery(bodies.PageQuery):
-    """Which actions to list."""
+    """Filters of a list of actions."""
 
     session_id: bodies.SessionId | None = None
 
 
 class ActionAnswer(Answer):
-    """One thing that an agent did to a file or by a command, and whether it worked."""
+    """One action of an agent, on a file or by a command, and whether it succeeded."""
 
     id: int = Field(validation_alias="seq")
     at: str
@@ -38,7 +39,7 @@ class JournalPage(PageAnswer[ActionAnswer]):
 
 @api.route(Endpoint("GET", "/v1/journal", answer=JournalPage, problems=(404,)))
 def list_actions(call: Call, query: JournalQuery) -> Page[JournalRow]:
-    """List what agents did, the newest first."""
+    """List the actions of agents, newest first."""
     return agent_history.list_actions(
         call.workspace, session_of(query.session_id, call.caller), query.limit, query.before
     )

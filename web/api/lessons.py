@@ -1,4 +1,4 @@
-"""Lessons, whether they help, and what became of each time that one was shown."""
+"""Lessons, their effect, and whether each shown lesson was followed."""
 
 from typing import Annotated, ClassVar
 
@@ -11,13 +11,14 @@ from pipeline.services.feedback import answer_impression
 from pipeline.services.lessons import FoundLesson
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("lessons")
 
 
 class LessonsQuery(bodies.ViewerQuery):
-    """Which lessons to list: all, newest first, or those about a text, best first, which counts as showing them."""
+    """Filters of a list of lessons: all, newest first; or with a text, best match first, which counts as shown."""
 
     q: bodies.Query | None = None
 
@@ -41,7 +42,7 @@ def _of_record(*path: str) -> AliasChoices:
 
 
 class LessonAnswer(Answer):
-    """A lesson and its record; `low` and `high` bound the share of times that it is followed (95 %)."""
+    """A lesson and its record; `low` and `high` are the 95 % interval of how often it is followed."""
 
     names_memory: ClassVar[bool] = True
 
@@ -70,7 +71,7 @@ class LessonsAnswer(PageAnswer[LessonAnswer]):
 
 
 class OutcomeAnswer(Answer):
-    """What was said about an impression, and the lesson that it showed."""
+    """The reported outcome of one time that a lesson was shown, and the lesson."""
 
     surface_id: str
     lesson_id: str
@@ -83,21 +84,21 @@ def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[FoundLe
     if query.q is None:
         return lessons.list_lessons(call.workspace, query.viewer(call.caller), query.limit, query.before)
     container = call.container
-    found = lessons.find_lessons(
+    matching = lessons.find_lessons(
         call.workspace, container.contexts, container.feedback, query.q, query.viewer(call.caller), query.limit
     )
-    return Page(found)
+    return Page(matching)
 
 
 class TrialAnswer(Answer):
-    """How often lessons were followed as the journal shows, of how often it shows either."""
+    """How often lessons were followed, among the cases that the journal can decide."""
 
     followed: int
     answered: int
 
 
 class EffectAnswer(Answer):
-    """Whether telling lessons makes a difference, with its 95 % interval; null until both were often enough."""
+    """The effect of showing lessons with its 95 % interval; null until there are enough cases of both kinds."""
 
     told: TrialAnswer
     withheld: TrialAnswer
@@ -108,13 +109,13 @@ class EffectAnswer(Answer):
 
 @api.route(Endpoint("GET", "/v1/lessons/effect", answer=EffectAnswer, problems=(404,)))
 def measure_effect(call: Call) -> lessons.LessonEffect:
-    """Compare how often lessons are followed when told and when withheld."""
+    """Compare how often lessons are followed when they are shown and when they are withheld."""
     return lessons.measure_effect(call.workspace)
 
 
 @api.route(Endpoint("POST", "/v1/lessons/surfaces/{surface_id}", answer=OutcomeAnswer, problems=(404,)))
 def answer_surface(call: Call, body: OutcomeBody, surface_id: str) -> OutcomeAnswer:
-    """Say whether a lesson that was shown was followed."""
+    """Report whether a shown lesson was followed."""
     lesson_id = answer_impression(
         call.workspace, call.container.feedback, surface_id, body.note, followed=body.followed
     )

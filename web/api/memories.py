@@ -1,8 +1,7 @@
-"""Memories: write, read, change, forget, and say how they bear on each other."""
+"""Memories: write, read, change, delete and link them."""
 
 from typing import Annotated, Any, ClassVar
 
-from flask import Response, after_this_request
 from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
@@ -13,57 +12,58 @@ from pipeline.store.edges import Edge
 from pipeline.write.state import state_tag
 from web.api import answers, bodies
 from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
-from web.endpoint import Api, Call, Endpoint, workspace_of_request
+from web.call import DEFAULT_WORKSPACE, Call
+from web.endpoint import Api, Endpoint, note_state
 
 api = Api("memories")
 
 
 class BatchBody(bodies.Body):
-    """Memories to store in one transaction, and whose they shall be: without `to` this machine's own."""
+    """Memories to store in one transaction; `to` names a team to store them for."""
 
     items: Annotated[list[bodies.MemoryBody], Field(max_length=MAX_BATCH)]
     team: bodies.TeamName | None = Field(default=None, alias="to")
 
 
 class MoveBody(bodies.Body):
-    """Where a memory shall go."""
+    """The workspace to move a memory to."""
 
     workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")]
 
 
 class ShareBody(bodies.Body):
-    """With which workspace: the header's, unless another one is named."""
+    """The workspace to share a memory with; the default is the workspace of the header."""
 
     workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")] | None = None
 
 
 class DeleteQuery(bodies.QueryString):
-    """Whether to archive or to purge."""
+    """Whether to archive a memory or to purge it."""
 
     hard: bool = False
 
 
 class ReadQuery(bodies.QueryString):
-    """Whose memory is read: without `from` one of this machine's own."""
+    """The team whose memory to read; without `from`, read one of this machine."""
 
     team: bodies.TeamName | None = Field(default=None, alias="from")
 
 
 class EraseQuery(bodies.QueryString):
-    """Which edge to take away: its kind and the memory that it points to."""
+    """The edge to remove: its kind and the memory that it points to."""
 
     kind: EdgeKind
     to: bodies.MemoryId
 
 
 class BatchAnswer(Answer):
-    """What became of each write of a batch, in its order."""
+    """The result of each write of a batch, in the same order."""
 
     results: list[ReceiptAnswer]
 
 
 class ProvenanceAnswer(Answer):
-    """Where a memory came from."""
+    """The origin of a memory."""
 
     source: Source = Field(validation_alias=AliasPath("memory", "source"))
     trust: Trust = Field(validation_alias=AliasPath("memory", "trust"))
@@ -101,7 +101,7 @@ class HistoryAnswer(Answer):
 
 
 class RecordAnswer(MemoryAnswer):
-    """A memory with everything that is known of it."""
+    """A memory with its provenance, edges, entities, history and chain."""
 
     provenance: ProvenanceAnswer
     edges: list[answers.EdgeAnswer]
@@ -111,7 +111,7 @@ class RecordAnswer(MemoryAnswer):
 
 
 class ForgottenAnswer(Answer):
-    """What became of a deletion."""
+    """The result of a deletion."""
 
     names_memory: ClassVar[bool] = True
 
@@ -124,27 +124,21 @@ class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
     """A memory's edges."""
 
 
-def _name_state(memory: Memory) -> Memory:
-    """Let the answer's ETag name the state of a memory."""
-    tag = state_tag(memory)
-
-    def add(response: Response) -> Response:
-        response.set_etag(tag)
-        return response
-
-    after_this_request(add)
+def _with_tag(memory: Memory) -> Memory:
+    """Return a memory, and send its state as the ETag of the answer."""
+    note_state(state_tag(memory))
     return memory
 
 
 @api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, of_team=True))
 def remember(call: Call, body: bodies.RememberBody) -> Receipt:
-    """Store a memory; once answered it is durable and findable."""
+    """Store a memory. After the answer, it is durable and can be found."""
     return memories.write_memory(call.workspace, body.record(call.caller))
 
 
 @api.route(Endpoint("POST", "/v1/memories/batch", answer=BatchAnswer, of_team=True))
 def remember_batch(call: Call, body: BatchBody) -> BatchAnswer:
-    """Store up to 1000 memories in one transaction, all or none."""
+    """Store up to 1000 memories in one transaction: all or none."""
     receipts = memories.write_memories(call.workspace, [item.record(call.caller) for item in body.items])
     return BatchAnswer(results=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])
 
@@ -159,7 +153,7 @@ def list_memories(call: Call, query: bodies.ListQuery) -> Page[Memory]:
 def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  # noqa: ARG001 - says of whose server
     """Read one memory with provenance, edges, entities and history."""
     record = memories.read_record(call.workspace, memory_id)
-    _name_state(record.memory)
+    _with_tag(record.memory)
     known = {
         "provenance": record,
         "edges": record.edges,
@@ -172,13 +166,13 @@ def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  
 
 @api.route(Endpoint("PATCH", "/v1/memories/{memory_id}", answer=MemoryAnswer, problems=(404, 409)))
 def edit_memory(call: Call, body: bodies.PatchBody, memory_id: str) -> Memory:
-    """Change a memory; old texts, tags and metadata stay in the history."""
-    return _name_state(memories.edit(call.workspace, memory_id, body.record(), call.expected))
+    """Change a memory. Old texts, tags and metadata stay in its history."""
+    return _with_tag(memories.edit(call.workspace, memory_id, body.record(), call.expected))
 
 
 @api.route(Endpoint("DELETE", "/v1/memories/{memory_id}", answer=ForgottenAnswer, problems=(404,)))
 def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAnswer:
-    """Archive a memory, or with hard=true purge every trace of it; purging it again changes nothing."""
+    """Archive a memory, or with hard=true delete every trace of it. Purging it again changes nothing."""
     if query.hard:
         call.require(Role.OWNER)
         memories.purge(call.workspace, call.container.feedback, memory_id, call.may_write, call.expected)
@@ -189,13 +183,13 @@ def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAn
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/restore", answer=MemoryAnswer, problems=(404, 409)))
 def restore_memory(call: Call, memory_id: str) -> Memory:
-    """Undo an archive."""
-    return _name_state(memories.restore(call.workspace, memory_id, call.expected))
+    """Restore an archived memory."""
+    return _with_tag(memories.restore(call.workspace, memory_id, call.expected))
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/move", answer=ReceiptAnswer, problems=(404, 409)))
 def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
-    """Move a memory to another workspace; in this one it goes to the archive."""
+    """Move a memory to another workspace. The original is archived here."""
     return memories.move(call.workspace, call.enter(body.workspace, Role.WRITER), memory_id)
 
 
@@ -209,25 +203,25 @@ def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
     )
 )
 def share_memory(call: Call, body: ShareBody, memory_id: str) -> Memory:
-    """Let everybody in a workspace see what is yours alone."""
-    target = call.enter(body.workspace or workspace_of_request(), Role.WRITER)
+    """Share a personal memory with all members of a workspace."""
+    target = call.enter(body.workspace or call.named_workspace or DEFAULT_WORKSPACE, Role.WRITER)
     return sharing.share_memory(call.workspace, target, memory_id)
 
 
 @api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/share", answer=MemoryAnswer, problems=(404, 409)))
 def withdraw_memory(call: Call, memory_id: str) -> Memory:
-    """Let what was shared be its person's own again."""
+    """Stop sharing a memory; only its person can see it again."""
     is_owner = call.caller.may(call.workspace_id, Role.OWNER)
     return sharing.withdraw_memory(call.workspace, memory_id, is_owner=is_owner)
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404,)))
 def add_edge(call: Call, body: bodies.EdgeBody, memory_id: str) -> Page[Edge]:
-    """Say how a memory bears on another."""
+    """Link a memory to another memory."""
     return Page(memories.add_edge(call.workspace, memory_id, body.record()))
 
 
 @api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, problems=(404, 409)))
 def remove_edge(call: Call, query: EraseQuery, memory_id: str) -> Page[Edge]:
-    """Take an edge back."""
+    """Remove an edge."""
     return Page(memories.remove_edge(call.workspace, memory_id, query.kind, query.to))

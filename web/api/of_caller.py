@@ -1,4 +1,4 @@
-"""What a request names, as its caller may mean it: scopes, who asks, sessions; a person is never anybody else."""
+"""Scopes, viewers and sessions of a request, checked against its caller: no person can act as another person."""
 
 from pipeline.errors import Forbidden
 from pipeline.records import Scope, ScopeKind, Viewer
@@ -14,28 +14,28 @@ def scope_of_text(text: str, session_id: str | None, caller: Caller) -> Scope:
 
 
 def scope_of_query(text: str | None, caller: Caller) -> Scope:
-    """Return the scope that a query string names, the workspace's where it names none."""
+    """Return the scope that a query string names, else the scope of the workspace."""
     return Scope() if text is None else scope_of_text(text, None, caller)
 
 
 def scope_of_caller(scope: Scope, caller: Caller, loc: str) -> Scope:
-    """Return the scope that a caller names; raise Forbidden where it is another person's."""
+    """Return the scope that a caller names; raise Forbidden for another person's scope."""
     if scope.kind is ScopeKind.USER:
         _require_self(scope.id, caller, loc)
     return own_scope(caller.person_id, scope)
 
 
 def viewer_of(viewer: Viewer, caller: Caller) -> Viewer:
-    """Return who asks: a person is themselves, whatever the request says; raise Forbidden where it names another."""
+    """Return the viewer: always the calling person, if there is one; raise Forbidden if the request names another."""
     _require_self(viewer.user, caller, "viewer.user")
     return own_viewer(caller.person_id, viewer)
 
 
 def session_of(session_id: str | None, caller: Caller) -> str | None:
-    """Return what a caller's session is called among those of others."""
+    """Return the stored name of a caller's session, which is unique among people."""
     return own_name(caller.person_id, session_id)
 
 
 def _require_self(user: str | None, caller: Caller, loc: str) -> None:
     if caller.person_id is not None and user not in (None, caller.person_id):
-        raise Forbidden(f"{loc}: names somebody else than {caller.person_id}, whose token this is")
+        raise Forbidden(f"{loc} names another person. This token belongs to {caller.person_id}; omit the field.")

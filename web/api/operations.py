@@ -1,7 +1,4 @@
-"""What there is and how it fares: workspaces, statistics, errors, metrics, the queue of a workspace, its jobs.
-
-And what the contract names and this version does not do yet: said plainly, never pretended.
-"""
+"""The state of the server: workspaces, statistics, errors, metrics, and the queue and the jobs of a workspace."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -22,16 +19,17 @@ from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, SecondsText
 from web.api.health import EncoderState
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 from web.metrics import registry_of
 
 api = Api("operations")
 
 
 class EncoderProgressAnswer(Answer):
-    """The model whose vectors answer, and the one that is to follow it, with the number of memories it has embedded.
+    """The embedding model in use, and the model that will replace it, with the number of memories it has embedded.
 
-    `languages` says what showed that the workspace is not in English alone.
+    `languages` lists the evidence that the workspace has texts in other languages than English.
     """
 
     model: str = Field(validation_alias=AliasPath("progress", "model"))
@@ -41,7 +39,7 @@ class EncoderProgressAnswer(Answer):
 
 
 class WorkspaceAnswer(EncoderProgressAnswer):
-    """A workspace, its number of active memories, and its encoder; of one that cannot be read, the problem."""
+    """A workspace, its number of active memories and its encoder; or why it cannot be read."""
 
     id: str
     memories: int | None
@@ -49,7 +47,7 @@ class WorkspaceAnswer(EncoderProgressAnswer):
 
 
 class WorkspacePage(PageAnswer[WorkspaceAnswer]):
-    """The workspaces of the home."""
+    """The workspaces of the data directory."""
 
 
 class MemoryCountsAnswer(Answer):
@@ -79,7 +77,7 @@ class IndexAnswer(EncoderProgressAnswer):
 
 
 class PredictionsAnswer(Answer):
-    """How many questions of the last seven days had been foreseen; no rate where nobody asked."""
+    """How many questions of the last seven days were predicted; the rate is null without questions."""
 
     asked: int
     foreseen: int
@@ -87,7 +85,7 @@ class PredictionsAnswer(Answer):
 
 
 class SizeAnswer(Answer):
-    """The bytes that the parts of a workspace take."""
+    """The size of each part of a workspace in bytes."""
 
     events: int
     vectors: int
@@ -95,7 +93,7 @@ class SizeAnswer(Answer):
 
 
 class StatsAnswer(Answer):
-    """What a workspace holds."""
+    """The statistics of a workspace."""
 
     workspace: str
     generation: int
@@ -107,7 +105,7 @@ class StatsAnswer(Answer):
 
 
 class SwitchesAnswer(Answer):
-    """What the server does and does not do for a request like this one, by its settings and the request's headers."""
+    """The switches that apply to a request like this one, from the settings and the headers of the request."""
 
     workspace: str
     hooks: bool
@@ -133,7 +131,7 @@ class ErrorAnswer(Answer):
 
 
 class ErrorQuery(bodies.PageQuery):
-    """A page of background errors, or of those alone that were not repaired since."""
+    """A page of background errors, optionally only unrepaired ones."""
 
     open: bool = False
 
@@ -144,14 +142,14 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
 
 @api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage, needs=Access.ANYBODY))
 def list_workspaces(call: Call) -> Page[WorkspaceSummary]:
-    """List the workspaces of this home."""
+    """List the workspaces of this data directory."""
     names = [name for name in call.container.databases.ids() if call.may_enter(name)]
     return Page([operations.summarize_workspace(call.enter(name)) for name in names])
 
 
 @api.route(Endpoint("GET", "/v1/stats", answer=StatsAnswer, problems=(404,)))
 def measure_workspace(call: Call) -> WorkspaceStatistics:
-    """Count what a workspace holds and how large it is."""
+    """Count the contents of a workspace and measure its size."""
     return operations.measure_workspace(call.workspace, call.container.encoders.state)
 
 
@@ -172,18 +170,18 @@ def list_errors(call: Call, query: ErrorQuery) -> Page[LoggedError]:
 
 @api.route(Endpoint("GET", "/metrics", media_type="text/plain", needs=Access.ADMIN))
 def read_metrics(call: Call) -> Response:  # noqa: ARG001 - every handler takes a call
-    """Measure requests and queues, as Prometheus text."""
+    """Return metrics of requests and queues as Prometheus text."""
     return Response(generate_latest(registry_of()), content_type=CONTENT_TYPE_LATEST)
 
 
 class RetryBody(bodies.Body):
-    """Which dead letters to retry; all without a stage."""
+    """The stage whose failed work items to retry; the default is all stages."""
 
     stage: Annotated[Stage, Field(strict=False)] | None = None
 
 
 class WorkerAnswer(Answer):
-    """A living worker process."""
+    """A running worker process."""
 
     owner: str
     started_at: SecondsText
@@ -191,7 +189,7 @@ class WorkerAnswer(Answer):
 
 
 class QueueAnswer(Answer):
-    """What waits, what failed for good, who works."""
+    """Pending work, dead-lettered work (failed permanently), and running workers."""
 
     pending: dict[Stage, int]
     dead: dict[Stage, int]
@@ -202,20 +200,20 @@ class QueueAnswer(Answer):
 
 
 class RetriedAnswer(Answer):
-    """How many dead letters were given a fresh start."""
+    """Number of dead-lettered work items that are retried."""
 
     retried: int
 
 
 class RebuildAnswer(Answer):
-    """How many memories were queued to be indexed again."""
+    """Number of memories that are queued for indexing."""
 
     queued: int
 
 
 @api.route(Endpoint("GET", "/v1/queue", answer=QueueAnswer, problems=(404,)))
 def count_queue(call: Call) -> QueueCounts:
-    """Count what waits and what failed; pending all 0 means that everything written is digested."""
+    """Count pending and failed work. If all pending counts are 0, every memory is fully processed."""
     return operations.count_queue(call.workspace, call.container.operations)
 
 
@@ -231,7 +229,7 @@ def count_queue(call: Call) -> QueueCounts:
     )
 )
 def retry_dead_letters(call: Call, body: RetryBody) -> RetriedAnswer:
-    """Give dead letters a fresh start."""
+    """Retry dead-lettered work items."""
     return RetriedAnswer(retried=operations.retry_dead_letters(call.workspace, body.stage))
 
 
@@ -239,12 +237,12 @@ def retry_dead_letters(call: Call, body: RetryBody) -> RetriedAnswer:
     Endpoint("POST", "/v1/rebuild", answer=RebuildAnswer, problems=(404,), keeps_memories=True, needs=Role.OWNER)
 )
 def rebuild_indexes(call: Call) -> RebuildAnswer:
-    """Compute every derived index of a workspace again from its memories; the queue tells how far it is."""
+    """Rebuild every derived index of a workspace from its memories. The queue shows the progress."""
     return RebuildAnswer(queued=operations.rebuild_indexes(call.workspace))
 
 
 class RunAnswer(Answer):
-    """One run; `ok` is null until it ended, `done` of `total` pieces are finished."""
+    """One run of a job; `ok` is null while it runs; `done` of `total` pieces are finished."""
 
     id: str
     started_at: str
@@ -258,7 +256,7 @@ class RunAnswer(Answer):
 
 
 class JobAnswer(Answer):
-    """A job, its rhythm, its last run, and when it is due next."""
+    """A job, its schedule, its last run, and when it runs next."""
 
     name: str = Field(validation_alias=AliasPath("job", "name"))
     summary: str = Field(validation_alias=AliasPath("job", "summary"))
@@ -270,11 +268,11 @@ class JobAnswer(Answer):
 
 
 class JobsAnswer(PageAnswer[JobAnswer]):
-    """The jobs, in the order of a whole run."""
+    """The jobs, in the order in which a full run executes them."""
 
 
 class RequestedRunAnswer(Answer):
-    """The run that was asked for."""
+    """The run that was requested."""
 
     run_id: str
 

@@ -1,4 +1,4 @@
-"""People: who shares this home, by which tokens, and what each may; for its owner and for admins."""
+"""People who share this data directory, their tokens and roles. For its owner and for admins."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -13,7 +13,8 @@ from pipeline.services.people import NewToken, PersonRecord
 from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("people")
 
@@ -23,14 +24,14 @@ PersonName = Annotated[str, StringConstraints(min_length=1, max_length=people.MA
 
 
 class TokenBody(bodies.Body):
-    """What a token is for, and in how many days it ends; never without."""
+    """The purpose of a token, and in how many days it expires (default: never)."""
 
     device: PersonName | None = None
     expires_days: Annotated[int, Field(ge=1, le=MOST_DAYS), bodies.Whole] | None = None
 
 
 class PersonBody(TokenBody):
-    """Somebody to add; who is known by the name gets another token. A role is one in the `workspace`."""
+    """A person to add; a known person gets another token. The role applies in the `workspace`."""
 
     name: PersonName
     role: Annotated[Role, Field(strict=False)] | None = None
@@ -40,13 +41,13 @@ class PersonBody(TokenBody):
 
 
 class RoleBody(bodies.Body):
-    """What somebody may in a workspace."""
+    """The role of a person in a workspace."""
 
     role: Annotated[Role, Field(strict=False)]
 
 
 class TokenAnswer(Answer):
-    """A token, never itself; when it was last used is told by the hour."""
+    """Information about a token, without the token; the time of its last use is rounded to the hour."""
 
     id: str
     device: str
@@ -57,7 +58,7 @@ class TokenAnswer(Answer):
 
 
 class PersonAnswer(Answer):
-    """Somebody, what they may, and their tokens."""
+    """A person with their roles and tokens."""
 
     id: str = Field(validation_alias=AliasPath("person", "id"))
     name: str = Field(validation_alias=AliasPath("person", "name"))
@@ -68,11 +69,11 @@ class PersonAnswer(Answer):
 
 
 class PeopleAnswer(PageAnswer[PersonAnswer]):
-    """Everybody."""
+    """All people."""
 
 
 class NewTokenAnswer(Answer):
-    """A new token: this is the only time that it is told."""
+    """A new token. Only this answer contains it."""
 
     person: str = Field(validation_alias=AliasPath("person", "id"))
     token_id: str = Field(validation_alias=AliasPath("token", "id"))
@@ -82,13 +83,13 @@ class NewTokenAnswer(Answer):
 
 
 class RevokedAnswer(Answer):
-    """The ids of the tokens that open nothing any more."""
+    """The ids of the revoked tokens."""
 
     revoked: list[str]
 
 
 class CallerAnswer(Answer):
-    """Who asks, null for the home's owner, and in which workspaces they have which role by a grant."""
+    """The caller (null for the owner of the data directory), and their granted roles by workspace."""
 
     id: str | None
     name: str | None
@@ -98,13 +99,13 @@ class CallerAnswer(Answer):
 
 @api.route(Endpoint("GET", "/v1/people", answer=PeopleAnswer, needs=Access.ADMIN))
 def list_people(call: Call) -> Page[PersonRecord]:
-    """List everybody with what they may, and their tokens."""
+    """List all people with their roles and tokens."""
     return Page(people.list_people(call.container.people))
 
 
 @api.route(Endpoint("GET", "/v1/people/me", answer=CallerAnswer, needs=Access.ANYBODY))
 def tell_caller(call: Call) -> CallerAnswer:
-    """Tell whose token the request holds."""
+    """Return the person whose token the request has."""
     who = call.caller.person
     name = None if who is None else who.name
     return CallerAnswer(id=call.caller.person_id, name=name, admin=call.caller.is_admin, grants=dict(call.caller.roles))
@@ -122,7 +123,7 @@ def tell_caller(call: Call) -> CallerAnswer:
     )
 )
 def add_person(call: Call, body: PersonBody) -> NewToken:
-    """Add somebody, or give who is known another token; it is told this once."""
+    """Add a person, or create another token for a known person. Only this answer contains the token."""
     workspace = body.workspace or call.container.settings.workspace
     role = body.role or (Role.WRITER if body.workspace is not None else None)
     if role is not None:
@@ -149,7 +150,7 @@ def add_person(call: Call, body: PersonBody) -> NewToken:
     )
 )
 def add_token(call: Call, body: TokenBody, person_id: str) -> NewToken:
-    """Make a token for another device of somebody; it is told this once."""
+    """Create a token for another device of a person. Only this answer contains the token."""
     return _make_token(call, people.get_person(call.container.people, person_id), body)
 
 
@@ -170,10 +171,10 @@ def _make_token(call: Call, person: Person, body: TokenBody) -> NewToken:
     )
 )
 def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
-    """Revoke a token: from the next request on it opens nothing."""
+    """Revoke a token. The next request with it is rejected."""
     store = call.container.people
     revoked = people.revoke(store, people.get_person(store, person_id), token_id=token_id)
-    return RevokedAnswer(revoked=[one.id for one in revoked])
+    return RevokedAnswer(revoked=[token.id for token in revoked])
 
 
 @api.route(
@@ -187,7 +188,7 @@ def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
     )
 )
 def remove_person(call: Call, person_id: str) -> CallerAnswer:
-    """Remove somebody with every token and role; what they wrote stays, and what is theirs alone stays closed."""
+    """Remove a person with all tokens and roles. Their memories stay; their personal memories stay inaccessible."""
     store = call.container.people
     person = people.get_person(store, person_id)
     people.remove_person(store, person)
@@ -205,7 +206,7 @@ def remove_person(call: Call, person_id: str) -> CallerAnswer:
     )
 )
 def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> PersonRecord:
-    """Give somebody a role in a workspace, whatever it was before."""
+    """Set the role of a person in a workspace."""
     store = call.container.people
     person = people.get_person(store, person_id)
     people.grant(store, person, workspace, body.role)
@@ -223,7 +224,7 @@ def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> Pe
     )
 )
 def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
-    """Take somebody's role in a workspace away."""
+    """Remove the role of a person in a workspace."""
     store = call.container.people
     person = people.get_person(store, person_id)
     people.ungrant(store, person, workspace)
@@ -231,4 +232,4 @@ def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
 
 
 def _read_person(call: Call, person: Person) -> PersonRecord:
-    return next(one for one in people.list_people(call.container.people) if one.person.id == person.id)
+    return next(listed for listed in people.list_people(call.container.people) if listed.person.id == person.id)

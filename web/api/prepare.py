@@ -1,4 +1,4 @@
-"""Prepare: everything that an agent should know before it answers a message, in one call."""
+"""Prepare: all memories that an agent needs before it answers a message, in one call."""
 
 import time
 from dataclasses import replace
@@ -17,13 +17,14 @@ from web.api.answers import Answer, HitAnswer, Name, is_missing
 from web.api.goals import GoalAnswer
 from web.api.graph import ArcAnswer
 from web.api.of_caller import session_of, viewer_of
-from web.endpoint import Api, Call, Endpoint, workspace_of_folder
+from web.call import Call, workspace_of_folder
+from web.endpoint import Api, Endpoint
 
 api = Api("prepare")
 
 
 class PrepareBody(bodies.Body):
-    """A message that an agent is about to answer, and where it is."""
+    """A message that an agent is about to answer, and the agent's folder."""
 
     message: bodies.Query
     session_id: bodies.SessionId | None = None
@@ -39,13 +40,13 @@ class ProjectAnswer(Answer):
 
 
 class LessonHitAnswer(HitAnswer):
-    """A lesson that applies; say by its `surface_id` whether it was followed."""
+    """A lesson that applies. Report by its `surface_id` whether it was followed."""
 
     surface_id: str = Field(validation_alias="impression_id")
 
 
 class ActivityAnswer(Answer):
-    """Something that was done lately."""
+    """A recent action."""
 
     id: str
     kind: str
@@ -55,7 +56,7 @@ class ActivityAnswer(Answer):
 
 
 class PrepareAnswer(Answer):
-    """What is about a message, by what it is; `text` says it all in a form to be read by an agent."""
+    """The memories about a message, by kind; `text` contains all of them in a form for an agent."""
 
     relevant: bool
     project: ProjectAnswer
@@ -75,7 +76,7 @@ class PrepareAnswer(Answer):
 
 @api.route(Endpoint("POST", "/v1/prepare", answer=PrepareAnswer, problems=(404,), of_folder=True, reads=True))
 def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
-    """Gather what an agent should know before it answers a message."""
+    """Return the memories that an agent needs before it answers a message."""
     began = time.perf_counter()
     workspace = workspace_of_folder(call, body.cwd)
     session_id = session_of(body.session_id, call.caller)

@@ -1,4 +1,4 @@
-"""Recall: a question to the memory."""
+"""Recall: search the memories."""
 
 from collections.abc import Sequence
 
@@ -8,17 +8,18 @@ from pipeline.services.recall import explain_memory
 from pipeline.services.team import recall_beside_teams
 from pipeline.workspace import find_home
 from web.api import answers, bodies
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("recall")
 
-# Sessions are formed from more memories than are shown, so that k sessions can be filled.
+# k sessions need more than k memories.
 MEMORIES_PER_SESSION = 12
 
 
 @api.route(Endpoint("POST", "/v1/recall", answer=answers.RecallAnswer, problems=(404,), reads=True))
 def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
-    """Find memories, best first, within a deadline."""
+    """Search memories within a deadline, best first."""
     home = call.container
     answer = recall_beside_teams(
         call.workspace, home.contexts, home.feedback, home.teams, _query(call, body), call.project
@@ -26,19 +27,19 @@ def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     return answers.RecallAnswer(
         results=_group_by_session(answer, body.k) if body.group == "session" else _hits(answer.hits[: body.k]),
         took_ms=answer.took_ms,
-        channels={name: answers.ChannelAnswer.model_validate(one) for name, one in answer.channels.items()},
+        channels={name: answers.ChannelAnswer.model_validate(report) for name, report in answer.channels.items()},
         degraded=answer.degraded,
     )
 
 
 @api.route(Endpoint("POST", "/v1/recall/why", answer=answers.WhyAnswer, problems=(404,), reads=True))
 def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
-    """Say why a memory is or is not among the results of a recall."""
+    """Explain why a memory is or is not among the results of a recall."""
     home = find_home(call.workspace, body.id)
     check_open(home, body.id)
-    found = explain_memory(home, call.container.contexts, _query(call, body), body.id)
-    chain = [answers.ChainLink.model_validate(one) for one in read_chain(home, body.id)]
-    return answers.WhyAnswer.model_validate(found).model_copy(update={"chain": chain})
+    explanation = explain_memory(home, call.container.contexts, _query(call, body), body.id)
+    chain = [answers.ChainLink.model_validate(link) for link in read_chain(home, body.id)]
+    return answers.WhyAnswer.model_validate(explanation).model_copy(update={"chain": chain})
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:
@@ -53,7 +54,7 @@ def _query(call: Call, body: bodies.RecallBody) -> Query:
 
 
 def _group_by_session(answer: Answer, k: int) -> list[answers.SessionHitAnswer]:
-    # The best memory decides for its session; one without a session belongs to none.
+    # The best memory decides the rank of its session; memories without a session are left out.
     grouped: dict[str, list[Hit]] = {}
     for hit in answer.hits:
         if hit.memory.session_id is not None:

@@ -1,4 +1,4 @@
-"""The inbox: candidates, pairs that may be one, what was done without asking, and what was turned away."""
+"""The inbox: candidates, possible duplicates, automatic changes, and refused memories that were offered again."""
 
 from typing import Annotated
 
@@ -13,31 +13,32 @@ from pipeline.store.refusals import RefusedBy
 from pipeline.store.review import Decision
 from web.api import bodies
 from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, PageAnswer
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 api = Api("review")
 
 
 class PairBody(bodies.Body):
-    """Whether a pair is one."""
+    """Whether to merge a pair or to keep both memories."""
 
     action: Annotated[PairVerdict, Field(strict=False)]
 
 
 class CandidateBody(bodies.Body):
-    """Whether a candidate becomes a memory."""
+    """Whether to accept or to reject a candidate."""
 
     action: Annotated[CandidateVerdict, Field(strict=False)]
 
 
 class AdmissionsQuery(bodies.ViewerQuery):
-    """Which decisions to list."""
+    """Filters of a list of decisions."""
 
     outcome: Outcome | None = None
 
 
 class PairAnswer(Answer):
-    """Two memories that may say the same, the older first, and why they were not merged at once."""
+    """Two possible duplicates, the older memory first, and why they were not merged automatically."""
 
     id: str
     cosine: float
@@ -52,7 +53,7 @@ class PairsAnswer(PageAnswer[PairAnswer]):
 
 
 class AuditAnswer(Answer):
-    """An automatic act on a memory; for a merge, `other_id` is the one that it went into."""
+    """An automatic change of a memory; for a merge, `other_id` is the memory that it was merged into."""
 
     id: str
     at: str
@@ -73,7 +74,7 @@ class AdmissionPage(PageAnswer[AdmissionAnswer]):
 
 @api.route(Endpoint("GET", "/v1/duplicates", answer=PairsAnswer, problems=(404,)))
 def list_pairs(call: Call, query: bodies.ViewerQuery) -> Page[DuplicatePair]:
-    """List the pairs that wait for a verdict, newest first."""
+    """List the possible duplicates that wait for a decision, newest first."""
     return review.list_pairs(call.workspace, query.viewer(call.caller), query.limit, query.before)
 
 
@@ -92,25 +93,25 @@ def list_candidates(call: Call, query: bodies.ViewerQuery) -> Page[Memory]:
 
 @api.route(Endpoint("POST", "/v1/candidates/{memory_id}", answer=MemoryAnswer, problems=(404, 409), needs=Role.OWNER))
 def settle_candidate(call: Call, body: CandidateBody, memory_id: str) -> Memory:
-    """Let a candidate in, or archive it."""
+    """Accept a candidate, or reject it, which archives it."""
     return review.settle_candidate(call.workspace, memory_id, body.action)
 
 
 @api.route(Endpoint("GET", "/v1/audit", answer=AuditPage, problems=(404,), needs=Role.OWNER))
 def list_acts(call: Call, query: bodies.PageQuery) -> Page[AuditEntry]:
-    """List what was merged or archived without being asked, newest first."""
+    """List automatic merges and archives, newest first."""
     page = review.list_acts(call.workspace, query.limit, query.before)
     return Page([act.entry for act in page.items], page.next_cursor)
 
 
 @api.route(Endpoint("POST", "/v1/audit/{entry_id}/undo", answer=MemoryAnswer, problems=(404, 409), needs=Role.OWNER))
 def undo_act(call: Call, entry_id: str) -> Memory:
-    """Take back an automatic merge or archive."""
+    """Undo an automatic merge or archive."""
     return review.undo_act(call.workspace, entry_id)
 
 
 class RefusedAnswer(Answer):
-    """What was offered again although a person refused it; without the memory, it was purged."""
+    """A memory that was offered again although a person refused it; a purged one has no memory here."""
 
     id: str = Field(validation_alias=AliasPath("refusal", "memory_id"))
     how: RefusedBy = Field(validation_alias=AliasPath("refusal", "how"))
@@ -121,41 +122,41 @@ class RefusedAnswer(Answer):
 
 
 class RefusedAnswers(Answer):
-    """What was offered again, the last offered first."""
+    """Memories that were offered again, most recent first."""
 
     items: list[RefusedAnswer]
 
 
 class AcceptedAnswer(Answer):
-    """What became of a refusal that was taken back: the memory, if it is still there, is active again."""
+    """The result of undoing a refusal: the memory, if it still exists, is active again."""
 
     id: str
     memory: MemoryAnswer | None
 
 
 class RefusedQuery(bodies.QueryString):
-    """How many to list."""
+    """The number of refusals to list."""
 
     limit: Annotated[int, Field(ge=1, le=bodies.MAX_PAGE)] = 50
 
 
 @api.route(Endpoint("GET", "/v1/refused", answer=RefusedAnswers, problems=(404,), needs=Role.OWNER))
 def list_refused(call: Call, query: RefusedQuery) -> RefusedAnswers:
-    """List what was offered again although a person rejected, archived or purged it."""
-    found = review.list_refused_offers(call.workspace, query.limit, None)
-    return RefusedAnswers(items=[RefusedAnswer.model_validate(one) for one in found])
+    """List memories that were offered again although a person rejected, archived or purged them."""
+    offers = review.list_refused_offers(call.workspace, query.limit, None)
+    return RefusedAnswers(items=[RefusedAnswer.model_validate(offer) for offer in offers])
 
 
 @api.route(
     Endpoint("POST", "/v1/refused/{refused_id}/accept", answer=AcceptedAnswer, problems=(404, 409), needs=Role.OWNER)
 )
 def accept_refused(call: Call, refused_id: str) -> AcceptedAnswer:
-    """Change one's mind: what was refused is active again, or may be offered again where it was purged."""
+    """Undo a refusal: the memory becomes active again; a purged one may be offered again."""
     memory = review.accept_refused(call.workspace, refused_id)
     return AcceptedAnswer(id=refused_id, memory=None if memory is None else MemoryAnswer.model_validate(memory))
 
 
 @api.route(Endpoint("GET", "/v1/admissions", answer=AdmissionPage, problems=(404,)))
 def list_admissions(call: Call, query: AdmissionsQuery) -> Page[Decision]:
-    """List what the write policy decided about writes, and why, newest first."""
+    """List the decisions of the write policy and their reasons, newest first."""
     return review.list_admissions(call.workspace, query.viewer(call.caller), query.outcome, query.limit, query.before)

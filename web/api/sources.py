@@ -1,4 +1,4 @@
-"""Sources that are read again and again: what is known of them, what they give now, what they give no more."""
+"""Sources that are imported repeatedly: their known items, their changed items, and their removed items."""
 
 import re
 from typing import Annotated
@@ -19,7 +19,8 @@ from pipeline.services.sources import (
 from pipeline.store.ingested import KnownItem, SourceSummary
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ReceiptAnswer
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 
 MAX_ITEMS = 200
 MAX_ITEMS_PAGE = 1000
@@ -30,20 +31,20 @@ api = Api("sources")
 
 
 def _without_secrets(key: str) -> str:
-    # A key is compared with what is read again, so it is stored as it is or not at all.
+    # A key is compared with the key of the next import, so it is stored unchanged or not at all.
     if sources.holds_secret(key):
-        raise PydanticCustomError("secret", "must hold no secret")
+        raise PydanticCustomError("secret", "must not contain a secret")
     return key
 
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS), AfterValidator(_without_secrets)]
-# Of some ids, how many there are.
+# Reads a list of ids as their number.
 Count = Annotated[int, BeforeValidator(lambda those: len(those) if isinstance(those, tuple) else those)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z._:-]{1,128}$")]
 
 
 class ItemBody(bodies.Body):
-    """An item: its key within the source, the digest of what was read, and all memories that it gives, as evidence."""
+    """An item: its key within the source, the digest of its content, and all memories made from it, as evidence."""
 
     key: Key
     digest: Digest
@@ -57,7 +58,7 @@ class ItemsBody(bodies.Body):
 
 
 class KeysBody(bodies.Body):
-    """Items that a source holds no more."""
+    """The keys of items that a source no longer has."""
 
     keys: Annotated[list[Key], Field(max_length=MAX_ITEMS)]
 
@@ -69,7 +70,7 @@ class ItemsQuery(bodies.PageQuery):
 
 
 class SourceAnswer(Answer):
-    """A source, the items that it is known by, the memories that they give, and when something was taken last."""
+    """A source, its number of items and of memories, and the time of its last import."""
 
     source: str
     items: int
@@ -82,7 +83,7 @@ class SourcesAnswer(PageAnswer[SourceAnswer]):
 
 
 class KnownItemAnswer(Answer):
-    """An item by the digest that it had, and how many memories it gives."""
+    """An item with the digest at its last import, and its number of memories."""
 
     key: str
     digest: str
@@ -94,9 +95,9 @@ class KnownItemsAnswer(PageAnswer[KnownItemAnswer]):
 
 
 class TakenItemAnswer(Answer):
-    """What became of an item, and of each of its memories in their order; none where it is unchanged.
+    """The result for an item, and for each of its memories in order; an unchanged item has none.
 
-    A memory that stays is `merged` into itself.
+    A memory that stays unchanged has the outcome `merged`.
     """
 
     key: str
@@ -105,7 +106,7 @@ class TakenItemAnswer(Answer):
 
 
 class TakenAnswer(Answer):
-    """What became of items, and how many memories went or came back because of them."""
+    """The results for items, and how many memories were archived or restored because of them."""
 
     items: list[TakenItemAnswer] = Field(validation_alias="taken")
     archived: Count
@@ -113,7 +114,7 @@ class TakenAnswer(Answer):
 
 
 class ForgottenItemsAnswer(Answer):
-    """How many items were forgotten, and how many memories archived with them."""
+    """The number of forgotten items, and of the memories that were archived with them."""
 
     items: Count = Field(validation_alias="keys")
     archived: Count
@@ -121,25 +122,25 @@ class ForgottenItemsAnswer(Answer):
 
 @api.route(Endpoint("GET", "/v1/sources", answer=SourcesAnswer, problems=(404,)))
 def list_sources(call: Call, query: bodies.PageQuery) -> Page[SourceSummary]:
-    """List the sources that memories were taken from, the newest first."""
+    """List the sources of imported memories, newest first."""
     return sources.list_sources(call.workspace, query.limit, query.before)
 
 
 @api.route(Endpoint("GET", "/v1/sources/{source}/items", answer=KnownItemsAnswer, problems=(404, 422)))
 def list_items(call: Call, query: ItemsQuery, source: str) -> Page[KnownItem]:
-    """List the items that a source is known by, with their digests."""
+    """List the known items of a source with their digests."""
     return sources.list_items(call.workspace, _source(source), query.limit, query.before)
 
 
 @api.route(Endpoint("PUT", "/v1/sources/{source}/items", answer=TakenAnswer, problems=(422,)))
 def take_items(call: Call, body: ItemsBody, source: str) -> SourceUpdate:
-    """Bring the memories of a source in step with up to 200 of its items, in one transaction, all or none."""
+    """Sync the memories of a source with up to 200 of its items, in one transaction: all or none."""
     return sources.take_items(call.workspace, _source(source), _read_offered(body, call.caller))
 
 
 @api.route(Endpoint("POST", "/v1/sources/{source}/forget", answer=ForgottenItemsAnswer, problems=(404, 422)))
 def forget_items(call: Call, body: KeysBody, source: str) -> ForgottenItems:
-    """Forget items that a source holds no more, and archive what only they brought."""
+    """Forget items that a source no longer has, and archive the memories that only they contributed."""
     return sources.forget_items(call.workspace, _source(source), body.keys)
 
 
@@ -151,12 +152,12 @@ def _source(name: str) -> str:
 
 def _read_offered(body: ItemsBody, caller: Caller) -> list[OfferedItem]:
     if sum(len(item.memories) for item in body.items) > MAX_BATCH:
-        raise InvalidField(FieldError("items", f"must hold at most {MAX_BATCH} memories in all"))
+        raise InvalidField(FieldError("items", f"must contain at most {MAX_BATCH} memories in total"))
     keys = [item.key for item in body.items]
-    again = next((place for place, key in enumerate(keys) if key in keys[:place]), None)
+    again = next((index for index, key in enumerate(keys) if key in keys[:index]), None)
     if again is not None:
-        raise InvalidField(FieldError(f"items.{again}.key", "names an item for the second time"))
+        raise InvalidField(FieldError(f"items.{again}.key", "is the key of another item of this request too"))
     return [
-        OfferedItem(item.key, item.digest, tuple(one.draft(Source.IMPORT, caller) for one in item.memories))
+        OfferedItem(item.key, item.digest, tuple(memory.draft(Source.IMPORT, caller) for memory in item.memories))
         for item in body.items
     ]

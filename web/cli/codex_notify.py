@@ -20,7 +20,7 @@ from web.hosts.files import PRIVATE, write_atomically
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from web.kept_connections import KeptConnections
+    from pipeline.http.connections import KeptConnections
 
 TURN_COMPLETE = "agent-turn-complete"
 HOOK = "/hooks/codex"
@@ -59,7 +59,7 @@ def codex_notify(
         click.echo("nothing to record", err=True)
         return
     from config.settings import SettingsError
-    from web.kept_connections import BrokenOff, KeptConnections, NotConnected
+    from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
     from web.own_server import OwnServerCheck
 
     try:

@@ -13,9 +13,9 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import InvalidField, LimitReached, NotFound, ReverieError
+from pipeline.http.problems import STATUS_OF_ERROR
 from pipeline.records.people import Role
 from web.access import may_enter
-from web.contract import STATUS_OF_ERROR
 from web.dashboard.filters import FILTERS
 from web.dashboard.pages import (
     access_log,

@@ -28,8 +28,9 @@ from pipeline.store.history import written_by
 from pipeline.times import normalize_typed_time
 from pipeline.workspace import Workspace
 from web.access import Need, may_write, require
+from web.call import check_name, workspace_of_caller
 from web.dashboard.sign_in import is_forged
-from web.endpoint import SESSION_ID, check_name, container, workspace_of_caller
+from web.endpoint import SESSION_ID, container
 
 PAGE_SIZE = 50
 MAX_SEARCH_CHARS = 200

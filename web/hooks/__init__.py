@@ -1,1 +1,1 @@
-"""Host hooks over HTTP, one host a file."""
+"""Hook events of hosts over HTTP: one file per host."""

@@ -1,4 +1,4 @@
-"""Claude Code's hook events: context in, or nothing; the agent is never disturbed."""
+"""Claude Code's hook events: answer with context or nothing; errors never reach the agent."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,8 @@ from pipeline.services.said_records import SaidRecord, SaidSource
 from pipeline.store.turns import Role
 from pipeline.workspace import Workspace
 from web.access_log import note_memories, note_workspace
-from web.endpoint import Api, Call, Endpoint, json_response, workspace_finder, workspace_of_folder
+from web.call import Call, workspace_finder, workspace_of_folder
+from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
 from web.hooks.transcript import read_transcript
@@ -28,15 +29,15 @@ from web.metrics import count_hook_event
 
 api = Api("claude_code")
 
-# How an event is counted that nobody handles.
+# The name under which unhandled events are counted.
 UNREAD = "other"
 
-# What a host is told, and the answer that it is made of.
+# The fields of the answer to a host, and the answer that they are made of.
 Handled = tuple[Fields | None, HookAnswer]
 NOTED: Handled = (None, HookAnswer(reason="noted"))
-# These may be handled twice.
+# Events that may be handled twice.
 REPEATABLE = frozenset({"Stop", "PreCompact", "SessionEnd", "SubagentStop"})
-# These may make a project's workspace.
+# Events that may create a project's workspace.
 WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
 
 
@@ -51,20 +52,20 @@ WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
 )
 def claude_code(call: Call) -> Response:
     """Answer one event."""
-    return answer_event(call, "claude-code", lambda said: said, lambda told: {"hookSpecificOutput": told})
+    return answer_event(call, "claude-code", lambda fields: fields, lambda output: {"hookSpecificOutput": output})
 
 
 def answer_event(
     call: Call, host: str, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool = True
 ) -> Response:
-    """Answer an event: what its host said is read in Claude Code's words, what it is told written in the host's.
+    """Answer an event; `read` and `write` translate between the host's fields and Claude Code's.
 
-    What is wrong with it goes to the error log, and the answer is empty.
+    Errors go to the error log, and the answer is then empty.
     """
     name, began = UNREAD, time.perf_counter()
-    told: Fields | None = None
+    output: Fields | None = None
     problem: str | None = None
-    place: tuple[str, str | None] = (call.workspace_id, None)
+    workspace_and_session: tuple[str, str | None] = (call.workspace_id, None)
     answer = HookAnswer()
     try:
         event, fields = _read(request.get_data(cache=False), read, can_ask=can_ask)
@@ -72,38 +73,38 @@ def answer_event(
         if event.name in HANDLERS:
             name = event.name
             workspace = _workspace(call, event, to_write=name in WRITING)
-            place = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
-            told, answer = _handle_once(call, workspace, event, host, fields)
+            workspace_and_session = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
+            output, answer = _handle_once(call, workspace, event, host, fields)
         else:
             answer = HookAnswer(reason="the event is not handled")
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
-        told, problem = None, _note(call, f"{type(error).__name__}: {error}")
-    run = describe_run(name, host, place, began, answer)
+    except Exception as error:  # noqa: BLE001 - no error may reach the agent
+        output, problem = None, _note(call, f"{type(error).__name__}: {error}")
+    run = describe_run(name, host, workspace_and_session, began, answer)
     if problem is not None:
         run = replace(run, outcome=FAILED, reason=call.container.operations.redact(problem))
     count_hook_event(name, host, run.outcome)
-    note_workspace(place[0], acts=False)
+    note_workspace(workspace_and_session[0], acts=False)
     note_memories(run.memory_ids)
     if answer.is_kept:
         call.container.hook_runs.record(run)
-    said_back = write({"hookEventName": name} | told) if told else {}
+    said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else _empty()
 
 
 def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, fields: Fields) -> Handled:
-    """Answer an event; of one that is delivered again, no run is kept and nothing is shown or stored again."""
+    """Answer an event. A repeated delivery records no run, and shows and stores nothing again."""
     session, name = _session(call, event), event.name
     handle = partial(HANDLERS[name], call, workspace, event)
     if session.id is None:
         return handle()
 
     def repeat(first: Handled | None) -> Handled:
-        # The transcript may have grown since; each of its records is read once.
+        # The transcript may have grown since. Each of its records is read once.
         if name in REPEATABLE and not event.said:
             return None, replace(handle()[1], is_kept=False)
-        # A host takes the strictest of several decisions, and asks once where they are the same.
-        told = first[0] if first is not None and name == BEFORE_TOOL else None
-        return told, HookAnswer(reason="the event was delivered twice", is_kept=False)
+        # A host applies the strictest of several decisions, and asks its user once if they are equal.
+        output = first[0] if first is not None and name == BEFORE_TOOL else None
+        return output, HookAnswer(reason="the event was delivered twice", is_kept=False)
 
     answered: Handled = call.container.hook_deliveries.answer(
         (host, workspace.id, session.id), name, fields, handle, repeat
@@ -112,7 +113,7 @@ def _handle_once(call: Call, workspace: Workspace, event: HookEvent, host: str, 
 
 
 def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tuple[HookEvent, Fields]:
-    """Return the event in a request's body, and its fields; what is no JSON object is an event without fields."""
+    """Return the event in a request's body, and its fields. Anything but a JSON object is an event without fields."""
     try:
         sent = unify_fields(read_object(body))
     except ValueError:
@@ -123,7 +124,7 @@ def _read(body: bytes, read: Callable[[Fields], Fields], *, can_ask: bool) -> tu
 
 
 def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
-    """Log once that fields of an event could not be read or that it is not handled: hosts send the same again."""
+    """Log once that fields could not be read or that the event is unknown; hosts repeat such events."""
     problems = [f"{field} could not be read" for field in sorted(event.dropped)]
     if event.name not in HANDLERS:
         problems.append("Reverie does not handle it")
@@ -153,8 +154,8 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     )
     if guard is None:
         return None, HookAnswer(reason="no critical lesson names it")
-    told = {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
-    return told, HookAnswer(guard.reason, guard.shown, guard.decision)
+    output = {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
+    return output, HookAnswer(guard.reason, guard.shown, guard.decision)
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
@@ -162,7 +163,7 @@ def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 
 
 def _worked(response: Any) -> bool:
-    """Tell whether a tool's response says nothing of a failure; hosts before PostToolUseFailure say it here."""
+    """Return whether a tool's response reports no failure. Hosts without PostToolUseFailure report failures there."""
     if not isinstance(response, dict):
         return True
     code = response.get("exit_code", response.get("exitCode", 0))
@@ -186,15 +187,17 @@ def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 
 
 def _said(call: Call, event: HookEvent) -> SaidSource | None:
-    """Return where the words of a turn are read: in the event itself, or in a transcript."""
+    """Return the source of a turn's messages: the event itself, or a transcript."""
     find_workspace = workspace_finder(call, to_write=True)
     if event.said:
         records = [
-            SaidRecord(Role(one["role"]), one["content"], one.get("id"), one.get("at"), one.get("cwd", ""))
-            for one in event.said
+            SaidRecord(
+                Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")
+            )
+            for message in event.said
         ]
         return SaidSource(lambda _mark: (records, None), find_workspace)
-    # A person's transcript is on their machine: a file of that path on this machine is not theirs.
+    # A person's transcript is on their own machine. A file with that path on this machine is another one.
     if not event.transcript_path or call.caller.person is not None:
         return None
     return SaidSource(partial(_read_said, Path(event.transcript_path), event.session_id), find_workspace)
@@ -203,15 +206,18 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
 def _read_said(
     transcript: Path, session_id: str, mark: TranscriptMark | None
 ) -> tuple[list[SaidRecord], TranscriptMark | None]:
-    said, behind = read_transcript(transcript, session_id, mark)
+    messages, behind = read_transcript(transcript, session_id, mark)
     records = [
-        SaidRecord(Role(one["role"]), one["content"], one.get("id"), one.get("at"), one.get("cwd", "")) for one in said
+        SaidRecord(
+            Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")
+        )
+        for message in messages
     ]
     return records, behind
 
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    # A host may write the end of its transcript only after the last turn's event.
+    # A host may write the end of its transcript after the event of the last turn.
     call.container.agent_sessions.take_said(workspace, _session(call, event), _said(call, event))
     return _flush(call, workspace, event)
 
@@ -222,7 +228,7 @@ def _flush(call: Call, workspace: Workspace, _event: HookEvent) -> Handled:
 
 
 def _nothing(_call: Call, _workspace: Workspace, _event: HookEvent) -> Handled:
-    """Take an event that says nothing to remember."""
+    """Accept an event without content to remember."""
     return NOTED
 
 

@@ -1,11 +1,11 @@
-"""The client of every hook: hand a host's event to the server, print its answer, start the stack when it is down.
+"""The client of all hooks: send a host's event to the server, print the answer, start the stack if it is down.
 
-It imports as little as it can: an agent waits for it at each of its steps. Whatever
-goes wrong, it says nothing and ends with 0.
+It imports as little as possible, because an agent waits for it at each step. On any error it prints nothing and exits
+with 0.
 """
 # ruff: noqa: PTH103, PTH111, PTH118, PTH123 - pathlib alone takes longer than this program
 
-# The part of `socket` that needs no other module: the whole takes as long to import as Python to start.
+# The part of `socket` without other modules: importing all of `socket` takes as long as starting Python.
 import _socket
 import os
 import sys
@@ -15,10 +15,10 @@ from itertools import pairwise
 from config.data_directory import find_data_directory
 from web.hooks.event_size import LONGEST_EVENT
 
-# Together less than the three seconds that hosts give.
+# Together less than the three seconds that hosts allow.
 WITHIN_S = 0.9
 START_WITHIN_S = 1.9
-# A start that failed is not tried again at every step.
+# After a failed start, the next attempt waits this long.
 AGAIN_S = 10.0
 POLL_S = 0.02
 START_LOCK = "start.lock"
@@ -27,35 +27,35 @@ WEB_LOCK = "web.lock"
 # The file that notes when a program at the server's address did not prove to be the server; it gets no event for
 # AGAIN_S, so that not each step of an agent waits for it.
 UNPROVEN = "unproven-server"
-# No more of a longer event is read.
+# At most this much of a longer event is read; it is sent without the middle of its long texts.
 LONGEST_READ = 1 << 26
 CHUNK = 1 << 16
-# Of a host: the variable that moves its folder, that folder in the home, and its file of hooks.
+# By host: the variable that moves its folder, its folder in the user's home, and its file of hooks.
 SETTINGS = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
     "codex": ("CODEX_HOME", ".codex", "hooks.json"),
     "gemini": ("", ".gemini", "settings.json"),
 }
-# By this option a plugin starts the client: where the setup has written the same, the event comes twice.
+# A plugin starts the client with this option: if the setup configured the same hook, the event arrives twice.
 PLUGIN = "--plugin"
-# By this one it, as other programs, asks a team's server, which the home knows by this name.
+# The name of a team's server to ask instead of the data directory's own server.
 SERVER_OPTION = "--server"
-# The options that say what the variables of the same names do.
+# Options that override the environment variables of the same names.
 VARIABLE_OPTIONS = ("home", "host", "port")
-# The word instead of a host's name by which Claude Code is told the headers of its MCP requests.
+# With this word instead of a host's name, the client prints the headers of Claude Code's MCP requests.
 HEADERS = "headers"
 HOOK_CLIENT = "reverie-hook"
-# The address that config.toml names, next to the text that it was read from: parsing takes longer than this program.
+# The address in config.toml, with the text that it was parsed from: parsing takes longer than this program.
 ADDRESS_CACHE = "address.cache"
-# The variables that concern each request of a process, and the headers that carry them.
+# Variables that apply to every request of a process, and the headers that carry them.
 REQUEST_VARIABLES = {"REVERIE_WORKSPACE": "X-Reverie-Workspace", "REVERIE_INCOGNITO": "X-Reverie-Incognito"}
 
 
 def main() -> int:
-    """Answer the event on standard input, for the host that the first word names."""
+    """Answer the event on standard input for the host that the first argument names."""
     try:
         body = _answer(sys.argv[1:])
-    except Exception:  # noqa: BLE001 - an agent goes on whatever befalls its memory, and is told nothing of it
+    except Exception:  # noqa: BLE001 - no error of the memory may disturb the agent
         body = b""
     if body.startswith(b"{"):
         sys.stdout.buffer.write(body)
@@ -84,7 +84,7 @@ def _answer(words: list[str]) -> bytes:
                 if not waited:
                     start(home, variables)
                 return b""
-            # Who asks something waits for a stack that another event has started.
+            # A prompt waits for a stack that another event has started.
             if not _is_prompt(event) or time.monotonic() - began > START_WITHIN_S:
                 return b""
             waited = True
@@ -108,9 +108,9 @@ def read_event() -> bytes:
 
 
 def _ask_team(words: list[str]) -> bytes:
-    # Who asks for headers sends no event.
+    # A request for headers has no event.
     event = b"" if words[0] == HEADERS else read_event()
-    # Apart from this: it takes many times as long to import.
+    # Imported on demand: it takes many times as long as this module.
     from web.hooks.team_client import answer, describe_headers
 
     name, variables = words[words.index(SERVER_OPTION) + 1], read_variables(words)
@@ -121,10 +121,10 @@ def _ask_team(words: list[str]) -> bytes:
 
 def _is_set_up(name: str) -> bool:
     variable, folder, file = SETTINGS[name]
-    places = [os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)]
+    folders = [os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)]
     if "CLAUDE_PROJECT_DIR" in os.environ:
-        places.append(os.path.join(os.environ["CLAUDE_PROJECT_DIR"], folder))
-    return any(HOOK_CLIENT in _read_text(place, file) for place in places)
+        folders.append(os.path.join(os.environ["CLAUDE_PROJECT_DIR"], folder))
+    return any(HOOK_CLIENT in _read_text(folder, file) for folder in folders)
 
 
 def _is_prompt(event: bytes) -> bool:
@@ -132,16 +132,16 @@ def _is_prompt(event: bytes) -> bool:
 
 
 def read_variables(words: list[str]) -> dict[str, str]:
-    """Return what the options `--home`, `--host` and `--port` say, as the variables that they go before."""
+    """Return the options `--home`, `--host` and `--port` as the variables that they override."""
     options = {f"--{name}": f"REVERIE_{name.upper()}" for name in VARIABLE_OPTIONS}
     return {options[word]: value for word, value in pairwise(words) if word in options}
 
 
 def address(home: str, variables: dict[str, str]) -> tuple[str, int]:
-    """Return where the server listens: by the variables, else by config.toml; raise where that is not readable."""
+    """Return the server's address from the variables, else from config.toml; raise if that is not readable."""
     host, port = _configured_address(home)
     host, port = variables.get("REVERIE_HOST") or host, variables.get("REVERIE_PORT") or port
-    # What a server binds to, no client can call.
+    # A wildcard address can be bound but not called.
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), int(port)  # noqa: S104
 
 
@@ -153,7 +153,7 @@ def _configured_address(home: str) -> tuple[str, str]:
     port, _, source = rest.partition("\n")
     if source == text:
         return host, port
-    # The same reader as the server's: only it knows TOML, and which values are valid.
+    # The server's own reader, because it parses TOML and checks the values.
     from config.settings import load_settings
 
     settings = load_settings({"REVERIE_HOME": home})
@@ -163,11 +163,11 @@ def _configured_address(home: str) -> tuple[str, str]:
 
 
 def request_headers(variables: dict[str, str]) -> str:
-    """Return what the variables say of each request, as lines of a head; raise ValueError for what is no word."""
+    """Return the variables of each request as header lines; raise ValueError for an invalid value."""
     lines = ""
     for variable, header in REQUEST_VARIABLES.items():
         value = variables.get(variable, "")
-        # The server checks the rest; a line break here would start another header.
+        # The server checks the value; but a line break here would start another header.
         if not (value.isascii() and value.isprintable()):
             raise ValueError(variable)
         if value:
@@ -176,9 +176,9 @@ def request_headers(variables: dict[str, str]) -> str:
 
 
 def _read_text(home: str, name: str) -> str:
-    """Return the text of a file of the home, empty where no server ever ran."""
+    """Return the text of a file of the data directory, empty if it does not exist."""
     try:
-        # Line ends are the owner's.
+        # Keep the line ends of the file.
         with open(os.path.join(home, name), encoding="utf-8", newline="") as file:
             return file.read()
     except FileNotFoundError:
@@ -186,7 +186,7 @@ def _read_text(home: str, name: str) -> str:
 
 
 def _write_text(home: str, name: str, text: str) -> None:
-    """Write a file of the home that is only a cache: one that is incomplete or missing is written again."""
+    """Write a cache file of the data directory. An incomplete or missing one is written again."""
     try:
         descriptor = os.open(os.path.join(home, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="utf-8", newline="") as file:
@@ -197,11 +197,11 @@ def _write_text(home: str, name: str, text: str) -> None:
 
 
 def post_event(host: str, port: int, path: str, home: str, event: bytes, deadline: float, headers: str = "") -> bytes:
-    """Return the body of a successful answer, else nothing; raise OSError where there is none in time.
+    """Return the body of a successful answer, else nothing; raise OSError if there is no answer in time.
 
-    A program that does not prove to be the server of the data directory gets nothing, and is left alone for a while.
+    A program that does not prove to be the server of the data directory gets no event, and is skipped for a while.
     """
-    # Apart from what a refused connection needs.
+    # Imported on demand: a refused connection does not need it.
     from web.server_proof import read_content_length, remaining_s
 
     if is_left_alone(home, host, port):
@@ -227,7 +227,7 @@ def post_event(host: str, port: int, path: str, home: str, event: bytes, deadlin
     finally:
         connection.close()
     head_read, _, body = answer.partition(b"\r\n\r\n")
-    # Half of an answer is none.
+    # Discard an incomplete answer.
     return body if head_read[9:12] == b"200" and len(body) == read_content_length(head_read) else b""
 
 
@@ -244,7 +244,7 @@ def _is_own_server(connection: _socket.socket, host: str, port: int, home: str, 
     except ConnectionRefusedError:
         raise
     except OSError:
-        # The directory's own server may be busy, or just ending.
+        # The directory's own server may be busy or stopping.
         if not _is_locked(home, WEB_LOCK):
             _leave_alone(home, host, port)
         return False
@@ -255,7 +255,7 @@ def _is_own_server(connection: _socket.socket, host: str, port: int, home: str, 
 
 
 def is_left_alone(home: str, host: str, port: int) -> bool:
-    """Return whether a program at an address failed to prove a moment ago that it is the directory's server."""
+    """Return whether a program at an address recently failed to prove that it is the directory's server."""
     noted = read_unproven(home)
     return noted is not None and noted[1] == f"{host}:{port}" and abs(time.time() - noted[0]) < AGAIN_S
 
@@ -277,7 +277,7 @@ def _leave_alone(home: str, host: str, port: int) -> None:
 
 
 def is_starting(home: str) -> bool:
-    """Tell whether somebody starts the stack of a home, or runs it."""
+    """Return whether the stack of a data directory is running or being started."""
     return _is_locked(home, START_LOCK) or _is_locked(home, "up.lock")
 
 
@@ -292,7 +292,7 @@ def start(home: str, variables: dict[str, str]) -> None:
 
         os.lseek(lock, 0, os.SEEK_SET)
         os.write(lock, f"{time.time():<20.3f}".encode())
-        # The lock is held until the server answers, or the start is given up.
+        # The lock is kept until the server answers or the start fails.
         start_detached([sys.executable, "-I", "-m", "web.cli", "up", "--daemon"], variables, keep=lock)
     os.close(lock)
 
@@ -306,7 +306,7 @@ def _is_locked(home: str, name: str) -> bool:
 
 
 def _take_lock(home: str, name: str) -> int | None:
-    """Return a descriptor that holds a lock as long as it is open, None where another process has it."""
+    """Return a descriptor that keeps a lock as long as it is open, None if another process has the lock."""
     os.makedirs(home, mode=0o700, exist_ok=True)
     descriptor = os.open(os.path.join(home, name), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -314,7 +314,7 @@ def _take_lock(home: str, name: str) -> int | None:
 
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:
-        # Windows has none: a second start finds the first one's place taken, and ends.
+        # Windows has no such locks: a second start finds the port in use and exits.
         return descriptor
     except BlockingIOError:
         os.close(descriptor)

@@ -1,7 +1,7 @@
-"""What Codex did in a session, read from the rollout in which it keeps one, as the events of a hook.
+"""Read the actions and messages of a Codex session from its rollout file, in the form of hook events.
 
-Since 0.169 each thing that ran is an item with its status: `item_completed`. Before, calls and their outputs stand in
-the rollout, also those that were refused, and an output says in words or codes how its call went.
+Since Codex 0.169 each action is an item with its status: `item_completed`. Older rollouts contain calls and outputs,
+including rejected calls, and the text of an output shows whether its call succeeded.
 """
 
 import hashlib
@@ -13,13 +13,13 @@ from typing import Any, BinaryIO
 
 from pipeline.records.transcripts import TranscriptMark
 
-# Of a longer stretch, its end is read.
+# Only the end of a longer part is read.
 LONGEST_STRETCH = 64 << 20
-# So many bytes before a mark are compared: a line of a host's log has its time and its ids in it.
+# The bytes before a mark that are compared. Lines of a host's log differ by their times and ids.
 COMPARED_BYTES = 1024
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _EXIT_CODE = re.compile(r"\A[^\n]*\n?(?:.*\n){0,4}?.*\b(?:exited with code|exit code:?) (-?\d+)", re.IGNORECASE)
-# What Codex says in place of an output where nothing ran.
+# Codex writes one of these instead of an output if a call did not run.
 _NOT_RUN = re.compile(
     r"\A(?:unsupported (?:custom tool )?call|patch rejected|approval policy is|failed to parse"
     r"|(?:exec )?command rejected|rejected by user|aborted by user)",
@@ -41,19 +41,19 @@ Event = dict[str, Any]
 
 
 def list_patched_files(patch: str) -> list[str]:
-    """List the files that a patch of Codex' own form touches, in its order."""
+    """List the files that a patch in Codex' format changes, in order."""
     return [file.strip() for file in _PATCHED.findall(patch)]
 
 
 def read_new_lines(rollout: Path, mark: TranscriptMark | None) -> tuple[list[str], TranscriptMark]:
-    """Return the whole lines behind a mark, and the mark behind them; where the mark is not valid, the last turn's."""
+    """Return the complete lines after a mark and the mark after them; without a valid mark, those of the last turn."""
     begin = find_start(rollout, mark)
     lines, behind = read_lines(rollout, begin)
     return (_last_turn(lines) if begin is None else lines), behind
 
 
 def find_start(log: Path, mark: TranscriptMark | None) -> int | None:
-    """Return the offset of a mark, None where the log is not the one in which the mark was made, or has none."""
+    """Return the offset of a mark, None without a mark or if the log is another one."""
     if mark is None or mark.offset > log.stat().st_size:
         return None
     with log.open("rb") as file:
@@ -61,11 +61,11 @@ def find_start(log: Path, mark: TranscriptMark | None) -> int | None:
 
 
 def read_lines(log: Path, begin: int | None) -> tuple[list[str], TranscriptMark]:
-    """Return the whole lines of a host's log from an offset on, and the mark behind them."""
+    """Return the complete lines of a host's log from an offset, and the mark after them."""
     with log.open("rb") as file:
         file.seek(max(begin or 0, log.stat().st_size - LONGEST_STRETCH))
         data = file.read()
-        # The last line may be half written.
+        # The last line may be incomplete.
         whole = data[: data.rfind(b"\n") + 1]
         end = file.tell() - (len(data) - len(whole))
         mark = TranscriptMark(end, _digest_before(file, end))
@@ -87,7 +87,7 @@ def _is_prompt(payload: Payload) -> bool:
 
 
 def read_events(lines: Iterable[str]) -> list[Event]:
-    """Return what was done, in order, as events in the form of Claude Code's; what did not run is no deed."""
+    """Return the actions in order, as events in the form of Claude Code. Calls that did not run are skipped."""
     payloads = [_payload(line) for line in lines]
     if any(payload.get("type") == "item_completed" for payload in payloads):
         return [event for payload in payloads for event in _read_item(_item(payload))]
@@ -95,11 +95,11 @@ def read_events(lines: Iterable[str]) -> list[Event]:
 
 
 def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
-    """Return what the person and the agent said, in order, as a hook event takes it.
+    """Return the messages of the person and the agent in order, in the form of a hook event.
 
-    A fork copies turns with their ids and new times, so that words are known by their turn where it has an id.
+    A forked session copies turns with their ids and new times, so a message is identified by its turn id, if any.
     """
-    said: list[dict[str, str]] = []
+    messages: list[dict[str, str]] = []
     turn_id = folder = None
     for line in lines:
         entry = _entry(line)
@@ -110,14 +110,14 @@ def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
         text = payload.get("message") or _spoken(_item(payload))
         if not (role and isinstance(text, str) and text.strip()):
             continue
-        # A message may be recorded both as an event and as an item.
-        if (role, text) in [(one["role"], one["content"]) for one in said[-2:]]:
+        # A message may appear both as an event and as an item.
+        if (role, text) in [(message["role"], message["content"]) for message in messages[-2:]]:
             continue
         words = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
         known = {"at": entry.get("timestamp"), "id": turn_id and f"{turn_id} {role} {words}", "cwd": folder}
-        given = {key: value for key, value in known.items() if isinstance(value, str) and value}
-        said.append({"role": role, "content": text, **given})
-    return said
+        fields = {key: value for key, value in known.items() if isinstance(value, str) and value}
+        messages.append({"role": role, "content": text, **fields})
+    return messages
 
 
 def _spoken(item: Payload) -> str:
@@ -163,7 +163,7 @@ def _read_item(item: Payload) -> Iterator[Event]:
 
 
 def _status(item: Payload) -> bool | None:
-    """Tell whether an item succeeded; None for one that did not run."""
+    """Return whether an item succeeded; None if it did not run."""
     status, code = item.get("status"), item.get("exit_code")
     if status not in ("completed", "failed"):
         return None
@@ -181,19 +181,19 @@ def _read_calls(payloads: Iterable[Payload]) -> Iterator[Event]:
 
 
 def _read_call(call: Payload, output: Any) -> Iterator[Event]:
-    name, given, ok = str(call.get("name") or "local_shell"), _arguments(call), _succeeded(output)
-    patch = given.get("input") if name == "apply_patch" else None
+    name, arguments, ok = str(call.get("name") or "local_shell"), _arguments(call), _succeeded(output)
+    patch = arguments.get("input") if name == "apply_patch" else None
     if isinstance(patch, str):
-        # A patch says that it was made, or was not.
+        # The output of a patch says whether it was applied.
         if ok is True and (_exit_code(output) == 0 or _PATCHED_WELL.search(str(output))):
             yield from (_event(name, {"path": file}, ok=True) for file in list_patched_files(patch))
     elif ok is not None:
-        yield _event(name, given, ok=ok)
+        yield _event(name, arguments, ok=ok)
 
 
-def _event(tool: str, given: dict[str, Any], *, ok: bool) -> Event:
+def _event(tool: str, arguments: dict[str, Any], *, ok: bool) -> Event:
     name = "PostToolUse" if ok else "PostToolUseFailure"
-    return {"hook_event_name": name, "tool_name": tool, "tool_input": given}
+    return {"hook_event_name": name, "tool_name": tool, "tool_input": arguments}
 
 
 def _arguments(call: Payload) -> dict[str, Any]:
@@ -201,14 +201,14 @@ def _arguments(call: Payload) -> dict[str, Any]:
         return dict(call["action"])
     arguments = call.get("arguments", call.get("input"))
     try:
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
+        parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
-        given = None
-    return given if isinstance(given, dict) else {"input": arguments}
+        parsed = None
+    return parsed if isinstance(parsed, dict) else {"input": arguments}
 
 
 def _succeeded(output: Any) -> bool | None:
-    """Tell by the output of a call whether it went well; None where it says that nothing ran."""
+    """Return whether a call succeeded, by its output; None if it did not run."""
     if isinstance(output, str) and _NOT_RUN.match(output):
         return None
     read = _read_json(output)
@@ -223,8 +223,8 @@ def _exit_code(output: Any) -> int | None:
     code = metadata.get("exit_code") if isinstance(metadata, dict) else read.get("exit_code")
     if isinstance(code, int):
         return code
-    found = _EXIT_CODE.search(output) if isinstance(output, str) else None
-    return None if found is None else int(found[1])
+    match = _EXIT_CODE.search(output) if isinstance(output, str) else None
+    return None if match is None else int(match[1])
 
 
 def _read_json(output: Any) -> Payload:

@@ -1,4 +1,4 @@
-"""A hook event as Reverie reads it: each field is repaired or dropped alone, and the event stays."""
+"""A hook event as Reverie reads it. An invalid field is repaired or dropped; the rest of the event is kept."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ _ROLES = frozenset(Role)
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """The fields of an event that Reverie reads; hosts add others freely.
+    """The fields of an event that Reverie reads. Hosts may send other fields.
 
-    A field that a host leaves out is empty, whether the host says so by null or not at all. `dropped` are the names of
+    A field that is null or missing is empty. `dropped` are the names of
     the fields that could not be read. `can_ask` is whether the host can ask its user before a tool runs.
     """
 
@@ -37,7 +37,7 @@ class HookEvent:
 
 
 def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
-    """Return the event of these fields; a field of a wrong type or length is dropped."""
+    """Return the event of these fields. A field of the wrong type or length is dropped."""
     reader = _FieldReader(fields)
     return HookEvent(
         name=reader.read_text("hook_event_name"),
@@ -64,7 +64,7 @@ class _FieldReader:
         self.dropped: set[str] = set()
 
     def read_text(self, name: str, most: int | None = MAX_SESSION_ID_CHARS) -> str:
-        """Return a text of at most so many characters, empty where there is none."""
+        """Return a text of limited length, empty if there is none."""
         value = self._fields.get(name)
         if isinstance(value, str) and (most is None or len(value) <= most):
             return value
@@ -72,7 +72,7 @@ class _FieldReader:
         return ""
 
     def read_id(self, name: str) -> str:
-        """Return the id of a session or an agent. It is never cut: the ids of two sessions could become the same."""
+        """Return the id of a session or an agent. It is never cut, because two cut ids could be equal."""
         value = self._fields.get(name)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
@@ -82,7 +82,7 @@ class _FieldReader:
         return self.read_text(name)
 
     def read_object(self, name: str) -> Mapping[str, Any]:
-        """Return an object, empty where there is none."""
+        """Return an object, empty if there is none."""
         value = self._fields.get(name)
         if isinstance(value, Mapping):
             return value
@@ -90,15 +90,15 @@ class _FieldReader:
         return {}
 
     def read_said(self, name: str) -> tuple[dict[str, str], ...]:
-        """Return the messages of a turn that can be read, of more than are kept the last."""
+        """Return the readable messages of a turn; only the last ones if there are too many."""
         value = self._fields.get(name)
         if not isinstance(value, list):
             self._drop(name, value)
             return ()
-        kept = value[-MOST_SAID:]
-        messages = tuple(message for one in kept if (message := _read_message(one)) is not None)
-        if len(messages) < len(kept):
-            self._drop(name, kept)
+        last = value[-MOST_SAID:]
+        messages = tuple(message for item in last if (message := _read_message(item)) is not None)
+        if len(messages) < len(last):
+            self._drop(name, last)
         return messages
 
     def _drop(self, name: str, value: Any) -> None:
@@ -112,7 +112,7 @@ def _read_message(message: Any) -> dict[str, str] | None:
     if not (isinstance(role, str) and role in _ROLES and isinstance(content, str)):
         return None
     known = {"role": role, "content": content[:MAX_SAID_CHARS]}
-    # The host's own id of the record, and the folder in which it was said.
+    # The host's id of the record, and the folder of the message.
     known |= {name: value for name in ("id", "cwd") if isinstance(value := fields.get(name), str)}
     return known | {"at": at} if isinstance(at, str) and _is_time(at) else known
 

@@ -1,6 +1,6 @@
-"""The fields of hook events in the spelling of Claude Code, and those of a long event that are worth sending.
+"""The fields of hook events in the spelling of Claude Code, and the fields of a long event that are sent.
 
-Standard library only: the client of hooks imports this module while an agent waits, though only for a long event.
+Standard library only: the hook client imports this module for long events, while an agent waits.
 """
 
 import json
@@ -24,7 +24,7 @@ _SPELLINGS = {
     "toolResponse": "tool_response",
     "toolResult": "tool_response",
 }
-# Texts of an event of which a part is worth sending. Half of an id or of a path would name something else.
+# Texts of an event that may be shortened. Half of an id or of a path would name something else.
 _LONG_TEXTS = frozenset(("prompt", "prompt_response", "content", "command", "cmd", "input", "error", "llmContent"))
 _NAMES = ("hook_event_name", "cwd", "session_id", "agent_id", "source", "tool_name", "transcript_path")
 _TARGETS = frozenset(("command", "cmd", "input", "file_path", "notebook_path", "path"))
@@ -32,13 +32,13 @@ _PARTS = {
     "tool_input": _TARGETS,
     "tool_response": frozenset(("is_error", "interrupted", "exit_code", "exitCode", "error", "llmContent")),
 }
-# What the server reads; other fields of a long event are not sent.
+# The fields that the server reads; other fields of a long event are not sent.
 _FIELDS = frozenset((*_NAMES, *_PARTS, "prompt", "prompt_response", "said"))
 _LONGEST_NAME = 10_000
 _MOST_ITEMS = 400
-# An event, its messages, a message, its content.
+# Levels: an event, its messages, a message, its content.
 _DEEPEST = 4
-# Of each long text so many characters; fewer where an event has many of them.
+# The maximum length of each text; shorter if an event has many long texts.
 _TEXT_CHARS = (32_000, 4_000, 400)
 
 
@@ -53,19 +53,19 @@ def unify_fields(read: ReadObject) -> ReadObject:
         fields.setdefault("cwd", folders[0])
     if isinstance(fields.get("tool_input"), str):
         arguments = read_text_object(fields["tool_input"])
-        # A text alone is what a shell is to run.
+        # A bare text is a shell command.
         fields["tool_input"] = {"command": arguments} if isinstance(arguments, str) else arguments
     name = fields.get("hook_event_name")
     if isinstance(name, str):
-        # Hosts differ in the first letter only: `preToolUse`.
+        # Names of hosts differ only in the first letter: `preToolUse`.
         fields["hook_event_name"] = name[:1].upper() + name[1:]
     return ReadObject(fields, frozenset(_SPELLINGS.get(name, name) for name in read.broken), read.is_whole)
 
 
 def shorten_event(event: bytes, most: int) -> bytes:
-    """Return an event as JSON of at most so many bytes, as it is where it is not longer.
+    """Return an event as JSON with at most `most` bytes, unchanged if it is not longer.
 
-    Of long texts the middle goes: a command may run something behind a long document.
+    The middle of long texts is removed, because a command may follow a long document.
     """
     if len(event) <= most:
         return event
@@ -76,7 +76,7 @@ def shorten_event(event: bytes, most: int) -> bytes:
     fields = {name: _pick(name, value) for name, value in read.fields.items() if name in _FIELDS}
     arguments = fields.get("tool_input")
     if not read.has_read("tool_input") and not (isinstance(arguments, dict) and arguments):
-        # Neither an object nor absent: so the server learns that the arguments were lost.
+        # Neither an object nor missing, so that the server sees that the arguments were lost.
         fields["tool_input"] = []
     for chars in _TEXT_CHARS:
         shortened = json.dumps(_shorten("", fields, chars, _DEEPEST)).encode()
@@ -86,14 +86,14 @@ def shorten_event(event: bytes, most: int) -> bytes:
 
 
 def _pick(name: str, value: Any) -> Any:
-    """Return a field, of an object of a tool only the parts that the server reads."""
+    """Return a field; of a tool's object only the parts that the server reads."""
     if name in _PARTS and isinstance(value, dict):
         return {part: value[part] for part in value if part in _PARTS[name]}
     return value
 
 
 def _shorten(name: str, value: Any, chars: int, depth: int) -> Any:
-    """Return a value with its long texts cut; a name that is too long for a name is left out."""
+    """Return a value with its long texts cut, without fields whose names are too long."""
     if isinstance(value, str):
         if name in _LONG_TEXTS:
             return cut_middle(value, chars)
@@ -109,5 +109,5 @@ def _shorten(name: str, value: Any, chars: int, depth: int) -> Any:
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Return the start and the end of a text that is longer than so many characters."""
+    """Return a text, or its start and its end if it is too long."""
     return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"

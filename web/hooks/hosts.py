@@ -1,4 +1,4 @@
-"""The hook events of other hosts than Claude Code: in its words to whoever answers them, and the answer in theirs."""
+"""The hook events of hosts other than Claude Code, translated to Claude Code's events and back."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,8 @@ from typing import Any
 
 from flask import Response
 
-from web.endpoint import Api, Call, Endpoint
+from web.call import Call
+from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
 from web.hooks.codex_rollout import list_patched_files
 from web.hooks.event_fields import Fields
@@ -36,8 +37,8 @@ _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 )
 def codex(call: Call) -> Response:
     """Answer one event."""
-    # It knows no question.
-    return answer_event(call, "codex", _read_codex, lambda told: {"hookSpecificOutput": told}, can_ask=False)
+    # Codex cannot ask its user.
+    return answer_event(call, "codex", _read_codex, lambda output: {"hookSpecificOutput": output}, can_ask=False)
 
 
 @api.route(
@@ -51,14 +52,14 @@ def codex(call: Call) -> Response:
 )
 def gemini(call: Call) -> Response:
     """Answer one event."""
-    # To a question it waits for an answer for ever where it runs without a person.
+    # Without a person Gemini would wait forever for the answer to a question.
     return answer_event(call, "gemini", _read_gemini, _write_gemini, can_ask=False)
 
 
 def _read_codex(event: Fields) -> Fields:
-    """Return an event with the file that a patch touches first."""
-    given = event.get("tool_input")
-    patch = given.get("command", given.get("input")) if isinstance(given, Mapping) else None
+    """Return an event with the first file that a patch changes."""
+    arguments = event.get("tool_input")
+    patch = arguments.get("command", arguments.get("input")) if isinstance(arguments, Mapping) else None
     if event.get("tool_name") != "apply_patch" or not isinstance(patch, str):
         return event
     files = list_patched_files(patch)
@@ -66,13 +67,13 @@ def _read_codex(event: Fields) -> Fields:
 
 
 def _read_gemini(event: Fields) -> Fields:
-    """Return an event by Claude Code's names, with what the response says of a failure."""
+    """Return an event with Claude Code's names, and with the failure in the response."""
     name, tool = event.get("hook_event_name"), event.get("tool_name")
     read = dict(event)
     if isinstance(name, str):
         read["hook_event_name"] = GEMINI_EVENTS.get(name, name)
     if name == "AfterAgent":
-        # The whole turn comes with its end.
+        # The event at the end of a turn contains the turn.
         spoken = (("user", event.get("prompt")), ("assistant", event.get("prompt_response")))
         read["said"] = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
         read.pop("transcript_path", None)
@@ -86,14 +87,14 @@ def _read_gemini(event: Fields) -> Fields:
 def _has_failed(response: Any) -> bool:
     if not isinstance(response, Mapping):
         return False
-    said = response.get("llmContent")
-    code = _EXIT_CODE.search(said) if isinstance(said, str) else None
+    content = response.get("llmContent")
+    code = _EXIT_CODE.search(content) if isinstance(content, str) else None
     return bool(response.get("error")) or (code is not None and code[1] != "0")
 
 
-def _write_gemini(told: Fields) -> Fields:
-    """Return an answer: before a tool there is no context, but a decision."""
-    event, decision = told["hookEventName"], told.get("permissionDecision")
+def _write_gemini(output: Fields) -> Fields:
+    """Return an answer. Before a tool it has a decision instead of context."""
+    event, decision = output["hookEventName"], output.get("permissionDecision")
     if event == "PreToolUse":
-        return {"decision": decision, "reason": told.get("permissionDecisionReason", "")} if decision else {}
-    return {"hookSpecificOutput": told | {"hookEventName": GEMINI_NAMES.get(event, event)}}
+        return {"decision": decision, "reason": output.get("permissionDecisionReason", "")} if decision else {}
+    return {"hookSpecificOutput": output | {"hookEventName": GEMINI_NAMES.get(event, event)}}

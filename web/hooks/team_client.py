@@ -1,7 +1,7 @@
-"""The client of hooks where a team's server is asked: it sees no folder and no file of this machine.
+"""The hook client for a team's server, which cannot see the folders and files of this machine.
 
-So the workspace is told by the folder here, and what was said in a turn is read here. The server's address and this
-person's token stand in the home; no word of a command holds them.
+Therefore this client finds the workspace of the folder and reads the messages of a turn. The server's address and the
+person's token are in the data directory, never in the command.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any
 from config.paths import WORKSPACE_HEADER
 from config.settings import Settings, environment_incognito, environment_with, environment_workspace, load_settings
 from pipeline.errors import UnreadableTranscript
+from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
 from pipeline.services.team_servers import find_team
 from pipeline.services.workspaces import choose_workspace
 from pipeline.team.servers import TeamServer, is_resting, let_rest
@@ -24,12 +25,11 @@ from web.contract import INCOGNITO_HEADER
 from web.hooks.event_fields import shorten_event
 from web.hooks.event_size import LONGEST_EVENT
 from web.json_text import read_object
-from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 
-# Less than the three seconds that hosts give, with what Python takes to start, and less than a connection is waited
-# for: so a server that is late is told from one that is not there.
+# With the start of Python less than the three seconds that hosts allow, and less than the timeout of a connection, so
+# that a slow server is distinguished from an unreachable one.
 WITHIN_S = 1.8
-# Claude Code gives it one second, and tells its user of one that was longer.
+# Claude Code allows it one second, and warns its user about a longer one.
 SESSION_END = "SessionEnd"
 SESSION_END_WITHIN_S = 0.6
 STOP = "Stop"
@@ -40,25 +40,27 @@ MAX_SAID_CHARS = 200_000
 
 
 def describe_headers(name: str, variables: Mapping[str, str]) -> bytes:
-    """Return the headers of requests to the server called `name` about this folder."""
+    """Return the headers of requests about this folder to the server `name`."""
     settings = load_settings(environment_with(variables))
     return json.dumps(headers_for(settings, find_team(settings.paths.servers, name), Path.cwd())).encode()
 
 
 def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> bytes:
-    """Return what the server called `name` answers to a host's event, nothing where it does not in time."""
+    """Return the answer of the server `name` to a host's event, nothing if it does not answer in time."""
     settings = load_settings(environment_with(variables))
     server = find_team(settings.paths.servers, name)
     if is_resting(settings.paths.servers, name):
         return b""
-    said = read_object(event).fields
-    cwd = said.get("cwd")
+    fields = read_object(event).fields
+    cwd = fields.get("cwd")
     folder = cwd if isinstance(cwd, str) and cwd else str(Path.cwd())
-    requests = _split_by_workspace(said, folder, lambda place: headers_for(settings, server, Path(place)))
-    is_last = said.get("hook_event_name") == SESSION_END
+    requests = _split_by_workspace(
+        fields, folder, lambda folder_of_record: headers_for(settings, server, Path(folder_of_record))
+    )
+    is_last = fields.get("hook_event_name") == SESSION_END
     answers: SimpleQueue[bytes] = SimpleQueue()
     send = partial(_send, server.url, f"/hooks/{host}", requests, answers)
-    # A name that is looked up and an answer that comes byte by byte know no deadline: what is late is left behind.
+    # A DNS lookup and a slow answer have no deadline, so they run in a thread that is abandoned if it is late.
     threading.Thread(target=send, daemon=True).start()
     try:
         return answers.get(timeout=SESSION_END_WITHIN_S if is_last else WITHIN_S)
@@ -73,7 +75,7 @@ def _render(event: dict[str, Any]) -> bytes:
 
 
 def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQueue[bytes]") -> None:
-    """Put what a server answers to the first of some requests once all are sent, nothing where it cannot be asked."""
+    """Send all requests, then put the answer to the first one; put nothing if the server is unreachable."""
     bodies = []
     with closing(KeptConnections(url, WITHIN_S)) as connections:
         for headers, event in requests:
@@ -86,7 +88,7 @@ def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQue
 
 
 def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[str, str]:
-    """Return the headers of a request about a folder: who asks, and the workspace of its project."""
+    """Return the headers of a request about a folder: the token, and the workspace of the project."""
     choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace(), to_write=True)
     headers = {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
     return headers | ({INCOGNITO_HEADER: "true"} if environment_incognito() else {})
@@ -95,28 +97,28 @@ def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[st
 def _split_by_workspace(
     event: dict[str, Any], folder: str, find_headers: Callable[[str], dict[str, str]]
 ) -> list[_Request]:
-    """Return an event for each workspace that words of its turn belong to, first for the one of the event's folder.
+    """Return one request per workspace that the messages of a turn belong to, first the event's own workspace.
 
-    No path of a transcript or a folder of a record leaves this machine: neither is of use elsewhere.
+    Paths of transcripts and folders of records are not sent: they are useless on another machine.
     """
     find_headers = cache(find_headers)
     workspace = find_headers(folder)[WORKSPACE_HEADER]
     turns: dict[str, list[dict[str, str]]] = {workspace: []}
-    found = {workspace: find_headers(folder)}
+    headers_of = {workspace: find_headers(folder)}
     turn = _read_turn(event)
     for message in turn or ():
-        place = message.pop("cwd", folder)
-        headers = find_headers(place if Path(place).is_absolute() else folder)
-        found[headers[WORKSPACE_HEADER]] = headers
+        record_folder = message.pop("cwd", folder)
+        headers = find_headers(record_folder if Path(record_folder).is_absolute() else folder)
+        headers_of[headers[WORKSPACE_HEADER]] = headers
         turns.setdefault(headers[WORKSPACE_HEADER], []).append(message)
     return [
-        (found[name] | {"Content-Type": "application/json"}, event if turn is None else event | {"said": said})
-        for name, said in turns.items()
+        (headers_of[name] | {"Content-Type": "application/json"}, event if turn is None else event | {"said": messages})
+        for name, messages in turns.items()
     ]
 
 
 def _read_turn(event: dict[str, Any]) -> list[dict[str, str]] | None:
-    """Return what was said in the turn that an event ends, None where the event ends none or brings it itself."""
+    """Return the messages of the turn that an event ends; None if it ends no turn or contains the messages."""
     transcript = event.pop("transcript_path", None)
     if event.get("hook_event_name") != STOP or not isinstance(transcript, str) or "said" in event:
         return None
@@ -125,7 +127,7 @@ def _read_turn(event: dict[str, Any]) -> list[dict[str, str]] | None:
     try:
         messages, _ = read_transcript(Path(transcript), str(event.get("session_id", "")), None)
     except UnreadableTranscript:
-        # The turn ends anyway, and the agent is not disturbed.
+        # The turn ends anyway, and the agent gets no error.
         return []
-    begins = max((place for place, one in enumerate(messages) if one["role"] == "user"), default=0)
-    return [one | {"content": one["content"][:MAX_SAID_CHARS]} for one in messages[begins:][-MOST_SAID:]]
+    begins = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=0)
+    return [message | {"content": message["content"][:MAX_SAID_CHARS]} for message in messages[begins:][-MOST_SAID:]]

@@ -1,4 +1,4 @@
-"""What was said in a session, read from the transcript in which Claude Code keeps it."""
+"""Read the messages of a session from Claude Code's transcript."""
 
 import json
 from collections.abc import Mapping
@@ -10,63 +10,63 @@ from pipeline.records.transcripts import TranscriptMark
 from web.hooks.codex_rollout import find_start, read_lines
 
 SUFFIX = ".jsonl"
-# Where Claude Code keeps transcripts, in whatever folder it has its own files.
+# The folder of transcripts within Claude Code's own folder.
 PROJECTS = "projects"
 MOST_MESSAGES = 400
 ROLES = ("user", "assistant")
 
-# The role and the content; the record's id, its time and its folder where they are known. The client of hooks reads
-# transcripts too, while an agent waits: a validated record takes a second to load.
+# Role and content, and if known the id, time and folder of the record. A plain dict, because the hook client reads
+# transcripts while an agent waits, and a validated model takes a second to import.
 Said = dict[str, str]
 
 
 def read_transcript(
     file: Path, session_id: str, mark: TranscriptMark | None
 ) -> tuple[list[Said], TranscriptMark | None]:
-    """Return what was said in a session's transcript behind a mark, and the mark behind that.
+    """Return the messages after a mark in a session's transcript, and the mark after them.
 
-    A transcript that was rewritten since is read from its beginning. Raises UnreadableTranscript for a file that is
+    A transcript that was rewritten since is read from its start. Raises UnreadableTranscript for a file that is
     not the session's transcript.
     """
-    place = _locate(file, session_id)
-    if place is None:
+    target = _locate(file, session_id)
+    if target is None:
         return [], None
     try:
-        lines, behind = read_lines(place, find_start(place, mark))
+        lines, behind = read_lines(target, find_start(target, mark))
     except OSError as error:
         raise UnreadableTranscript(file, f"cannot be read ({error.strerror})") from error
-    said = [message for line in lines if (message := _read_message(line, session_id)) is not None]
-    return said[-MOST_MESSAGES:], behind
+    messages = [message for line in lines if (message := _read_message(line, session_id)) is not None]
+    return messages[-MOST_MESSAGES:], behind
 
 
 def _locate(file: Path, session_id: str) -> Path | None:
-    """Return the file that a path leads to, None where there is none yet.
+    """Return the file that a path leads to, None if it does not exist yet.
 
     A path may lead through links: to a session's transcript in a folder of transcripts, or to a file that is within
     the folder of transcripts that the path names.
     """
     try:
-        place = file.resolve()
-        if not (file.is_absolute() and (_is_transcript(place, session_id) or _leads_within(file, place, session_id))):
+        target = file.resolve()
+        if not (file.is_absolute() and (_is_transcript(target, session_id) or _leads_within(file, target, session_id))):
             raise UnreadableTranscript(
-                file, f"leads to {place}, which is not {session_id}{SUFFIX} in a folder of {PROJECTS}"
+                file, f"leads to {target}, which is not {session_id}{SUFFIX} in a folder of {PROJECTS}"
             )
-        if not place.exists():
+        if not target.exists():
             return None
-        if not place.is_file():
+        if not target.is_file():
             raise UnreadableTranscript(file, "is not a file")
     except (OSError, RuntimeError, ValueError) as error:
         raise UnreadableTranscript(file, f"cannot be followed ({type(error).__name__})") from error
-    return place
+    return target
 
 
 def _is_transcript(file: Path, session_id: str) -> bool:
     return file.name == f"{session_id}{SUFFIX}" and file.parent.parent.name == PROJECTS
 
 
-def _leads_within(file: Path, place: Path, session_id: str) -> bool:
-    named = _is_transcript(file, session_id) and ".." not in file.parts and place.suffix == SUFFIX
-    return named and place.is_relative_to(file.parent.parent.resolve())
+def _leads_within(file: Path, target: Path, session_id: str) -> bool:
+    named = _is_transcript(file, session_id) and ".." not in file.parts and target.suffix == SUFFIX
+    return named and target.is_relative_to(file.parent.parent.resolve())
 
 
 def _read_message(line: str, session_id: str) -> Said | None:
@@ -74,16 +74,16 @@ def _read_message(line: str, session_id: str) -> Said | None:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    said = entry.get("message") if isinstance(entry, dict) else None
-    # A subagent's words, a summary and the program's own words are not the person's.
-    if not isinstance(said, dict) or any(entry.get(name) for name in ("isSidechain", "isMeta", "isCompactSummary")):
+    message = entry.get("message") if isinstance(entry, dict) else None
+    # Skip messages of subagents, summaries and messages of the program: the person did not write them.
+    if not isinstance(message, dict) or any(entry.get(name) for name in ("isSidechain", "isMeta", "isCompactSummary")):
         return None
-    # A fork keeps records of the session that it was made from: they are read there.
+    # A forked session copies records of the original session, which are read there.
     if entry.get("sessionId") not in (None, session_id):
         return None
     if entry.get("type") not in ROLES or entry.get("toolUseResult") is not None:
         return None
-    text = _text(said)
+    text = _text(message)
     if not text:
         return None
     known = {"id": entry.get("uuid"), "at": entry.get("timestamp"), "cwd": entry.get("cwd")}
@@ -94,8 +94,8 @@ def _read_message(line: str, session_id: str) -> Said | None:
     }
 
 
-def _text(said: Mapping[str, Any]) -> str:
-    content = said.get("content")
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []

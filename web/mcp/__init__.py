@@ -1,4 +1,4 @@
-"""The MCP server: a bridge between a host and the web server, which holds no model and opens no store.
+"""The MCP server for hosts. It uses the web server's endpoints, loads no model and opens no store.
 
-Only `server`, `stdio` and `http` import the SDK, whose import takes longer than a host should wait for a greeting.
+Only `server`, `stdio` and `front` import the SDK, which takes too long to import before the handshake.
 """

@@ -1,4 +1,4 @@
-"""The way from a tool to the web server: starts the stack when it is down, and waits for it a little."""
+"""The connection from the tools of the stdio server to the web server. It starts the stack if it is down."""
 
 import logging
 import threading
@@ -14,37 +14,37 @@ from web.contract import MCP
 START_DEADLINE_S = 10.0
 POLL_S = 0.1
 HEALTH_TIMEOUT_S = 5.0
-# A server that has just answered is not asked for its health before the next request.
+# After an answer, the health of the server is not checked again for this long.
 FRESH_S = 2.0
 
-# What only reads, though it is posted: asked again where its answer was lost.
+# POST requests that only read: they are repeated if their answer was lost.
 READS = frozenset({"/v1/recall", "/v1/recall/why", "/v1/prepare", "/v1/hook-runs"})
 NEW = frozenset({"/v1/memories", "/v1/memories/batch", "/v1/goals"})
-# What is taken in of a project belongs to the project.
+# Imported memories of a project belong to its own workspace.
 TAKEN_IN = ("/v1/facts/", "/v1/sources/")
 
 log = logging.getLogger(__name__)
 
 
 class Started(Protocol):
-    """A stack that was started in the background."""
+    """A stack that runs in the background."""
 
     def is_running(self) -> bool:
-        """Tell whether it still runs."""
+        """Return whether it still runs."""
 
 
 Start = Callable[[], Started]
 
 
 class Choose(Protocol):
-    """Chooses the workspace to read or to write now: a project's own is used as soon as it is there."""
+    """Chooses the workspace to read or to write. A project's own workspace is used as soon as it exists."""
 
     def __call__(self, *, to_write: bool = False) -> str:
         """Return its id."""
 
 
 class Bridge:
-    """Calls the web server for the workspace of its folder; safe to use from several threads."""
+    """Calls the web server for the workspace of its folder. Several threads may use one object."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Bridge:
         self._answered_at = float("-inf")
 
     def start_in_background(self) -> None:
-        """Start the stack when nothing answers, without waiting for either."""
+        """Start the stack if no server answers, without waiting."""
         threading.Thread(target=self._start_if_down, name="start", daemon=True).start()
 
     def _start_if_down(self) -> None:
@@ -76,7 +76,7 @@ class Bridge:
                 if not self._answers():
                     self._start_once()
         except ReverieError as error:
-            # The first tool that is called says the same to the model.
+            # The first tool call reports the same error to the model.
             log.warning("%s", error)
 
     def call(
@@ -86,9 +86,9 @@ class Bridge:
         body: Any = None,
         query: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Send one request; raise ServerUnreachable when the stack does not come up in time.
+        """Send one request; raise ServerUnreachable if the stack does not start in time.
 
-        A server that went away is waited for, and asked again whatever it never got and whatever only reads.
+        After a lost connection, wait for the server and repeat a request that it did not get or that only reads.
         """
         end = time.monotonic() + self._deadline_s
         while True:
@@ -100,7 +100,7 @@ class Bridge:
                 self._answered_at = float("-inf")
                 if isinstance(error, AnswerLost) and not _reads(method, path):
                     raise AnswerLost(
-                        f"{error}; it may have been done all the same: look before you repeat it"
+                        f"{error} The request may have been carried out: check before you repeat it."
                     ) from error
                 if time.monotonic() >= end:
                     raise
@@ -109,7 +109,7 @@ class Bridge:
                 return answer
 
     def close(self) -> None:
-        """Close every connection; a stack that was started goes on."""
+        """Close every connection; a started stack keeps running."""
         self._probe.close()
         if self._client is not None:
             self._client.close()
@@ -121,7 +121,7 @@ class Bridge:
             self._wait()
             self._answered_at = time.monotonic()
             if self._client is None:
-                # Not earlier: the server makes the token before it first answers.
+                # Not earlier: the server creates the token before its first answer.
                 self._client = Client.from_settings(self._settings, self.workspace(), caller=MCP)
             return self._client
 
@@ -140,7 +140,7 @@ class Bridge:
         try:
             self._probe.health()
         except ServerUnreachable:
-            # A client that knew another server's token must not be asked again.
+            # A client with the token of an earlier server must not be used again.
             self._client = None
             return False
         return True
@@ -150,24 +150,25 @@ class Bridge:
             try:
                 self._started = self._start()
             except OSError as error:
-                raise ServerUnreachable(f"Reverie could not be started: {error}") from error
+                raise ServerUnreachable(f"Cannot start Reverie: {error}. Start it with `reverie up`.") from error
 
     def _why(self) -> str:
         log = self._settings.paths.logs / "reverie.log"
-        state = "is still starting" if self._started is None or self._started.is_running() else "could not be started"
-        return f"Reverie {state} at {self._settings.url}; try again in a moment, or see {log}"
+        may_run = self._started is None or self._started.is_running()
+        state = "is still starting" if may_run else "could not be started"
+        return f"Reverie {state} at {self._settings.url}. Try again in a moment, or see {log}."
 
 
 class TeamBridge:
-    """Calls a team's server for the project of its folder; nothing is started, and nothing is kept here."""
+    """Calls a team's server for the project of its folder. It starts no stack and stores nothing on this machine."""
 
     def __init__(self, url: str, token: str, workspace: Choose) -> None:
         self._workspace = workspace
         self._client = Client(url, token, caller=MCP, incognito=environment_incognito())
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """Send one request; what only reads is asked again where its answer was lost."""
-        # A project's own workspace from the first question on: others may have written to it.
+        """Send one request; repeat a request that only reads if its answer was lost."""
+        # Always the project's own workspace: other people may have written to it.
         chosen = self._workspace(to_write=True)
         try:
             return self._client.call(method, path, body, query, chosen)
@@ -182,7 +183,7 @@ class TeamBridge:
 
 
 class RefusingBridge:
-    """Answers every call with the reason why the settings name no server: a host shows it where a tool is called."""
+    """Answers every call with the reason why the settings are invalid. A host shows it when a tool is called."""
 
     def __init__(self, problem: str) -> None:
         self._problem = problem
@@ -193,7 +194,7 @@ class RefusingBridge:
         raise ServerUnreachable(self._problem)
 
     def close(self) -> None:
-        """Do nothing: no connection was opened."""
+        """Do nothing, because there is no connection."""
 
 
 def _reads(method: str, path: str) -> bool:
@@ -201,5 +202,5 @@ def _reads(method: str, path: str) -> bool:
 
 
 def _stores(method: str, path: str) -> bool:
-    """Tell whether a request stores something new; what changes a memory goes where the memory is."""
+    """Return whether a request stores a new memory. A change goes to the workspace of the memory."""
     return (method == "POST" and path in NEW) or (method == "PUT" and path.startswith(TAKEN_IN))

@@ -1,4 +1,4 @@
-"""What a host can list: the tools of a profile, the resources and the prompts, as the protocol has them."""
+"""The lists for hosts: the tools of a profile, the resources and the prompts, in the form of the protocol."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,17 +15,17 @@ BRIEF: dict[str, Any] = {
 MEMORY: dict[str, Any] = {
     "uriTemplate": "reverie://memory/{id}",
     "name": "memory",
-    "description": "A memory whole, with details, edges and history.",
+    "description": "A full memory with its details, edges and history.",
     "mimeType": PLAIN,
 }
 REVIEW: dict[str, Any] = {
     "name": "review",
-    "description": "Go through the writes that wait for review and the pairs that may say the same.",
+    "description": "Review candidates and possible duplicates together with the user.",
 }
 
 
 def build_catalog(tools: Iterable[Tool]) -> Mapping[str, dict[str, Any]]:
-    """Return the result of each request that lists something."""
+    """Return the result of each list request."""
     return {
         "tools/list": {"tools": [describe_tool(tool) for tool in tools]},
         "prompts/list": {"prompts": [REVIEW]},

@@ -1,4 +1,4 @@
-"""The tools that every agent needs: few, and told apart by when to use them."""
+"""The tools of the core profile. Their descriptions say when to use each of them."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -41,27 +41,27 @@ from web.mcp.tool import (
 
 RECALLED = 8
 SHOWN_EACH = 8
-NOTHING = "nothing is known about this"
-# Never "nothing": what is there was not looked through.
-WHY_NOT_ALL = "memory is starting (ask again in a moment) or a team does not answer"
-NOT_ALL_SEARCHED = f"nothing was found, but not everything could be looked through: {WHY_NOT_ALL}"
-THERE_MAY_BE_MORE = f"(not everything could be looked through, there may be more: {WHY_NOT_ALL})"
-# A goal and a keyed fact have tools of their own.
-# What a decision and what a lesson says in particular.
+NOTHING = "No memory is about this."
+# Not "no memory": part of the memory was not searched.
+WHY_NOT_ALL = "The memory is still starting (ask again in a moment), or a team does not answer."
+NOT_ALL_SEARCHED = f"Nothing found, but part of the memory was not searched. {WHY_NOT_ALL}"
+THERE_MAY_BE_MORE = f"(Part of the memory was not searched; there may be more results. {WHY_NOT_ALL})"
+# The fields of a decision and of a lesson.
 DETAILS = record(reason=TEXT, alternatives=TEXTS, rule=TEXT, applies_when=TEXT, severity=TEXT)
 TO = text("A team to store it for, if the user says so")
+# Goals and keyed facts have separate tools.
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
 
 def prepare(call: ToolCall) -> ToolResult:
-    """Gather what bears on a request."""
+    """Return the memories that are relevant to a request."""
     body = call.pick("message") | call.own_session() | {"cwd": call.folder, "viewer": call.viewer()}
     try:
         answer = call.server.call("POST", "/v1/prepare", body)
     except NotFound:
         return ToolResult(NOTHING, {"relevant": False})
     parts = ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories", "team")
-    ids = list(dict.fromkeys(one["id"] for part in parts for one in answer.get(part, ())))
+    ids = list(dict.fromkeys(memory["id"] for part in parts for memory in answer.get(part, ())))
     for whole in ids:
         call.shown.short(whole)
     text = _say_if_degraded(answer["text"], degraded=answer["degraded"])
@@ -87,24 +87,24 @@ def recall(call: ToolCall) -> ToolResult:
 def get(call: ToolCall) -> ToolResult:
     """Read one memory."""
     of_team = call.pick("from")
-    # A team's server knows its memories by the ends of their ids as well.
-    wanted = segment(call.shown.whole(str(call.arguments["id"]))) if of_team else call.id()
-    memory = call.server.call("GET", f"/v1/memories/{wanted}", query=of_team or None) | of_team
+    # A team's server also accepts the ends of its ids.
+    memory_id = segment(call.shown.whole(str(call.arguments["id"]))) if of_team else call.id()
+    memory = call.server.call("GET", f"/v1/memories/{memory_id}", query=of_team or None) | of_team
     return ToolResult(render_record(memory, call.shown, call.now), ids=[memory["id"]])
 
 
 def remember_batch(call: ToolCall) -> ToolResult:
     """Store memories, attributed to the agent and its session."""
-    items = [_memory_item(call, one) | call.origin() for one in call.arguments["items"]]
+    items = [_memory_item(call, item) | call.origin() for item in call.arguments["items"]]
     answer = call.server.call("POST", "/v1/memories/batch", {"items": items} | call.pick("to"))
-    said = [_render_outcome(call, one) for one in answer["results"]]
-    return ToolResult("\n".join(said), ids=[one["id"] for one in answer["results"]])
+    lines = [_render_outcome(call, receipt) for receipt in answer["results"]]
+    return ToolResult("\n".join(lines), ids=[receipt["id"] for receipt in answer["results"]])
 
 
 def set_fact(call: ToolCall) -> ToolResult:
-    """Give a fact a value, or end the one that holds."""
+    """Set the value of a fact, or end the current value."""
     path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
-    # A schema of text leaves a model no other null.
+    # With a schema of type text, a model can only write null as a text.
     if call.arguments["value"] in (None, "null"):
         began = call.pick("valid_from")
         query = {"valid_to": began["valid_from"]} if began else None
@@ -112,52 +112,54 @@ def set_fact(call: ToolCall) -> ToolResult:
         return ToolResult(f"ended\n{render_fact(ended)}", ids=[ended["id"]])
     body = call.pick("value", "valid_from", "to") | call.origin()
     answer = call.server.call("PUT", path, body)
-    # The value is the caller's own, but the names may be those of a fact that is meant.
-    said = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
-    said += f" ({answer['reason']})" if answer.get("reason") else ""
+    # The value comes from the caller, but the names may be those of an existing fact.
+    line = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
+    line += f" ({answer['reason']})" if answer.get("reason") else ""
     similar = ", ".join(map(_quote_key, answer["similar"]))
-    said += f"; other names may mean the same: {similar}" if similar else ""
-    return ToolResult(said, ids=[answer["id"]])
+    line += f"; possibly the same fact: {similar}" if similar else ""
+    return ToolResult(line, ids=[answer["id"]])
 
 
 def fact_as_of(call: ToolCall) -> ToolResult:
-    """Read what held at an instant."""
+    """Read the values of facts at a time."""
     when = call.pick("as_of")
     try:
         if "attribute" not in call.arguments:
             held = {} if call.arguments.get("history") else {"as_of": utc_now()} | when
             query = held | {"subject": call.arguments["subject"], "limit": 100}
-            found = call.server.call("GET", "/v1/facts", query=query)["items"]
+            facts = call.server.call("GET", "/v1/facts", query=query)["items"]
         else:
             path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
             if call.arguments.get("history"):
-                found = call.server.call("GET", f"{path}/history")["items"]
+                facts = call.server.call("GET", f"{path}/history")["items"]
             else:
-                found = [call.server.call("GET", path, query=when)]
+                facts = [call.server.call("GET", path, query=when)]
     except NotFound as error:
-        # A fact that nobody set is an answer, and the server may know a name that is meant.
+        # A missing fact is an answer, and the error may suggest a similar name.
         return ToolResult(str(error))
-    return ToolResult("\n".join(map(render_fact, found)) or "no value holds", ids=[one["id"] for one in found])
+    return ToolResult(
+        "\n".join(map(render_fact, facts)) or "There is no current value.", ids=[fact["id"] for fact in facts]
+    )
 
 
 def goals(call: ToolCall) -> ToolResult:
     """List goals, set one, or change one."""
     body = call.pick("title", "status", "progress", "due_at")
     if "id" in call.arguments:
-        found = [call.server.call("PATCH", f"/v1/goals/{call.id()}", body)]
+        listed = [call.server.call("PATCH", f"/v1/goals/{call.id()}", body)]
     elif "title" in call.arguments:
-        found = [call.server.call("POST", "/v1/goals", body | call.origin())]
+        listed = [call.server.call("POST", "/v1/goals", body | call.origin())]
     else:
-        found = _unfinished_goals(call)
-    rows = [render_goal(one, call.shown, call.now) for one in found]
-    return ToolResult("\n".join(rows) or "no such goal is set", ids=[one["id"] for one in found])
+        listed = _unfinished_goals(call)
+    rows = [render_goal(goal, call.shown, call.now) for goal in listed]
+    return ToolResult("\n".join(rows) or "There is no such goal.", ids=[goal["id"] for goal in listed])
 
 
 def lesson_outcome(call: ToolCall) -> ToolResult:
-    """Say whether a lesson was followed."""
+    """Report whether a lesson was followed."""
     path = f"/v1/lessons/surfaces/{segment(call.arguments['surface_id'])}"
     answer = call.server.call("POST", path, call.pick("followed", "note"))
-    return ToolResult("noted", ids=[answer["lesson_id"]])
+    return ToolResult("recorded", ids=[answer["lesson_id"]])
 
 
 def forget(call: ToolCall) -> ToolResult:
@@ -165,19 +167,19 @@ def forget(call: ToolCall) -> ToolResult:
     hard = call.arguments.get("hard") is True
     query = {"hard": "true"} if hard else None
     answer = call.server.call("DELETE", f"/v1/memories/{call.id()}", query=query)
-    said = "every trace is being erased" if hard else "archived; it can be restored"
-    return ToolResult(said, ids=[answer["id"]])
+    outcome = "deleted permanently; a worker erases every trace" if hard else "archived; it can be restored"
+    return ToolResult(outcome, ids=[answer["id"]])
 
 
 def overview(call: ToolCall) -> ToolResult:
-    """Tell what the workspace holds."""
-    found = collect_brief(call.server, call.viewer())
-    ids = [one["id"] for part in ("goals", "lessons", "decisions", "facts") for one in found[part]]
-    return ToolResult(render_brief(found, call.shown, call.now), ids=ids)
+    """Show the contents of the workspace."""
+    brief = collect_brief(call.server, call.viewer())
+    ids = [record["id"] for part in ("goals", "lessons", "decisions", "facts") for record in brief[part]]
+    return ToolResult(render_brief(brief, call.shown, call.now), ids=ids)
 
 
 def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
-    """Gather counts, unfinished goals, the newest decisions, lessons that help, and the facts that hold."""
+    """Return counts, unfinished goals, the newest decisions, useful lessons, and current facts."""
     try:
         stats = server.call("GET", "/v1/stats")
     except NotFound:
@@ -194,27 +196,27 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         "workspace": stats["workspace"],
         "memories": stats["memories"],
         "goals": unfinished[:SHOWN_EACH],
-        "decisions": [shorten(one) for one in decisions],
-        "lessons": [_shorten_lesson(one) for one in lessons if one["usefulness"] != "dead"][:SHOWN_EACH],
+        "decisions": [shorten(decision) for decision in decisions],
+        "lessons": [_shorten_lesson(lesson) for lesson in lessons if lesson["usefulness"] != "dead"][:SHOWN_EACH],
         "facts": facts,
     }
 
 
-def render_brief(found: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
+def render_brief(brief: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a brief."""
-    if not found["memories"]["active"]:
-        return "nothing is stored in this workspace yet"
-    kinds = ", ".join(f"{count} {kind}" for kind, count in found["memories"]["by_kind"].items() if count)
-    rows = [f"Workspace {quote(found['workspace'])}: {found['memories']['active']} memories ({kinds})"]
-    rows += render_section("Goals", [render_goal(goal, shown, now) for goal in found["goals"]])
-    rows += render_section("Lessons", [render_memory(one, shown, now) for one in found["lessons"]])
-    rows += render_section("Decisions", [render_memory(one, shown, now) for one in found["decisions"]])
-    rows += render_section("Facts", [render_fact(fact) for fact in found["facts"]])
+    if not brief["memories"]["active"]:
+        return "This workspace has no memories yet. Store one with remember_batch."
+    kinds = ", ".join(f"{count} {kind}" for kind, count in brief["memories"]["by_kind"].items() if count)
+    rows = [f"Workspace {quote(brief['workspace'])}: {brief['memories']['active']} memories ({kinds})"]
+    rows += render_section("Goals", [render_goal(goal, shown, now) for goal in brief["goals"]])
+    rows += render_section("Lessons", [render_memory(lesson, shown, now) for lesson in brief["lessons"]])
+    rows += render_section("Decisions", [render_memory(decision, shown, now) for decision in brief["decisions"]])
+    rows += render_section("Facts", [render_fact(fact) for fact in brief["facts"]])
     return "\n".join(rows)
 
 
 def _say_if_degraded(text: str, *, degraded: bool) -> str:
-    """Return what was found, or that nothing was, without taking what was not looked through for nothing."""
+    """Return the text, or a message if it is empty; add a note if part of the memory was not searched."""
     if not text:
         return NOT_ALL_SEARCHED if degraded else NOTHING
     return f"{text}\n{THERE_MAY_BE_MORE}" if degraded else text
@@ -226,10 +228,10 @@ def _shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
     return shorten({"kind": "lesson", "occurred_at": lesson["created_at"], **lesson, "content": text})
 
 
-def _memory_item(call: ToolCall, given: Any) -> Any:
-    if not isinstance(given, dict):
-        return given
-    item = {name: value for name, value in given.items() if value is not None}
+def _memory_item(call: ToolCall, argument: Any) -> Any:
+    if not isinstance(argument, dict):
+        return argument
+    item = {name: value for name, value in argument.items() if value is not None}
     agent = call.arguments.get("agent") or call.agent
     if agent:
         metadata = item.get("metadata", {})
@@ -245,18 +247,18 @@ def _memory_item(call: ToolCall, given: Any) -> Any:
 
 
 def _render_outcome(call: ToolCall, receipt: dict[str, Any]) -> str:
-    # What was turned away has no memory that could be read.
-    kept = receipt["outcome"] != Outcome.REJECTED
-    shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if kept else ""
+    # A rejected write has no memory to read.
+    is_stored = receipt["outcome"] != Outcome.REJECTED
+    shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
     return f"{receipt['outcome']}{shown}" + (f": {receipt['reason']}" if receipt.get("reason") else "")
 
 
 def _unfinished_goals(call: ToolCall) -> list[dict[str, Any]]:
-    wanted = [call.arguments["status"]] if "status" in call.arguments else ["in_progress", "open"]
+    statuses = [call.arguments["status"]] if "status" in call.arguments else ["in_progress", "open"]
     try:
         return [
             goal
-            for status in wanted
+            for status in statuses
             for goal in call.server.call("GET", "/v1/goals", query=call.viewer() | {"status": status})["items"]
         ]
     except NotFound:
@@ -275,16 +277,16 @@ def _path_name(call: ToolCall, name: str) -> str:
 CORE: tuple[Tool, ...] = (
     Tool(
         "prepare",
-        "Call this before anything else with each new request, unless memory came with it: lessons to follow, "
-        "decisions, facts and goals that bear on it. Empty when nothing does.",
+        "Call this first with each new request, unless memory came with it. Returns relevant lessons, decisions, "
+        "facts and goals; empty if there are none.",
         prepare,
         {"message": text("The request, as the user wrote it"), "session_id": SESSION},
         ("message",),
     ),
     Tool(
         "recall",
-        "Search by meaning and words for something specific that prepare did not bring. Long texts are cut; get has "
-        "the whole. An empty query lists what matters most.",
+        "Search by meaning and words for something specific that prepare did not return. Long texts are cut; get "
+        "returns the full text. An empty query lists the most important memories.",
         recall,
         {
             "query": text("A question or key words"),
@@ -292,22 +294,22 @@ CORE: tuple[Tool, ...] = (
             "kinds": {"type": "array", "items": one_of(Kind)},
             "since": TIME,
             "until": TEXT,
-            "as_of": text("What was believed then"),
+            "as_of": text("Time to answer for"),
             "session_id": SESSION,
         },
         ("query",),
     ),
     Tool(
         "get",
-        "Read one memory whole, with details, edges and history.",
+        "Read one full memory with its details, edges and history.",
         get,
-        {"id": ID, "from": text("Its team, if told")},
+        {"id": ID, "from": text("The memory's team, if shown")},
         ("id",),
     ),
     Tool(
         "remember_batch",
         "Store what later sessions need: decisions with reasons, lessons, findings. One statement each, clear without "
-        "this conversation. Not for small talk or what the code says; values that change: set_fact, tasks: goals.",
+        "this conversation. No small talk, nothing that the code shows. Changing values: set_fact; tasks: goals.",
         remember_batch,
         {
             "items": {
@@ -317,7 +319,7 @@ CORE: tuple[Tool, ...] = (
                     "properties": {
                         "content": TEXT,
                         "kind": one_of(STORED),
-                        "details": DETAILS | {"description": "Of a decision or a lesson"},
+                        "details": DETAILS | {"description": "For a decision or a lesson"},
                         "importance": NUMBER | {"description": "0 to 1; rarely needed"},
                         "tags": TEXTS,
                         "edges": items(kind=one_of(["cause", "supports", "contradicts", "supersedes"]), to=ID),
@@ -335,7 +337,7 @@ CORE: tuple[Tool, ...] = (
     ),
     Tool(
         "set_fact",
-        "Set a value that may change, as staging/port = 5433. The old value stays as history; the value null ends it.",
+        "Set a value that may change, e.g. staging/port = 5433. The old value stays as history; null ends it.",
         set_fact,
         {
             "subject": TEXT,
@@ -351,14 +353,14 @@ CORE: tuple[Tool, ...] = (
     ),
     Tool(
         "fact_as_of",
-        "Read a fact's value, now or at an instant; without attribute all facts of the subject.",
+        "Read the value of a fact, now or at a time; without attribute all facts of the subject.",
         fact_as_of,
         {"subject": TEXT, "attribute": TEXT, "as_of": TIME, "history": FLAG | {"description": "All values"}},
         ("subject",),
     ),
     Tool(
         "goals",
-        "List goals, unfinished ones unless status is given; title alone sets one; id changes one.",
+        "List goals (default: unfinished ones). title creates a goal; id changes a goal.",
         goals,
         {
             "id": ID,
@@ -372,7 +374,7 @@ CORE: tuple[Tool, ...] = (
     ),
     Tool(
         "lesson_outcome",
-        "Say whether a lesson that prepare showed (surface ID) was followed; lessons that do not help go silent.",
+        "Report whether a lesson shown by prepare (surface ID) was followed. Useless lessons are no longer shown.",
         lesson_outcome,
         {"surface_id": TEXT, "followed": FLAG, "note": TEXT},
         ("surface_id", "followed"),
@@ -380,16 +382,15 @@ CORE: tuple[Tool, ...] = (
     ),
     Tool(
         "forget",
-        "Archive a memory that is wrong or outdated; restorable.",
+        "Archive a wrong or outdated memory; it can be restored.",
         forget,
-        {"id": ID, "hard": FLAG | {"description": "Erase every trace for good: only when the user asks for it"}},
+        {"id": ID, "hard": FLAG | {"description": "Delete permanently: only if the user asks for it"}},
         ("id",),
         effect=Effect.FORGETS,
     ),
     Tool(
         "overview",
-        "What this project's memory holds: counts, goals, decisions, lessons, facts. For a first look; prepare serves "
-        "a request better.",
+        "Counts, goals, decisions, lessons and facts of this project. For a first look; for a request use prepare.",
         overview,
     ),
 )

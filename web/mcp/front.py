@@ -1,7 +1,7 @@
-"""MCP on the web server itself: streamable HTTP by the SDK, each request for itself, answered in JSON.
+"""MCP on the web server: streamable HTTP by the SDK. Requests are independent and are answered in JSON.
 
-The SDK is asynchronous, the web server has threads: one loop, in a thread of its own, runs what the SDK does, and the
-tools ask the app in threads beside it. All of it is loaded when somebody first asks.
+The SDK is asynchronous and the web server uses threads: a separate thread runs the event loop of the SDK, and tools
+run in worker threads. Everything is imported at the first request.
 """
 
 import asyncio
@@ -11,32 +11,36 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from a2wsgi import ASGIMiddleware
+from flask import Flask
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
-from web.connections import Wsgi
 from web.mcp.full_tools import PROFILES
-from web.mcp.in_process import InProcess
+from web.mcp.in_process import InProcessServer, Operations
 from web.mcp.rendering import ShownIds
 from web.mcp.server import build_server
 from web.mcp.tool import Server
 
-# It would write a line a request.
+# The key in the WSGI environment under which the route stores the Sender.
+SENDER = "reverie.sender"
+
+# The SDK logs a line per request.
 logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
 class FrontServer:
-    """Serves the tools of one profile to whoever the app lets in."""
+    """Serves the tools of one profile to the callers that the app has accepted."""
 
-    def __init__(self, app: Wsgi, profile: str, max_body_bytes: int) -> None:
+    def __init__(self, app: Flask, operations: Operations, profile: str) -> None:
         self._app = app
+        self._operations = operations
         self._manager = StreamableHTTPSessionManager(
             build_server(self._find_server, PROFILES[profile]),
             json_response=True,
             stateless=True,
-            # The app has looked at Host and Origin before.
+            # The app has already checked Host and Origin.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=max_body_bytes,
+            max_request_body_size=app.config["MAX_CONTENT_LENGTH"],
         )
         self._loop = asyncio.new_event_loop()
         self._runs = threading.Event()
@@ -52,9 +56,10 @@ class FrontServer:
     async def _run(self) -> None:
         async with self._manager.run():
             self._runs.set()
-            # As long as the process lives.
+            # Wait until the process ends.
             await asyncio.Event().wait()
 
     def _find_server(self, request: Any) -> tuple[Server, ShownIds]:
-        # Nothing is kept between two requests: an end of an id that was shown is looked up.
-        return InProcess(self._app, request.scope["wsgi_environ"]), ShownIds()
+        # Nothing is kept between two requests: short ids are looked up.
+        sender = request.scope["wsgi_environ"][SENDER]
+        return InProcessServer(self._app, self._operations, sender), ShownIds()

@@ -1,4 +1,4 @@
-"""What the profile `full` adds: correcting, reviewing, exploring and running the memory."""
+"""The tools that the profile `full` adds: correct, review, explore and maintain the memory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ from web.mcp.tool import (
     text,
 )
 
-PAGE = {"limit": limit(200), "cursor": text("next_cursor of the page before")}
+PAGE = {"limit": limit(200), "cursor": text("next_cursor of the previous page")}
 
 Row = Callable[[Mapping[str, Any]], str]
 
@@ -40,13 +40,13 @@ def edit(call: ToolCall) -> ToolResult:
 
 
 def restore(call: ToolCall) -> ToolResult:
-    """Bring an archived memory back."""
+    """Restore an archived memory."""
     memory = call.server.call("POST", f"/v1/memories/{call.id()}/restore")
     return _render_done(call, "restored", memory)
 
 
 def link(call: ToolCall) -> ToolResult:
-    """Draw an edge, or take one back."""
+    """Create or remove an edge."""
     path = f"/v1/memories/{call.id()}/edges"
     edge = {"kind": call.arguments["kind"], "to": call.resolve_id(call.arguments["to"], "to")}
     if call.arguments.get("remove"):
@@ -61,124 +61,133 @@ def timeline(call: ToolCall) -> ToolResult:
     query = call.pick("kind", "session_id", "limit", "cursor")
     if call.arguments.get("archived"):
         query["archived"] = "true"
-    found = call.server.call("GET", "/v1/memories", query={"limit": 20} | query)
-    return _list_memories(call, found, "nothing is stored")
+    page = call.server.call("GET", "/v1/memories", query={"limit": 20} | query)
+    return _list_memories(call, page, "There are no memories.")
 
 
 def why(call: ToolCall) -> ToolResult:
-    """Say why a recall does or does not find a memory."""
+    """Explain why a recall does or does not find a memory."""
     body = {"query": call.arguments["query"], "id": call.resolve_id(call.arguments["id"], "id")}
     answer = call.server.call("POST", "/v1/recall/why", body | {"viewer": call.viewer()})
-    # Among its reasons may stand the name of a session.
-    said = Speaker("recall").say("; ".join(answer["reasons"])) if answer["reasons"] else f"rank {answer['rank']}"
-    return ToolResult(said, ids=[answer["id"]])
+    # The reasons may contain the name of a session, so they are quoted.
+    reason = Speaker("recall").say("; ".join(answer["reasons"])) if answer["reasons"] else f"rank {answer['rank']}"
+    return ToolResult(reason, ids=[answer["id"]])
 
 
 def duplicates(call: ToolCall) -> ToolResult:
-    """List the pairs that may say the same, or settle one."""
+    """List possible duplicates, or decide about one pair."""
     if _asks_to_settle(call):
         return _settle(call, "/v1/duplicates")
-    found = call.server.call("GET", "/v1/duplicates", query=call.viewer() | call.pick("limit", "cursor"))
+    page = call.server.call("GET", "/v1/duplicates", query=call.viewer() | call.pick("limit", "cursor"))
 
     def render(pair: Mapping[str, Any]) -> str:
         both = (shorten(pair["older"]), shorten(pair["newer"]))
         head = f"{pair['id']} ({', '.join(pair['reasons'])}, cosine {pair['cosine']:.2f})"
         return f"{head}\n{render_memories(both, call.shown, '', call.now)}"
 
-    return _list(found, render, "no pair waits")
+    return _list(page, render, "There are no possible duplicates.")
 
 
 def candidates(call: ToolCall) -> ToolResult:
-    """List the writes that wait for review, or settle one."""
+    """List the candidates that wait for review, or decide about one."""
     if _asks_to_settle(call):
         return _settle(call, "/v1/candidates")
-    found = call.server.call("GET", "/v1/candidates", query=call.viewer() | call.pick("limit", "cursor"))
-    return _list_memories(call, found, "no candidate waits")
+    page = call.server.call("GET", "/v1/candidates", query=call.viewer() | call.pick("limit", "cursor"))
+    return _list_memories(call, page, "There are no candidates.")
 
 
 def audit(call: ToolCall) -> ToolResult:
-    """List what was done without being asked, or take one act back."""
+    """List automatic changes, or undo one."""
     if "undo" in call.arguments:
         memory = call.server.call("POST", f"/v1/audit/{segment(call.arguments['undo'])}/undo")
         return _render_done(call, "undone", memory)
-    found = call.server.call("GET", "/v1/audit", query=call.pick("limit", "cursor"))
-    return _list(found, _render_act, "nothing was done")
+    page = call.server.call("GET", "/v1/audit", query=call.pick("limit", "cursor"))
+    return _list(page, _render_act, "There are no automatic changes.")
 
 
 def incognito(call: ToolCall) -> ToolResult:
-    """Make a session incognito, end that, or list the incognito sessions."""
+    """Turn incognito on or off for a session, or list the incognito sessions."""
     if "session_id" in call.arguments:
         body = {"session_id": call.arguments["session_id"], "on": call.arguments.get("on", True)}
         answer = call.server.call("POST", "/v1/incognito", body)
-        return ToolResult("incognito" if answer["since"] else "incognito no longer")
-    found = call.server.call("GET", "/v1/incognito")
-    return _list(found, lambda one: f"- {quote(one['session_id'])}, since {one['since']}", "no session is off it")
+        return ToolResult("incognito" if answer["since"] else "no longer incognito")
+    page = call.server.call("GET", "/v1/incognito")
+    return _list(
+        page, lambda session: f"- {quote(session['session_id'])}, since {session['since']}", "No session is incognito."
+    )
 
 
 def jobs(call: ToolCall) -> ToolResult:
     """List the maintenance jobs, or run one."""
     if "run" in call.arguments:
         answer = call.server.call("POST", f"/v1/jobs/{segment(call.arguments['run'])}")
-        return ToolResult(f"asked for: {answer['run_id']}")
-    return _list(call.server.call("GET", "/v1/jobs"), _render_job, "there is no job")
+        return ToolResult(f"requested run {answer['run_id']}")
+    return _list(call.server.call("GET", "/v1/jobs"), _render_job, "There are no jobs.")
 
 
 def stats(call: ToolCall) -> ToolResult:
-    """Count what the workspace holds and what its digestion waits for."""
+    """Count the contents of the workspace and its pending work."""
     answer = call.server.call("GET", "/v1/stats") | {"queue": call.server.call("GET", "/v1/queue")}
     answer["workspace"] = quote(answer["workspace"])
     return ToolResult("\n".join(f"{name}: {flatten(value)}" for name, value in answer.items()))
 
 
 def entities(call: ToolCall) -> ToolResult:
-    """List what memories mention, or read one entity."""
+    """List entities, or read one entity."""
     if "id" in call.arguments:
         answer = call.server.call("GET", f"/v1/entities/{segment(call.arguments['id'])}", query=call.viewer())
-        beside = [f"beside {_render_entity(one | {'mentions': one['memories']})[2:]}" for one in answer["related"]]
+        beside = [
+            f"together with {_render_entity(entity | {'mentions': entity['memories']})[2:]}"
+            for entity in answer["related"]
+        ]
         memories = [shorten(memory) for memory in answer["memories"]]
-        found = render_memories(memories, call.shown, "no memory mentions it", call.now)
-        said = "\n".join([_render_entity(answer), *beside, found])
-        return ToolResult(_add_cursor(said, answer), ids=[memory["id"] for memory in memories])
+        lines = render_memories(memories, call.shown, "No memory mentions it.", call.now)
+        text = "\n".join([_render_entity(answer), *beside, lines])
+        return ToolResult(_add_cursor(text, answer), ids=[memory["id"] for memory in memories])
     query = call.viewer() | call.pick("q", "kind", "limit", "cursor")
-    return _list(call.server.call("GET", "/v1/entities", query=query), _render_entity, "nothing is mentioned")
+    return _list(call.server.call("GET", "/v1/entities", query=query), _render_entity, "There are no entities.")
 
 
 def graph(call: ToolCall) -> ToolResult:
-    """Show what is mentioned together around an entity."""
+    """Show the entities that share memories with an entity."""
     answer = call.server.call("GET", "/v1/graph", query=call.viewer() | call.pick("around", "depth", "limit"))
     names = {node["id"]: quote(node["name"]) for node in answer["nodes"]}
-    beside = [f"- {names[one['from']]} beside {names[one['to']]}: {one['memories']}" for one in answer["edges"]]
+    beside = [
+        f"- {names[edge['from']]} and {names[edge['to']]}: {edge['memories']} memories" for edge in answer["edges"]
+    ]
     return ToolResult("\n".join([*map(_render_entity, answer["nodes"]), *beside]), ids=list(names))
 
 
 def arcs(call: ToolCall) -> ToolResult:
     """List narrative threads."""
     query = call.viewer() | call.pick("status", "limit", "cursor")
-    found = call.server.call("GET", "/v1/arcs", query=query)
+    page = call.server.call("GET", "/v1/arcs", query=query)
 
     def render(arc: Mapping[str, Any]) -> str:
-        told = ANYBODY.say({name: arc[name] for name in ("title", "summary")})
+        summary = ANYBODY.say({name: arc[name] for name in ("title", "summary")})
         members = [
-            f"  - [{call.shown.short(one['id'])} · {one['kind']}] {ANYBODY.say(one['preview'])}"
-            for one in arc["members"]
+            f"  - [{call.shown.short(memory['id'])} · {memory['kind']}] {ANYBODY.say(memory['preview'])}"
+            for memory in arc["members"]
         ]
         head = f"- {arc['id']} · {arc['status']} · {arc['size']} memories, {arc['first_at']} to {arc['last_at']}"
-        return "\n".join([f"{head}: {told}", *members])
+        return "\n".join([f"{head}: {summary}", *members])
 
-    return _list(found, render, "no arc was found")
+    return _list(page, render, "There are no arcs.")
 
 
 def _asks_to_settle(call: ToolCall) -> bool:
-    given = call.pick("id", "action")
-    if len(given) == 1:
-        raise InvalidField(FieldError("action" if "id" in given else "id", "is required to settle one"))
-    return bool(given)
+    arguments = call.pick("id", "action")
+    if len(arguments) == 1:
+        raise InvalidField(
+            FieldError("action" if "id" in arguments else "id", "is required together with the other one")
+        )
+    return bool(arguments)
 
 
 def _settle(call: ToolCall, path: str) -> ToolResult:
-    # A pair's id was shown whole; a candidate is shown as other memories are.
-    given = call.arguments["id"]
-    whole = call.resolve_id(given, "id") if path == "/v1/candidates" else given
+    # Ids of pairs are shown in full; ids of candidates are shortened like those of other memories.
+    shown_id = call.arguments["id"]
+    whole = call.resolve_id(shown_id, "id") if path == "/v1/candidates" else shown_id
     memory = call.server.call("POST", f"{path}/{segment(whole)}", {"action": call.arguments["action"]})
     return _render_done(call, "settled", memory)
 
@@ -187,17 +196,17 @@ def _render_done(call: ToolCall, done: str, memory: Mapping[str, Any]) -> ToolRe
     return ToolResult(f"{done}\n{render_memory(shorten(memory), call.shown, call.now)}", ids=[memory["id"]])
 
 
-def _list_memories(call: ToolCall, found: Mapping[str, Any], none: str) -> ToolResult:
-    return _list(found, lambda memory: render_memory(shorten(memory), call.shown, call.now), none)
+def _list_memories(call: ToolCall, page: Mapping[str, Any], none: str) -> ToolResult:
+    return _list(page, lambda memory: render_memory(shorten(memory), call.shown, call.now), none)
 
 
-def _list(found: Mapping[str, Any], render: Row, none: str) -> ToolResult:
-    said = "\n".join(map(render, found["items"])) or none
-    return ToolResult(_add_cursor(said, found), ids=[one["id"] for one in found["items"] if "id" in one])
+def _list(page: Mapping[str, Any], render: Row, none: str) -> ToolResult:
+    text = "\n".join(map(render, page["items"])) or none
+    return ToolResult(_add_cursor(text, page), ids=[item["id"] for item in page["items"] if "id" in item])
 
 
-def _add_cursor(said: str, page: Mapping[str, Any]) -> str:
-    return f"{said}\nmore with cursor {page['next_cursor']}" if page["next_cursor"] else said
+def _add_cursor(text: str, page: Mapping[str, Any]) -> str:
+    return f"{text}\nmore with cursor {page['next_cursor']}" if page["next_cursor"] else text
 
 
 def _render_act(act: Mapping[str, Any]) -> str:
@@ -211,7 +220,7 @@ def _render_job(job: Mapping[str, Any]) -> str:
     last = ""
     if run is not None:
         counts = f" ({flatten(run['counts'])})" if run["counts"] else ""
-        # What stopped it may have been said by anybody.
+        # The error may contain text from any source, so it is quoted.
         state = "runs" if run["ok"] is None else "went well" if run["ok"] else f"failed with {quote(run['error'])}"
         last = f", last run {run['started_at']} {state}{counts}"
     return f"- {job['name']} {job['summary']}; {job['schedule']}, next {job['next_run_at']}{last}"
@@ -224,7 +233,7 @@ def _render_entity(entity: Mapping[str, Any]) -> str:
 ADDED_BY_FULL: tuple[Tool, ...] = (
     Tool(
         "edit",
-        "Correct a memory; an old text stays in its history.",
+        "Correct a memory; the old text stays in its history.",
         edit,
         {
             "id": ID,
@@ -239,10 +248,10 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         ("id",),
         effect=Effect.ADDS,
     ),
-    Tool("restore", "Bring an archived memory back.", restore, {"id": ID}, ("id",), effect=Effect.ADDS),
+    Tool("restore", "Restore an archived memory.", restore, {"id": ID}, ("id",), effect=Effect.ADDS),
     Tool(
         "link",
-        "Say how a memory bears on another one, or take that back.",
+        "Link a memory to another one, or remove the link.",
         link,
         {
             "id": ID,
@@ -261,35 +270,35 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
     ),
     Tool(
         "why",
-        "Why a recall does or does not find a memory.",
+        "Explain why a recall does or does not find a memory.",
         why,
         {"query": TEXT, "id": ID},
         ("query", "id"),
     ),
     Tool(
         "duplicates",
-        "List pairs of memories that may say the same; with id and action merge one into the older, or keep both.",
+        "List possible duplicates; with id and action merge a pair into the older memory, or keep both.",
         duplicates,
         {"id": ID, "action": one_of(("merge", "keep")), **PAGE},
         effect=Effect.ADDS,
     ),
     Tool(
         "candidates",
-        "List writes that wait for review; with id and action let one in or turn it away. The user decides, not you.",
+        "List writes that wait for review; with id and action accept or reject one. The user decides, not you.",
         candidates,
         {"id": ID, "action": one_of(("accept", "reject")), **PAGE},
         effect=Effect.ADDS,
     ),
     Tool(
         "audit",
-        "List what was merged or archived without being asked; undo takes one act back by its id.",
+        "List automatic merges and archives; undo reverts one by its id.",
         audit,
         {"undo": ID, **PAGE},
         effect=Effect.ADDS,
     ),
     Tool(
         "incognito",
-        "Make a session incognito (on: false ends that), so that nothing of it is stored; alone, list them.",
+        "Make a session incognito: nothing of it is stored (on: false ends that). Without session_id list them.",
         incognito,
         {"session_id": TEXT, "on": FLAG},
         effect=Effect.ADDS,
@@ -301,23 +310,23 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         {"run": TEXT},
         effect=Effect.ADDS,
     ),
-    Tool("stats", "Counts, sizes and what digestion waits for.", stats),
+    Tool("stats", "Counts, sizes and pending work.", stats),
     Tool(
         "entities",
-        "What memories mention (people, files, tickets), most often first; with id one of them and its memories.",
+        "List entities (people, files, tickets), most frequent first; with id show one entity and its memories.",
         entities,
         {"id": ID, "q": text("Part of a name"), "kind": one_of(EntityKind), **PAGE},
     ),
     Tool(
         "graph",
-        "What is mentioned together around an entity.",
+        "Show entities that share memories with an entity.",
         graph,
         {"around": text("Its id or name"), "depth": INTEGER | {"minimum": 1, "maximum": 2}, "limit": limit(100)},
         ("around",),
     ),
     Tool(
         "arcs",
-        "Narrative threads: what goes on over several sessions.",
+        "List narrative arcs over several sessions.",
         arcs,
         {"status": one_of(("active", "dormant", "closed")), **PAGE},
     ),

@@ -1,50 +1,97 @@
-"""The way from a tool to the app that took its request: in this process, as whoever sent it.
+"""The server of the tools that run in the web server: it runs endpoints without a second HTTP request.
 
-What the app asks of a caller it asks here too: the token, the role, the limits. The caller's own headers come along.
+Each tool call has the sender of the MCP request as its caller. Every check of an endpoint applies, and each endpoint
+that a tool runs is in the metrics and in the access log. The limits count the MCP request alone.
 """
 
 import json
-from collections.abc import Mapping
-from io import BytesIO
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote_to_bytes, urlencode
+from urllib.parse import unquote
 
-from werkzeug.wrappers import Response
+from flask import Flask, g
+from pydantic import BaseModel
+from werkzeug.datastructures import Headers
+from werkzeug.routing import Map, Rule
 
-from web.client import read_answer
-from web.connections import Wsgi
-from web.contract import CALLER_HEADER, MCP, WITHIN
-from web.kept_connections import HttpAnswer
+from config.paths import WORKSPACE_HEADER
+from pipeline.http.problems import error_of_problem
+from pipeline.records.people import Caller
+from web.access_log import note_request
+from web.call import EndpointRequest
+from web.contract import CALLER_HEADER, MCP
+from web.endpoint import Api, Operation, container
+from web.metrics import count_request
+from web.problems import describe_error
 
-# What says how the caller sent its own request, and nothing of who it is.
-OF_THE_BODY = ("HTTP_TRANSFER_ENCODING", "HTTP_CONTENT_ENCODING", "HTTP_EXPECT", "REQUEST_URI", "RAW_URI")
-OF_THE_SERVER = ("werkzeug.", "flask.", "waitress.")
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """The sender of an MCP request: the caller, the headers and the id of the request."""
+
+    caller: Caller
+    headers: Headers
+    request_id: str
+
+    def tool_headers(self) -> Headers:
+        """Return the headers of the endpoints that the sender's tools run."""
+        headers = Headers(self.headers)
+        headers[CALLER_HEADER] = MCP
+        return headers
 
 
-class InProcess:
-    """Calls an app for the sender of a request."""
+class Operations:
+    """The operations of the HTTP API by method and path."""
 
-    def __init__(self, app: Wsgi, environ: Mapping[str, Any]) -> None:
+    def __init__(self, apis: Iterable[Api]) -> None:
+        rules = [
+            Rule(operation.endpoint.rule, methods=[operation.endpoint.method], endpoint=operation)
+            for api in apis
+            for operation in api.operations
+        ]
+        self._routes = Map(rules).bind("")
+
+    def find(self, method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
+        """Return the operation of a decoded path and its parameters; raise HTTPException if there is none."""
+        operation, parameters = self._routes.match(path, method)
+        return operation, parameters
+
+
+class InProcessServer:
+    """Runs the endpoints of an app for the sender of one MCP request."""
+
+    def __init__(self, app: Flask, operations: Operations, sender: Sender) -> None:
         self._app = app
-        self._caller = {
-            name: value
-            for name, value in environ.items()
-            if name not in OF_THE_BODY and not name.startswith(OF_THE_SERVER)
-        }
+        self._operations = operations
+        self._sender = sender
+        self._headers = sender.tool_headers()
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
-        data = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
-        environ = self._caller | {
-            "REQUEST_METHOD": method,
-            # As PEP 3333 has it: bytes, each as the sign of its number.
-            "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
-            "QUERY_STRING": urlencode(query or {}),
-            "CONTENT_TYPE": "application/json",
-            "CONTENT_LENGTH": str(len(data)),
-            "wsgi.input": BytesIO(data),
-            f"HTTP_{CALLER_HEADER.upper().replace('-', '_')}": MCP,
-            WITHIN: True,
-        }
-        answer = Response.from_app(self._app, environ, buffered=True)
-        return read_answer(HttpAnswer(answer.status_code, answer.content_type or "", answer.get_data()), "/mcp")
+        """Run one endpoint and return its answer as JSON; raise ReverieError for anything but success."""
+        content = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
+        texts = {name: str(value) for name, value in (query or {}).items()}
+        request = EndpointRequest(method, unquote(path), self._headers, texts, lambda: content, self._sender.caller)
+        # Each endpoint notes its workspace and its memories in a context of its own.
+        with self._app.app_context():
+            g.caller, g.request_id = self._sender.caller, self._sender.request_id
+            return self._run(request)
+
+    def _run(self, request: EndpointRequest) -> Any:
+        started, rule, status = time.perf_counter(), "unknown", int(HTTPStatus.INTERNAL_SERVER_ERROR)
+        try:
+            operation, parameters = self._operations.find(request.method, request.path)
+            rule, status = operation.endpoint.rule, operation.endpoint.status
+            answer = operation.run(container(), request, parameters)
+        except Exception as error:
+            problem = describe_error(error)
+            status = problem.status
+            # The same error that a client of the HTTP API gets.
+            raise error_of_problem(status, problem.document(), str(problem.retry_after_s or "")) from error
+        finally:
+            services = container()
+            count_request(services, rule, request.method, status, time.perf_counter() - started)
+            note_request(services.access_log, request.method, rule, status, request.headers.get(WORKSPACE_HEADER, ""))
+        return answer.model_dump(mode="json", by_alias=True) if isinstance(answer, BaseModel) else answer

@@ -1,6 +1,6 @@
-"""A host's messages as the SDK can read them, or the errors to answer with: no message goes unanswered.
+"""Messages of a host in a form that the SDK can read, or the errors to answer them with.
 
-Nothing of the SDK is imported here: over HTTP a message is read before the SDK is loaded.
+This module does not import the SDK, because messages over HTTP are read before the SDK is loaded.
 """
 
 import json
@@ -13,27 +13,27 @@ from web.json_text import decode_json, read_object, read_text_object
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
-# The SDK reads no more levels than 200, and a tool's own JSON is not as deep.
+# The SDK reads at most 200 levels, and the JSON of tools is not that deep.
 DEEPEST = 100
-# Python reads no longer number; no field takes one.
+# Python reads no longer numbers, and no field accepts one.
 LONGEST_NUMBER = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error in answer to a message; the id is None where the message has none that can be read."""
+    """An error that answers a message; the id is None if the message has no readable id."""
 
     id: str | int | None
     code: int
     message: str
 
     def render(self) -> dict[str, Any]:
-        """Return it as the protocol has it."""
+        """Return it as a message of the protocol."""
         return {"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code, "message": self.message}}
 
 
 class _Invalid(Exception):
-    """Say why the SDK could not read a message."""
+    """Report why the SDK cannot read a message."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -41,19 +41,19 @@ class _Invalid(Exception):
 
 
 def read_message(body: bytes) -> str | list[Refusal]:
-    """Return a message as JSON that the SDK can read, else the errors to answer it with; a batch is refused."""
+    """Return a message as JSON that the SDK can read, else the errors to answer it with. Batches are rejected."""
     try:
-        said = json.loads(decode_json(body), strict=False, parse_int=_read_integer)
+        message = json.loads(decode_json(body), strict=False, parse_int=_read_integer)
     except (ValueError, RecursionError):
         return [_refuse_unread(body)]
-    if isinstance(said, list):
-        return _refuse_batch(said)
-    if not isinstance(said, dict):
+    if isinstance(message, list):
+        return _refuse_batch(message)
+    if not isinstance(message, dict):
         return [Refusal(None, INVALID_REQUEST, "a message must be a JSON object")]
     try:
-        return json.dumps(_repair(said), ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(_repair(message), ensure_ascii=False, separators=(",", ":"))
     except _Invalid as error:
-        return [Refusal(_read_id(said), error.code, str(error))]
+        return [Refusal(_read_id(message), error.code, str(error))]
 
 
 def _read_integer(digits: str) -> int | float:
@@ -61,38 +61,40 @@ def _read_integer(digits: str) -> int | float:
 
 
 def _refuse_unread(body: bytes) -> Refusal:
-    """Return the answer to what Python cannot read: if it is an object, its id may still be readable."""
+    """Return the error for invalid JSON. The id of an object may still be readable."""
     try:
         read = read_object(body)
     except ValueError:
         read = None
     if read is None or not read.is_whole or "method" not in read.fields:
-        return Refusal(None, PARSE_ERROR, "the message is not valid JSON")
+        return Refusal(None, PARSE_ERROR, "The message is not valid JSON.")
     return Refusal(
-        _read_id(read.fields), INVALID_PARAMS, "params cannot be read: they are nested too deeply or no JSON"
+        _read_id(read.fields), INVALID_PARAMS, "Cannot read params: they are nested too deeply, or not JSON."
     )
 
 
 def _refuse_batch(batch: list[Any]) -> list[Refusal]:
-    why = "batches are not supported: send each message alone"
-    requests = [one for one in batch if isinstance(one, dict) and "method" in one and "id" in one]
-    return [Refusal(_read_id(one), INVALID_REQUEST, why) for one in requests] or [Refusal(None, INVALID_REQUEST, why)]
+    why = "Batches are not supported. Send each message separately."
+    requests = [request for request in batch if isinstance(request, dict) and "method" in request and "id" in request]
+    return [Refusal(_read_id(request), INVALID_REQUEST, why) for request in requests] or [
+        Refusal(None, INVALID_REQUEST, why)
+    ]
 
 
 def _read_id(message: dict[str, Any]) -> str | int | None:
-    given = message.get("id")
-    # What goes through protobuf comes back as 3.0.
-    if isinstance(given, float) and given.is_integer():
-        return int(given)
-    return given if isinstance(given, str | int) and not isinstance(given, bool) else None
+    request_id = message.get("id")
+    # Protobuf turns 3 into 3.0.
+    if isinstance(request_id, float) and request_id.is_integer():
+        return int(request_id)
+    return request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
 
 
 def _repair(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its id and a tool's arguments in the form that the SDK takes; raise _Invalid."""
+    """Return a message with its id and a tool's arguments in the form that the SDK accepts; raise _Invalid."""
     if message.get("jsonrpc") != "2.0":
         raise _Invalid(INVALID_REQUEST, 'jsonrpc must be "2.0"')
     if "method" not in message and not {"result", "error"}.isdisjoint(message):
-        # The answer to a request of the server.
+        # An answer to a request of the server.
         return message
     if not isinstance(message.get("method"), str):
         raise _Invalid(INVALID_REQUEST, "method must be a string")

@@ -1,4 +1,4 @@
-"""A host's first lines, read and answered while the SDK is loaded beside them."""
+"""Read and answer the first lines of a host while the SDK is loaded in another thread."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OpeningLine:
-    """A line that a host has said already, as the SDK shall read it, and whether its answer was given."""
+    """A line that a host has sent, in the form for the SDK, and whether it was answered."""
 
     line: str
     answered: bool
@@ -26,7 +26,7 @@ Reply = Callable[[bytes, list[OpeningLine]], Greeting | None]
 
 
 class HostInput:
-    """Lines of a descriptor that another reader goes on with."""
+    """Lines of a descriptor that another reader continues to read."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -34,27 +34,27 @@ class HostInput:
 
     @property
     def has_line(self) -> bool:
-        """Tell whether another line is here already."""
+        """Return whether another line was already read."""
         return b"\n" in self._read
 
     def next_line(self, chunk: int = CHUNK) -> bytes:
-        """Return the next line, waiting for it; empty where there is none to come."""
+        """Wait for the next line and return it; empty at the end."""
         while not self.has_line and (more := os.read(self._descriptor, chunk)):
             self._read += more
         line, end, self._read = self._read.partition(b"\n")
         return line + end
 
     def take_rest(self) -> list[bytes]:
-        """Return the lines that were begun; after them the descriptor is another reader's."""
+        """Return the lines that were read, the last one completed. Another reader continues after them."""
         lines = []
         while self._read:
-            # Of a line's missing end not a byte more than it.
+            # Read byte by byte, so that nothing after the line is consumed.
             lines.append(self.next_line(chunk=1))
         return lines
 
 
 class Loading(Generic[T]):
-    """Something that takes long, made once: beside other work if it is started, else when it is asked for."""
+    """A value that takes long to create. It is created once: in a thread after `start`, else in `result`."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -63,13 +63,13 @@ class Loading(Generic[T]):
         self._error: Exception | None = None
 
     def start(self) -> None:
-        """Begin, unless it has begun."""
+        """Start to create the value, unless that has started."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="load", daemon=True)
             self._thread.start()
 
     def result(self) -> T:
-        """Return it, waiting for it; raise what went wrong."""
+        """Wait for the value and return it, or raise the error of its creation."""
         self.start()
         if self._thread is not None:
             self._thread.join()
@@ -85,9 +85,9 @@ class Loading(Generic[T]):
 
 
 def answer_opening(host: HostInput, answers: TextIO, profile: str, loading: Loading[T]) -> list[OpeningLine]:
-    """Answer a host until it asks for more than lists; return what the SDK shall hear, with what was read beyond.
+    """Answer a host until it sends something other than list requests; return the lines for the SDK.
 
-    Once a list was given, the host has what it asks at its start, and the SDK is loaded while it goes on.
+    After the first list the host has the answers that it needs at its start, and the SDK is loaded.
     """
     heard: list[OpeningLine] = []
     reply: Reply = _greet_first
@@ -112,11 +112,11 @@ def _unanswered(*lines: bytes) -> list[OpeningLine]:
 
 
 def _greet_first(line: bytes, heard: list[OpeningLine]) -> Greeting | None:
-    return greet(line, VERSION, opened=any(said.answered for said in heard))
+    return greet(line, VERSION, opened=any(previous.answered for previous in heard))
 
 
 def _list_for(profile: str, *, modern: bool) -> Reply:
-    # Imported behind the handshake's answer, for which the host waits.
+    # Imported after the answer to the handshake, which the host waits for.
     from web.mcp.catalog import build_catalog
     from web.mcp.full_tools import PROFILES
 

@@ -1,6 +1,6 @@
-"""Answers as lines for a model, in the form in which hooks show memories.
+"""Answers as lines for a model, in the same form as the output of hooks.
 
-The form is shared on purpose: what an agent hands back in it is recognised as an echo.
+The form is shared on purpose: if an agent stores a line in this form, it is recognized as an echo.
 """
 
 import threading
@@ -18,12 +18,12 @@ from pipeline.times import age
 SHORT_CHARS = 280
 WHOLE = 26
 MOST = 10_000
-# What is said to be from here, where teams are asked too.
+# The origin of this machine's memories if teams are asked too.
 OWN = "local"
-# The scope of what has no owner.
+# The scope of memories without an owner.
 NOBODYS = {"kind": "workspace", "id": None}
 
-# What of a memory can be read beside its text, whoever filled it in, and what Reverie says of it itself.
+# Fields of a memory that an author fills, and fields that Reverie sets.
 _FIELDS = ("details", "tags", "metadata", "anchor", "branch", "session_id", "scope")
 _STATE = (
     "source",
@@ -46,12 +46,12 @@ _STATE = (
 )
 
 
-# What goes without saying.
+# Values that are not shown.
 _UNSAID = (None, False, 0, "normal")
 
 
 class ShownIds:
-    """The whole ids of what was shown, by their ends; the longest unused are forgotten."""
+    """The full ids of shown memories by their ends; the least recently used ids are dropped."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -59,7 +59,7 @@ class ShownIds:
         self._lock = threading.Lock()
 
     def short(self, whole: str) -> str:
-        """Return how an id is shown, and keep what it stands for."""
+        """Return the short form of an id, and remember the full id."""
         end = whole[-SHORT_ID:]
         with self._lock:
             known = self._whole.setdefault(end, whole)
@@ -68,67 +68,67 @@ class ShownIds:
                 self._whole.popitem(last=False)
         return end if known == whole else whole
 
-    def whole(self, given: str) -> str:
-        """Return the id that was shown as such an end, else what was given."""
-        text = given.strip().strip("[]")
+    def whole(self, shown_id: str) -> str:
+        """Return the full id of a shown short id, else the given text."""
+        text = shown_id.strip().strip("[]")
         with self._lock:
             return self._whole.get(text.upper(), text)
 
-    def resolve_id(self, given: str, name: str, ask: Callable[[str], str]) -> str:
-        """Return the id that is meant: as shown here, else as whoever is asked knows it, for hooks show ids as well.
+    def resolve_id(self, shown_id: str, name: str, ask: Callable[[str], str]) -> str:
+        """Return the full id of a short id: one that was shown here, else the server's, because hooks show ids too.
 
-        Raises InvalidField for what ends no memory's id.
+        Raises InvalidField if no memory's id ends so.
         """
-        text = given.strip().strip("[]")
+        text = shown_id.strip().strip("[]")
         if len(text) >= WHOLE:
             return text
         text = text.upper()
         with self._lock:
-            found = self._whole.get(text[-SHORT_ID:]) if len(text) >= SHORT_ID else None
-        if found is None and len(text) == SHORT_ID and text.isalnum():
+            memory_id = self._whole.get(text[-SHORT_ID:]) if len(text) >= SHORT_ID else None
+        if memory_id is None and len(text) == SHORT_ID and text.isalnum():
             with suppress(NotFound):
-                found = ask(text)
-        if found is None or not found.endswith(text):
-            raise InvalidField(FieldError(name, "is neither a whole id nor the end of one; recall it first"))
-        return found
+                memory_id = ask(text)
+        if memory_id is None or not memory_id.endswith(text):
+            raise InvalidField(FieldError(name, "is not the id of a memory; use an id from recall or prepare"))
+        return memory_id
 
 
 def shorten(memory: Mapping[str, Any], chars: int = SHORT_CHARS) -> dict[str, Any]:
-    """Return a memory or a hit with a short text."""
+    """Return a memory or a hit with a shortened text."""
     text = str(memory["content"])
     return {**memory, "content": text if len(text) <= chars else text[: chars - 1].rstrip() + CUT}
 
 
 def speaker_of(record: Mapping[str, Any]) -> Speaker:
-    """Return who says the texts of a memory, a goal, a lesson or a fact; who is not known to be trusted is not."""
+    """Return the speaker of a memory, a goal, a lesson or a fact; an unknown source is not trusted."""
     source = str(record.get("source", "somebody"))
-    # Whoever vouches for it on a team's server, here it is what others noted.
+    # Trust on a team's server does not apply here: these are notes of other people.
     trust = record.get("trust") if is_own(record) else None
     return find_speaker(source, trust, instructs=bool(record.get("instructs", True)))
 
 
 def is_own(record: Mapping[str, Any]) -> bool:
-    """Tell whether something is of this machine's own memory, not of a team's."""
+    """Return whether a record is in this machine's memory, not in a team's."""
     return record.get("from") in (None, OWN)
 
 
 def render_memory(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a memory in one line."""
-    said = speaker_of(memory).say(str(memory["content"]))
-    return f"{_head(memory, shown, now)} {said}{_notes(memory, shown)}"
+    quoted = speaker_of(memory).say(str(memory["content"]))
+    return f"{_head(memory, shown, now)} {quoted}{_notes(memory, shown)}"
 
 
 def render_memories(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none: str, now: datetime) -> str:
-    """Render memories, or say that there is none."""
+    """Render memories, or return the text for none."""
     return "\n".join(render_memory(memory, shown, now) for memory in memories) or none
 
 
 def render_record(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
-    """Render a memory whole: its text with its lines, its fields, edges and history."""
+    """Render a full memory: its text with all lines, its fields, edges and history."""
     speaker = speaker_of(memory)
     rows = [f"{_head(memory, shown, now)}{_notes(memory, shown)}", speaker.say_lines(str(memory["content"]))]
     fields = {name: memory[name] for name in _FIELDS if memory[name] and memory[name] != NOBODYS}
-    # Who repeated the text later, and by that made it trusted, or added tags to it, need not have said the rest.
+    # After a merge, the trusted source of the text need not be the source of the other fields.
     merged = any(entry["event"] == "merged" for entry in memory["history"])
     rows += [f"{name}: {(ANYBODY if merged else speaker).say(value)}" for name, value in fields.items()]
     rows.append(", ".join(f"{name} {memory[name]}" for name in _STATE if memory[name] not in _UNSAID))
@@ -137,13 +137,13 @@ def render_record(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> 
     if memory["entities"]:
         rows.append(f"mentions: {ANYBODY.say([entity['name'] for entity in memory['entities']])}")
     if memory["chain"]:
-        rows.append(f"because: {' → '.join(ANYBODY.say(one['content']) for one in memory['chain'])}")
+        rows.append(f"because: {' → '.join(ANYBODY.say(cause['content']) for cause in memory['chain'])}")
     rows += [_render_change(entry, memory) for entry in memory["history"]]
     return "\n".join(rows)
 
 
 def render_edges(edges: Iterable[Mapping[str, Any]], shown: ShownIds) -> str:
-    """Render how a memory bears on others, and others on it."""
+    """Render the edges of a memory."""
     return ", ".join(f"{edge['kind']} {edge['direction']} [{shown.short(edge['id'])}]" for edge in edges) or "none"
 
 
@@ -155,15 +155,15 @@ def render_goal(goal: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
 
 
 def render_fact(fact: Mapping[str, Any]) -> str:
-    """Render a value and the time in which it holds."""
+    """Render a value and when it is valid."""
     until = f" until {fact['valid_to']}" if fact.get("valid_to") else ""
-    said = speaker_of(fact).say(f"{fact['subject']} {fact['attribute']} = {flatten(fact['value'])}")
-    return f"- {said}, since {fact['valid_from']}{until}"
+    quoted = speaker_of(fact).say(f"{fact['subject']} {fact['attribute']} = {flatten(fact['value'])}")
+    return f"- {quoted}, since {fact['valid_from']}{until}"
 
 
-def render_section(title: str, found: Sequence[str]) -> list[str]:
-    """Return lines under a title, nothing where there are none."""
-    return [f"{title}:", *found] if found else []
+def render_section(title: str, lines: Sequence[str]) -> list[str]:
+    """Return lines under a title, no title without lines."""
+    return [f"{title}:", *lines] if lines else []
 
 
 def _head(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
@@ -172,10 +172,10 @@ def _head(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
 
 
 def _render_change(entry: Mapping[str, Any], memory: Mapping[str, Any]) -> str:
-    """Render an earlier state; who vouches for a memory now need not have vouched for it then."""
+    """Render an earlier state by its own source, because today's trust need not have applied then."""
     source = str(entry["detail"].get("source", memory["source"]))
-    told = {"content": entry["content"]} if entry["content"] else {}
-    return f"{entry['at']} {entry['event']}: {Speaker(source).say({**told, **entry['detail']})}"
+    content = {"content": entry["content"]} if entry["content"] else {}
+    return f"{entry['at']} {entry['event']}: {Speaker(source).say({**content, **entry['detail']})}"
 
 
 def _notes(memory: Mapping[str, Any], shown: ShownIds) -> str:

@@ -1,13 +1,15 @@
-"""The route of MCP on the web server: what it checks before the SDK is loaded."""
+"""The route of MCP on the web server, with the checks that need no SDK."""
 
 import threading
+from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
-from flask import Flask, Response, current_app, request
+from flask import Flask, Response, current_app, g, request
 
 from web.api.bodies import QueryString
-from web.endpoint import Api, Call, Endpoint, json_response
+from web.call import Call
+from web.endpoint import Api, Endpoint, json_response
 from web.mcp.messages import read_message
 from web.problems import problem
 
@@ -22,16 +24,17 @@ api = Api("mcp")
 
 
 class ProfileQuery(QueryString):
-    """Which tools to offer."""
+    """The profile: which tools to offer."""
 
     profile: Literal["core", "full"] = "core"
 
 
 class FrontServers:
-    """The servers of an app, a profile each, made when somebody first asks."""
+    """The MCP servers of an app, one per profile, created at the first request."""
 
-    def __init__(self, app: Flask) -> None:
+    def __init__(self, app: Flask, apis: Sequence[Api]) -> None:
         self._app = app
+        self._apis = apis
         self._made: dict[str, FrontServer] = {}
         self._making = threading.Lock()
 
@@ -40,8 +43,9 @@ class FrontServers:
         with self._making:
             if profile not in self._made:
                 from web.mcp.front import FrontServer
+                from web.mcp.in_process import Operations
 
-                self._made[profile] = FrontServer(self._app, profile, self._app.config["MAX_CONTENT_LENGTH"])
+                self._made[profile] = FrontServer(self._app, Operations(self._apis), profile)
             return self._made[profile]
 
 
@@ -49,27 +53,35 @@ class FrontServers:
     Endpoint(
         "POST",
         PATH,
-        "Speak the Model Context Protocol: one message, answered in JSON",
+        "Answer one message of the Model Context Protocol in JSON",
         problems=(413, 415),
         of_folder=True,
         reads=True,
     )
 )
-def speak(_call: Call, query: ProfileQuery) -> Response:
-    """Hand a message to the SDK, whose tools ask this app as the caller."""
+def speak(call: Call, query: ProfileQuery) -> Response:
+    """Pass a message to the SDK; its tools run endpoints of this app for the caller."""
     if request.mimetype != JSON:
-        return problem(415, f"Content-Type must be {JSON}")
-    # Too long a body is refused here.
+        return problem(415, f"The Content-Type must be {JSON}.")
+    # Reading the body rejects one that is too large.
     message = read_message(request.get_data(cache=False))
     if not isinstance(message, str):
         refusals = [refusal.render() for refusal in message]
         return json_response(refusals if len(refusals) > 1 else refusals[0], 400)
     body = message.encode()
-    environ = request.environ | {"QUERY_STRING": "", "CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
+    from web.mcp.front import SENDER
+    from web.mcp.in_process import Sender
+
+    environ = request.environ | {
+        "QUERY_STRING": "",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.input": BytesIO(body),
+        SENDER: Sender(call.caller, call.headers, g.request_id),
+    }
     servers: FrontServers = current_app.extensions[EXTENSION]
     return cast(Response, Response.from_app(servers.get(query.profile), environ, buffered=True))
 
 
-def register_servers(app: Any) -> None:
-    """Let an app serve MCP."""
-    app.extensions[EXTENSION] = FrontServers(app)
+def register_servers(app: Flask, apis: Sequence[Api]) -> None:
+    """Serve MCP by an app, with tools that use the endpoints of its APIs."""
+    app.extensions[EXTENSION] = FrontServers(app, apis)

@@ -1,4 +1,4 @@
-"""Tools of the full profile about what happens around memories: sessions, and taking a project in."""
+"""Tools of the full profile for sessions and for indexing a project."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,35 +16,36 @@ TURN_CHARS = 300
 
 
 def sessions(call: ToolCall) -> ToolResult:
-    """List sessions, or tell what one of them was about."""
-    wanted = call.arguments.get("id")
-    if wanted is None:
-        found = call.server.call("GET", "/v1/sessions", query=call.pick("limit", "cursor"))
+    """List sessions, or show one of them."""
+    session_id = call.arguments.get("id")
+    if session_id is None:
+        page = call.server.call("GET", "/v1/sessions", query=call.pick("limit", "cursor"))
         lines = [
-            f"- {quote(one['id'])} {one['last_at'][:16]}: {quote(one['name'] or 'no name')} "
-            f"({one['turns']} turns, {one['actions']} deeds, {one['memories']} memories)"
-            for one in found["items"]
+            f"- {quote(session['id'])} {session['last_at'][:16]}: {quote(session['name'] or 'no name')} "
+            f"({session['turns']} turns, {session['actions']} actions, {session['memories']} memories)"
+            for session in page["items"]
         ]
-        more = [f"more with cursor {found['next_cursor']}"] if found["next_cursor"] else []
-        return ToolResult("\n".join([*lines, *more]) or "no session is known")
-    record = call.server.call("GET", f"/v1/sessions/{segment(str(wanted))}")
+        more = [f"more with cursor {page['next_cursor']}"] if page["next_cursor"] else []
+        return ToolResult("\n".join([*lines, *more]) or "There are no sessions.")
+    record = call.server.call("GET", f"/v1/sessions/{segment(str(session_id))}")
     lines = [f"session {quote(record['session']['name'] or record['session']['id'])}"]
-    lines += [f"- {one['role']}: {ANYBODY.say(one['content'][:TURN_CHARS])}" for one in reversed(record["said"])]
+    lines += [f"- {turn['role']}: {ANYBODY.say(turn['content'][:TURN_CHARS])}" for turn in reversed(record["said"])]
     lines += [
-        f"- {one['type']} {quote(one['target'])}{'' if one['ok'] else ' (failed)'}" for one in reversed(record["did"])
+        f"- {action['type']} {quote(action['target'])}{'' if action['ok'] else ' (failed)'}"
+        for action in reversed(record["did"])
     ]
-    lines += [render_memory(shorten(one), call.shown, call.now) for one in record["learnt"]]
-    return ToolResult("\n".join(lines), ids=[one["id"] for one in record["learnt"]])
+    lines += [render_memory(shorten(memory), call.shown, call.now) for memory in record["learnt"]]
+    return ToolResult("\n".join(lines), ids=[memory["id"] for memory in record["learnt"]])
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOfServer:
-    """What the intake of a source asks, over a tool's server."""
+class SourcesApi:
+    """The sources API over a tool's server, for an import."""
 
     server: Server
 
     def source_items(self, source: str) -> Iterator[Mapping[str, Any]]:
-        """Yield every item that a source is known by."""
+        """Yield every known item of a source."""
         cursor = None
         while True:
             query = {"limit": PAGE_OF_ITEMS} | ({"cursor": cursor} if cursor else {})
@@ -55,38 +56,39 @@ class SourceOfServer:
                 return
 
     def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> Any:
-        """Bring the memories of a source in step with some of its items."""
+        """Sync the memories of a source with some of its items."""
         return self.server.call("PUT", f"/v1/sources/{segment(source)}/items", {"items": list(items)})
 
     def forget_items(self, source: str, keys: Sequence[str]) -> Any:
-        """Forget items that a source holds no more."""
+        """Forget items that a source no longer has."""
         return self.server.call("POST", f"/v1/sources/{segment(source)}/forget", {"keys": list(keys)})
 
 
 def index(call: ToolCall) -> ToolResult:
-    """Take in the project that the caller works in, or its history."""
+    """Index the caller's project, or its git history."""
     if not call.folder:
-        raise InvalidField(FieldError("what", "no folder is known here; run `reverie index` in the project instead"))
+        problem = "needs the folder of the project, which is unknown here; run `reverie index` in that folder"
+        raise InvalidField(FieldError("what", problem))
     from web.intake import Intake
 
     name, folder = str(call.arguments["what"]), Path(call.folder).resolve()
     read = open_reader(name, folder, lambda *_told: None)
-    intake = Intake(SourceOfServer(call.server), source_name(name, folder), sweeps=name == "project", dry=False)
+    intake = Intake(SourcesApi(call.server), source_name(name, folder), sweeps=name == "project", dry=False)
     counts = intake.take(read)
-    told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.memories.items()))
-    return ToolResult(f"took in {quote(str(folder))}: {counts.items.total()} items; memories: {told or 'none new'}")
+    outcomes = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.memories.items()))
+    return ToolResult(f"Indexed {quote(str(folder))}: {counts.items.total()} items; memories: {outcomes or 'none new'}")
 
 
 SESSION_TOOLS = (
     Tool(
         "sessions",
-        "List earlier sessions by name, the last first; with id what was said, done and learnt in one.",
+        "List earlier sessions, newest first; with id show the messages, actions and memories of one.",
         sessions,
-        {"id": text("A session's id"), "limit": limit(200), "cursor": text("Of the page before")},
+        {"id": text("Session ID"), "limit": limit(200), "cursor": text("next_cursor of the previous page")},
     ),
     Tool(
         "index",
-        "Take in the files of the project that you work in, or its git history, and bring them in step.",
+        "Index the files of your project, or its git history; update the index after changes.",
         index,
         {"what": one_of(("project", "git"))},
         ("what",),

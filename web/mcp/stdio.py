@@ -17,20 +17,20 @@ from web.mcp.opening import OpeningLine
 
 
 def serve_stdio(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
-    """Serve one host, that began with these lines, until it closes standard input."""
+    """Serve one host, whose first lines were already read, until it closes standard input."""
     anyio.run(_serve, server, opening)
 
 
 async def _serve(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
-    lines = HostLines((said.line.encode() for said in opening), _take_input())
-    # The SDK drops a line that it cannot read, and its host would wait for an answer.
+    lines = HostLines((opening_line.line.encode() for opening_line in opening), _take_input())
+    # The SDK drops lines that it cannot read, and the host would wait for an answer.
     async with stdio_server(stdin=cast(Any, lines)) as (read, write):
         lines.refuse_by(write.send)
         await server.run(read, Omitting(answered_ids(opening), write), server.create_initialization_options())
 
 
 def _take_input() -> AsyncIterator[bytes]:
-    """Return the lines of standard input, which from now on is empty for programs that a tool starts."""
+    """Return the lines of standard input. Programs that a tool starts get an empty standard input."""
     wire = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -39,7 +39,7 @@ def _take_input() -> AsyncIterator[bytes]:
 
 
 class HostLines:
-    """The lines of a host that the SDK can read; each other line is answered with an error."""
+    """The lines of a host that the SDK can read. Every other line is answered with an error."""
 
     def __init__(self, opening: Iterable[bytes], rest: AsyncIterator[bytes]) -> None:
         self._opening = iter(opening)
@@ -48,7 +48,7 @@ class HostLines:
         self._can_send = anyio.Event()
 
     def refuse_by(self, send: Callable[[SessionMessage], Awaitable[None]]) -> None:
-        """Set how a line is answered that the SDK cannot read."""
+        """Set the function that sends the answer to a line that the SDK cannot read."""
         self._send = send
         self._can_send.set()
 
@@ -77,24 +77,24 @@ class HostLines:
 
 
 def read_line(line: bytes) -> str | list[Refusal]:
-    """Return a line as the SDK can read it, else the errors to answer it with."""
+    """Return a line in a form that the SDK can read, else the errors to answer it with."""
     message = read_message(line)
     if isinstance(message, str):
         try:
             jsonrpc_message_adapter.validate_json(message, by_name=False)
         except ValueError:
-            # An answer to a request of the server that is none.
-            return [Refusal(None, INVALID_REQUEST, "the message is neither a request nor an answer")]
+            # Neither a request nor a valid answer.
+            return [Refusal(None, INVALID_REQUEST, "The message is neither a request nor an answer.")]
     return message
 
 
 def answered_ids(opening: Sequence[OpeningLine]) -> list[str | int]:
-    """Return the ids of the requests that have their answer."""
-    return [json.loads(said.line)["id"] for said in opening if said.answered]
+    """Return the ids of the requests that were already answered."""
+    return [json.loads(opening_line.line)["id"] for opening_line in opening if opening_line.answered]
 
 
 class Omitting:
-    """A stream of messages that leaves out the answers to some requests, each once."""
+    """A stream of messages that drops the answer to each of some requests once."""
 
     def __init__(self, request_ids: Iterable[str | int], rest: Any) -> None:
         self._omitted = list(request_ids)
@@ -113,7 +113,7 @@ class Omitting:
         await self.aclose()
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send a message, unless it is an answer that was given already."""
+        """Send a message, unless it answers a request that was already answered."""
         message = item.message
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in self._omitted:
             self._omitted.remove(message.id)

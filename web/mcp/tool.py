@@ -1,4 +1,4 @@
-"""What a tool is: a name that a model chooses by, schemas, and what it does."""
+"""Tools: name, description and schema for a model, and the function that runs."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from web.mcp.values import accepts_value, fit_value, is_scalar
 
 Schema = dict[str, Any]
 
-# The few JSON schemas that tools are described with.
+# JSON schemas of arguments.
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "number"}
 INTEGER: Schema = {"type": "integer"}
@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 
 class ToolFailed(ReverieError):
-    """Say in one line, to a model, why a tool could not answer."""
+    """Report to a model in one line why a tool failed."""
 
 
 class Effect(StrEnum):
-    """What calling a tool does to the memory; hosts ask their user accordingly."""
+    """The effect of a tool on the memory. Hosts decide by it whether to ask their user."""
 
     READS = "reads"
     ADDS = "adds"
@@ -40,7 +40,7 @@ class Effect(StrEnum):
 
 
 class Server(Protocol):
-    """What a tool asks: the HTTP contract."""
+    """The HTTP API as tools use it, over HTTP or in the same process."""
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
@@ -48,7 +48,7 @@ class Server(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool: whom to ask, which ids were shown, the caller's name, folder and session, the arguments."""
+    """One call of a tool: the server, the shown ids, the caller's name, folder and session, and the arguments."""
 
     server: Server
     shown: ShownIds
@@ -59,38 +59,40 @@ class ToolCall:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def pick(self, *names: str) -> dict[str, Any]:
-        """Return those of the named arguments that were given."""
+        """Return the named arguments that the call has."""
         return {name: self.arguments[name] for name in names if name in self.arguments}
 
     def id(self, name: str = "id") -> str:
-        """Return an argument that names a memory, whole, as a part of a path."""
+        """Return the full id in an argument that names a memory, as a part of a path."""
         return segment(self.resolve_id(str(self.arguments[name]), name))
 
-    def resolve_id(self, given: str, name: str) -> str:
-        """Return the id of the memory that is meant; raise InvalidField where there is none."""
-        return self.shown.resolve_id(given, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"]))
+    def resolve_id(self, shown_id: str, name: str) -> str:
+        """Return the full id of a memory; raise InvalidField if there is none."""
+        return self.shown.resolve_id(
+            shown_id, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"])
+        )
 
     def origin(self) -> dict[str, str]:
-        """Return as whose what is stored is: an agent's, in its session."""
+        """Return the source of stored memories: an agent, in its session."""
         return {"source": "agent"} | self.own_session()
 
     def own_session(self) -> dict[str, str]:
-        """Return the session that the host told, else the one that the caller named, if there is one."""
-        # Hooks, the journal and incognito know a session as its host does; a model may have made its name up.
+        """Return the session that the host reports, else the session that the model names, if there is one."""
+        # Hooks, the journal and incognito use the host's id of a session. A model may have invented its id.
         session = self.session or self.arguments.get("session_id")
         return {"session_id": session} if session else {}
 
     def viewer(self) -> dict[str, str]:
-        """Return as whom the caller may see what is private to somebody."""
-        found = {"agent": self.agent, "session": self.own_session().get("session_id")}
-        return {name: value for name, value in found.items() if value}
+        """Return the viewer, who decides which private memories are visible."""
+        names = {"agent": self.agent, "session": self.own_session().get("session_id")}
+        return {name: value for name, value in names.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer of a tool: a text for a model, and for programs flags and the ids that it is about.
+    """The answer of a tool: a text for a model; for programs the ids of its memories and flags.
 
-    There is no structured answer: hosts give their model that one instead of the text.
+    There is no structured content, because hosts would give it to their model instead of the text.
     """
 
     text: str
@@ -100,7 +102,7 @@ class ToolResult:
 
     @property
     def meta(self) -> dict[str, Any] | None:
-        """Return what no model reads: whole ids of what the text is about, how well each answers, and the flags."""
+        """Return the metadata for programs: full ids and scores of the memories in the text, and the flags."""
         lists = {"reverie/ids": list(self.ids), "reverie/scores": list(self.scores)}
         known = {name: values for name, values in lists.items() if values}
         return known | {f"reverie/{name}": value for name, value in self.flags.items()} or None
@@ -108,9 +110,9 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool; `takes` are the properties of its arguments.
+    """A tool; `takes` are the schemas of its arguments.
 
-    Those of `scalars` take a number, a flag and null as well: the APIs of models know no union of types.
+    Arguments in `scalars` also accept a number, a flag or null, because the APIs of models support no union types.
     """
 
     name: str
@@ -129,29 +131,29 @@ class Tool:
 
 
 def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without those left empty; raise InvalidField, naming each that cannot be taken."""
-    # Models send null for what they leave out.
-    given = {
+    """Return the arguments without empty ones; raise InvalidField with each invalid argument."""
+    # Models send null for arguments that they omit.
+    present = {
         name: _fit(tool, name, value) for name, value in arguments.items() if value is not None or name in tool.scalars
     }
     problems = [
-        FieldError(name, f"unknown; there are {', '.join(tool.takes) or 'none'}")
-        for name in given
+        FieldError(name, f"is unknown; use {', '.join(tool.takes) or 'no arguments'}")
+        for name in present
         if name not in tool.takes
     ]
-    problems += [FieldError(name, "is required") for name in tool.required if name not in given]
+    problems += [FieldError(name, "is required") for name in tool.required if name not in present]
     problems += [
         FieldError(name, f"must be {_describe_types(tool, name)}")
-        for name, value in given.items()
+        for name, value in present.items()
         if name in tool.takes and not _takes(tool, name, value)
     ]
     if problems:
         raise InvalidField(*problems)
-    return given
+    return present
 
 
 def _fit(tool: Tool, name: str, value: Any) -> Any:
-    # What cannot be undone is done only if it is asked for as it must be.
+    # A tool whose effect cannot be undone runs only with exact arguments.
     return value if name not in tool.takes or tool.effect is Effect.FORGETS else fit_value(tool.takes[name], value)
 
 
@@ -167,12 +169,12 @@ def _describe_types(tool: Tool, name: str) -> str:
 
 
 def segment(text: str) -> str:
-    """Return a text as one segment of a path; a dot, too, could lead to another path."""
+    """Return a text as one segment of a path. Dots are encoded too: they could lead to another path."""
     return quote(text, safe="").replace(".", "%2E")
 
 
 def call_tool(tool: Tool, call: ToolCall) -> ToolResult:
-    """Run a tool; raise ToolFailed, which names the field where there is one, for whatever went wrong."""
+    """Run a tool; raise ToolFailed for any error, with the invalid field if there is one."""
     try:
         arguments = validate_arguments(tool, call.arguments)
         return tool.run(replace(call, arguments=arguments))
@@ -181,20 +183,20 @@ def call_tool(tool: Tool, call: ToolCall) -> ToolResult:
     except Exception as error:
         log.exception("tool %s", tool.name)
         raise ToolFailed(
-            f"{tool.name} failed unexpectedly ({type(error).__name__}); the bridge's log says more"
+            f"{tool.name} failed unexpectedly ({type(error).__name__}). See the log of the MCP server."
         ) from error
 
 
 def find_tool(tools: tuple[Tool, ...], name: str) -> Tool:
-    """Return a tool; raise InvalidField for a name that no tool has."""
+    """Return the tool of a name; raise InvalidField for an unknown name."""
     for tool in tools:
         if tool.name == name:
             return tool
-    raise InvalidField(FieldError("name", f"there is no such tool; there are {', '.join(t.name for t in tools)}"))
+    raise InvalidField(FieldError("name", f"is not a tool; use one of {', '.join(t.name for t in tools)}"))
 
 
 def describe_tool(tool: Tool) -> dict[str, Any]:
-    """Return a tool as a host lists it."""
+    """Return the description of a tool for hosts."""
     return {
         "name": tool.name,
         "description": tool.description,
@@ -209,7 +211,7 @@ def text(description: str) -> Schema:
 
 
 def one_of(names: Iterable[str]) -> Schema:
-    """Return the schema of a name out of some."""
+    """Return the schema of one of several names."""
     return {"type": "string", "enum": list(names)}
 
 
@@ -219,12 +221,12 @@ def items(**properties: Schema) -> Schema:
 
 
 def record(**properties: Schema) -> Schema:
-    """Return the schema of an object with these properties. Gemini's API takes none without."""
+    """Return the schema of an object with these properties. Gemini's API requires at least one."""
     return {"type": "object", "properties": properties}
 
 
 def limit(most: int) -> Schema:
-    """Return the schema of how many to answer with."""
+    """Return the schema of a maximum number of results."""
     return {"type": "integer", "minimum": 1, "maximum": most}
 
 

@@ -1,4 +1,4 @@
-"""Values of a tool's arguments: fitted to the schema where a host sends another form, and checked against it."""
+"""Values of a tool's arguments: converted to the schema if a host sends another form, and checked against it."""
 
 import json
 import math
@@ -18,10 +18,10 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def fit_value(schema: Mapping[str, Any], value: Any) -> Any:
-    """Return a value in the form that its schema wants; one that cannot be fitted stays as it is.
+    """Return a value in the form of its schema; a value that cannot be converted stays unchanged.
 
-    Hosts send lists, objects, numbers and flags as JSON in a text, whole numbers as 3.0, and one item where a list of
-    them is wanted. A text is read as JSON once.
+    Hosts send lists, objects, numbers and flags as JSON in a text, integers as 3.0, and one item where a list of
+    them is required. A text is read as JSON once.
     """
     kind = schema["type"]
     if isinstance(value, str) and kind != "string":
@@ -40,7 +40,7 @@ def fit_value(schema: Mapping[str, Any], value: Any) -> Any:
 
 
 def _read_text(schema: Mapping[str, Any], text: str) -> Any:
-    """Return the value whose JSON a text is, the text itself where that is not of the type that is wanted."""
+    """Return the value of a JSON text, or the text itself if the value has not the required type."""
     try:
         value = json.loads(mend_surrogates(text))
     except (ValueError, RecursionError):
@@ -50,7 +50,7 @@ def _read_text(schema: Mapping[str, Any], text: str) -> Any:
 
 
 def accepts_value(schema: Mapping[str, Any], value: Any) -> bool:
-    """Return whether a value is one of the schema's names, or of its type; what is within it the server checks."""
+    """Return whether a value is one of the schema's names or has its type. The server checks nested values."""
     return value in schema["enum"] if "enum" in schema else _has_type(schema["type"], value)
 
 

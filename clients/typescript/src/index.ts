@@ -1,4 +1,4 @@
-/** A client of a Reverie server: openapi-fetch over the types of its OpenAPI document. */
+/** A client of a Reverie server: openapi-fetch with the types of its OpenAPI document. */
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ export type { components, paths };
 
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
-/** Where the server is and who asks; what is left out is found in the environment and the home. */
+/** The server, the token and the workspace. Missing options are read from the environment and the data directory. */
 export interface Options {
   url?: string;
   token?: string;
@@ -21,9 +21,9 @@ export function connect(options: Options = {}): Client<paths> {
   const home = (process.env.REVERIE_HOME ?? join(homedir(), ".reverie")).replace(/^~(?=\/|$)/, homedir());
   const own = findAddress(home);
   const url = options.url ?? own;
-  // Whoever has the home's token has the whole home: it goes to no machine that the home does not name.
+  // The token gives access to the full data directory: send it only to the address in its settings.
   if (options.token === undefined && url !== own && !LOOPBACK.has(new URL(url).hostname)) {
-    throw new Error(`name a token for ${url}: the home's own is for the home's server only`);
+    throw new Error(`Pass a token for ${url}: the token in the data directory is only for its own server.`);
   }
   const token = options.token ?? read(join(home, "token")).trim();
   const workspace = options.workspace ?? process.env.REVERIE_WORKSPACE;
@@ -32,7 +32,7 @@ export function connect(options: Options = {}): Client<paths> {
   return createClient<paths>({ baseUrl: url, headers });
 }
 
-/** Return where a home's server listens: by the environment, else by the top of its config.toml. */
+/** Return the address of the data directory's server: from the environment, else from the top of its config.toml. */
 function findAddress(home: string): string {
   const top = read(join(home, "config.toml")).split(/^\[/m)[0] ?? "";
   const setting = (name: string, usual: string): string =>
@@ -40,12 +40,12 @@ function findAddress(home: string): string {
     new RegExp(`^${name}\\s*=\\s*["']?([^"'#\\s]+)`, "m").exec(top)?.[1] ??
     usual;
   const bound = setting("host", "127.0.0.1");
-  // What a server binds to, no client can call.
+  // A wildcard address can be bound but not called.
   const host = { "0.0.0.0": "127.0.0.1", "::": "::1" }[bound] ?? bound;
   return `http://${host.includes(":") ? `[${host}]` : host}:${setting("port", "7077")}`;
 }
 
-/** Return the text of a file, empty where there is none: no server ever ran. */
+/** Return the text of a file, empty if it does not exist. */
 function read(file: string): string {
   try {
     return readFileSync(file, "utf8");

@@ -38,7 +38,7 @@ test("a wrong token is refused", async () => {
 });
 
 test("the home's token goes to no other machine", () => {
-  assert.throws(() => connect({ url: "http://memory.example:7077" }), /name a token/);
+  assert.throws(() => connect({ url: "http://memory.example:7077" }), /Pass a token/);
   connect({ url: "http://memory.example:7077", token: "its own" });
 });
 

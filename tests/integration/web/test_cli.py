@@ -521,7 +521,9 @@ def test_version(empty_home):
 def test_an_error_is_one_line_and_json_where_asked(empty_home):
     result = run("stats", code=1)
     assert result.stdout == ""
-    assert re.fullmatch(r"Error: no Reverie server answers at http://127.0.0.1:9; start it with .*\n", result.stderr)
+    assert re.fullmatch(
+        r"Error: No Reverie server answers at http://127.0.0.1:9. Start the server with .*\n", result.stderr
+    )
     error = run_json("stats", code=1)["error"]
     assert (error["type"], "reverie up" in error["message"]) == ("ServerUnreachable", True)
 

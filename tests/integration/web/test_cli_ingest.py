@@ -325,7 +325,7 @@ def test_a_broken_off_import_goes_on_where_it_stopped(server, tmp_path, monkeypa
 def test_without_a_server_there_is_one_line(home, project, monkeypatch):
     monkeypatch.setenv("REVERIE_PORT", "1")
     told = run("index", "project", str(project), code=1).stderr
-    assert told.splitlines()[-1].startswith("Error: no Reverie server answers")
+    assert told.splitlines()[-1].startswith("Error: No Reverie server answers")
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_a_taken_place_ends_everything(output):
         python("web", f"import sys; print('port is taken'); sys.exit({EXIT_TAKEN})"),
     ]
     assert Supervisor(commands, output, backoff=QUICK).run() == 1
-    assert "web cannot run here; stopping" in output.of("reverie")
+    assert "web cannot run; stopping" in output.of("reverie")
 
 
 def test_what_ignores_sigterm_is_killed_with_its_children_after_the_grace(output):

@@ -243,7 +243,7 @@ def test_a_refusal_that_names_nothing_of_it_is_told(client, errors):
         ("k" * 1025, "its name is too long"),
         ("bad\udcff.py", "its name is not valid text"),
         ("chat\x1f2", "its name is not valid text"),
-        ("keys/ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8.txt", "its name holds a secret"),
+        ("keys/ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8.txt", "its name contains a secret"),
     ],
 )
 def test_a_key_that_cannot_be_kept_is_left_out(client, key, reason):
@@ -255,7 +255,7 @@ def test_a_key_that_cannot_be_kept_is_left_out(client, key, reason):
 
 def test_an_item_that_is_read_twice_counts_once(client):
     tally = Intake(client, SOURCE).take(reader(item("a", "Opens"), item("a", "Closes")))
-    assert set(tally.skipped) == {"read a second time"}
+    assert set(tally.skipped) == {"it was read twice"}
     assert contents(client) == ["Opens"]
 
 

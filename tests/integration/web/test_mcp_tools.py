@@ -21,10 +21,10 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import AnswerLost, InvalidField, NotFound, ServerUnreachable
+from pipeline.http.problems import error_of_problem
 from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.fakes.proving import prove
 from tests.support.stack import free_port
-from web.client import _problem_to_error
 from web.mcp.bridge import Bridge
 from web.mcp.catalog import build_catalog
 from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED
@@ -118,7 +118,7 @@ PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult(""), TAKES, ("word",),
     [
         ({}, ["word: is required"]),
         ({"word": None}, ["word: is required"]),
-        ({"word": "a", "cuont": 1}, ["cuont: unknown; there are word, count, value, side"]),
+        ({"word": "a", "cuont": 1}, ["cuont: is unknown; use word, count, value, side"]),
         ({"word": 1}, ["word: must be string"]),
         ({"word": "a", "count": True}, ["count: must be integer"]),
         ({"word": "a", "count": "one"}, ["count: must be integer"]),
@@ -170,7 +170,7 @@ def test_ids_that_end_alike_are_shown_whole():
 def test_an_end_that_nobody_knows_is_refused(given_id):
     shown = ShownIds()
     shown.short(ULID)
-    with pytest.raises(InvalidField, match="id: is neither"):
+    with pytest.raises(InvalidField, match="id: is not the id"):
         shown.resolve_id(given_id, "id", unknown)
 
 
@@ -247,7 +247,7 @@ class AppServer:
     def call(self, method, path, body=None, query=None):
         answer = self._client.open(path, method=method, json=body, query_string=query, headers=self._headers)
         if answer.status_code >= 400:
-            raise _problem_to_error(answer.status_code, answer.get_json())
+            raise error_of_problem(answer.status_code, answer.get_json())
         return answer.get_json()
 
 
@@ -263,12 +263,12 @@ def ask(app, container):
 
 
 def test_nothing_is_known_about_nothing(ask):
-    nothing = "nothing is known about this"
+    nothing = "No memory is about this."
     assert ask("prepare", message="Which port?").text == nothing
     assert ask("recall", query="port").text == nothing
     assert ask("fact_as_of", subject="staging").text == "no such workspace"
-    assert ask("goals").text == "no such goal is set"
-    assert ask("overview").text == "nothing is stored in this workspace yet"
+    assert ask("goals").text == "There is no such goal."
+    assert ask("overview").text == "This workspace has no memories yet. Store one with remember_batch."
 
 
 def test_what_is_remembered_is_attributed_and_found(ask):
@@ -337,7 +337,7 @@ def test_forgetting_archives_unless_it_is_told_otherwise(ask):
     assert ask("recall", query="staging port").ids == []
     assert ask("timeline", archived=True).ids == [found]
     ask("restore", id=found)
-    assert ask("forget", id=found, hard=True).text == "every trace is being erased"
+    assert ask("forget", id=found, hard=True).text == "deleted permanently; a worker erases every trace"
     with pytest.raises(ToolFailed, match="no such memory"):
         ask("get", id=found)
 
@@ -369,7 +369,7 @@ def test_the_rest_of_full_answers(ask):
         ask(name)
     assert ask("incognito", session_id="s9").text == "incognito"
     assert ask("incognito").text.startswith("- “s9”, since 20")
-    assert ask("incognito", session_id="s9", on=False).text == "incognito no longer"
+    assert ask("incognito", session_id="s9", on=False).text == "no longer incognito"
 
 
 @pytest.fixture
@@ -468,7 +468,7 @@ def test_a_stack_that_cannot_be_started_is_told(tmp_path):
         raise PermissionError("not allowed")
 
     bridge = Bridge(Settings(home=tmp_path, port=free_port()), lambda **_: "default", start)
-    with pytest.raises(ServerUnreachable, match="could not be started: not allowed"):
+    with pytest.raises(ServerUnreachable, match="Cannot start Reverie: not allowed"):
         bridge.call("GET", "/v1/stats")
     bridge.close()
 
@@ -527,7 +527,7 @@ def test_what_reads_is_asked_again_where_its_answer_was_lost(forgetful, method, 
 
 def test_what_writes_is_not_done_twice_where_its_answer_was_lost(forgetful):
     bridge, asked = forgetful
-    with pytest.raises(AnswerLost, match="look before you repeat it"):
+    with pytest.raises(AnswerLost, match="check before you repeat it"):
         bridge.call("POST", "/v1/memories/batch", {"items": []})
     assert asked.count("/v1/memories/batch") == 1
 

@@ -159,8 +159,8 @@ def test_a_tool_answers_with_the_program_that_has_the_port_and_starts_nothing(ho
 def test_a_stack_that_cannot_start_names_the_program_that_has_the_port(home, listen):
     stranger = listen(strangers.be_silent)
     said = run("up", code=1).stderr
-    assert f"cannot listen on 127.0.0.1:{stranger.port}: " in said
-    assert f"(pid {os.getpid()}) has the port; stop it, or choose another port" in said
+    assert f"Cannot listen on 127.0.0.1:{stranger.port}: " in said
+    assert f"(pid {os.getpid()}) uses the port. Stop it, or set another `port`" in said
 
 
 def test_without_a_data_directory_a_stranger_gets_nothing_and_none_is_made(tmp_path, listen, monkeypatch):
@@ -249,4 +249,4 @@ def test_so_is_the_server_of_a_copied_directory(own_server, tmp_path, monkeypatc
 def test_a_server_that_lacks_a_field_is_no_error_of_the_program(own_server, monkeypatch):
     monkeypatch.setattr("web.client.Client.workspaces", lambda client: client.call("GET", "/healthz"))
     said = run("status", code=4)
-    assert "answered without the field 'items'" in said.stdout
+    assert "answer lacks the field 'items'" in said.stdout

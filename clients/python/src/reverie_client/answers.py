@@ -1,4 +1,4 @@
-"""What the server answers, field by field; times are aware datetimes, and words of a fixed set plain texts."""
+"""The answers of the server as dataclasses. Times are timezone-aware datetimes; enum values are plain texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything."""
+    """The version of the server, whether it can encode queries yet, and how long it has been idle."""
 
     status: str
     version: str
@@ -20,7 +20,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """How far a memory reaches."""
+    """The scope of a memory: who can see it."""
 
     kind: str
     id: str | None = None
@@ -28,7 +28,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a write."""
+    """The result of a write."""
 
     id: str
     outcome: str
@@ -39,7 +39,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """The code that a memory is about, the hash that it had, and whether it changed; null when nobody can say."""
+    """The code that a memory is about, its hash at that time, and whether it changed since; None if unknown."""
 
     path: str
     lines: tuple[Any, ...] | None
@@ -49,7 +49,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review.
+    """A memory. A keyed fact has a `valid_from`; a `candidate` waits for review.
 
     Where people share a home it has an `author`, who may have `shared` it.
     """
@@ -88,7 +88,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a memory came from."""
+    """The origin of a memory."""
 
     source: str
     trust: str
@@ -99,7 +99,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """An edge from a memory (`out`) or to it (`in`), and who drew it."""
+    """An edge from a memory (`out`) or to it (`in`), and who created it."""
 
     kind: str
     direction: str
@@ -160,7 +160,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question.
+    """A memory in the results; `relevance` is the probability that it, or a neighboring turn, answers the question.
 
     Where teams are asked too, `from_` tells whose it is: `local` or a team's name.
     """
@@ -229,7 +229,7 @@ class BatchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A value and the time in which it holds: from `valid_from` to before `valid_to`."""
+    """A value and when it is valid: from `valid_from` to before `valid_to`."""
 
     id: str
     subject: str
@@ -246,7 +246,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactReceipt:
-    """What became of a value: the fact that it ended, and other names that may mean the same."""
+    """The result of setting a value: the fact that it replaced, and other names that may mean the same fact."""
 
     id: str
     subject: str
@@ -262,7 +262,7 @@ class FactReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """A goal; `outcome` is what became of setting it."""
+    """A goal; `outcome` is the result of setting it."""
 
     id: str
     title: str
@@ -284,7 +284,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """A lesson and its record; `low` and `high` bound the share of times that it is followed (95 %)."""
+    """A lesson and its record; `low` and `high` are the 95 % interval of how often it is followed."""
 
     id: str
     content: str
@@ -306,7 +306,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonOutcome:
-    """What was said about an impression, and the lesson that it showed."""
+    """The reported outcome of one time that a lesson was shown, and the lesson."""
 
     surface_id: str
     lesson_id: str
@@ -323,7 +323,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """Something that was done lately."""
+    """A recent action."""
 
     id: str
     kind: str
@@ -351,7 +351,7 @@ class Arc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Briefing:
-    """What is about a message, by what it is; `text` says it all in a form to be read by an agent."""
+    """The memories about a message, by kind; `text` contains all of them in a form for an agent."""
 
     relevant: bool
     project: Project
@@ -371,7 +371,7 @@ class Briefing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSummary:
-    """A workspace, its number of active memories, and its encoder; of one that cannot be read, the problem."""
+    """A workspace, its number of active memories and its encoder; or why it cannot be read."""
 
     model: str
     languages: str | None
@@ -384,7 +384,7 @@ class WorkspaceSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """What a workspace holds."""
+    """The statistics of a workspace."""
 
     workspace: str
     generation: int
@@ -397,7 +397,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """What waits, what failed for good, who works."""
+    """Pending work, dead-lettered work (failed permanently), and running workers."""
 
     pending: Mapping[str, int]
     dead: Mapping[str, int]

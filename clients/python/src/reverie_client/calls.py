@@ -1,4 +1,4 @@
-"""Every call of the contract that the clients offer, as a function from its arguments to its request."""
+"""The API calls of the clients: one function per call, from its arguments to its request."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ FactValue = str | int | float | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """Who asks: what these own is shown beside what reaches the whole workspace."""
+    """The viewer: their private memories are included, in addition to those of the workspace."""
 
     user: str | None = None
     agent: str | None = None
@@ -30,7 +30,7 @@ Sensitivity = Literal["normal", "private", "secret-adjacent"]
 
 
 class MemoryFields(TypedDict, total=False):
-    """What a memory may carry beside its content."""
+    """The optional fields of a memory."""
 
     kind: Kind
     importance: float
@@ -55,7 +55,7 @@ class NewMemory(MemoryFields, total=False):
 
 
 class MemoryChanges(TypedDict, total=False):
-    """What can be changed of a memory; an old text stays in its history."""
+    """The fields of a memory that can be changed; the old text stays in its history."""
 
     content: str
     pinned: bool
@@ -71,7 +71,7 @@ class MemoryChanges(TypedDict, total=False):
 
 
 class RecallFields(TypedDict, total=False):
-    """What a recall may ask for beside its query."""
+    """The optional parameters of a recall."""
 
     k: int
     kinds: Sequence[Kind]
@@ -88,7 +88,7 @@ class RecallFields(TypedDict, total=False):
 
 
 class GoalFields(TypedDict, total=False):
-    """What a goal may carry beside its title."""
+    """The optional fields of a goal."""
 
     status: GoalStatus
     progress: float
@@ -102,7 +102,7 @@ class GoalFields(TypedDict, total=False):
 
 
 class GoalChanges(TypedDict, total=False):
-    """What can be changed of a goal."""
+    """The fields of a goal that can be changed."""
 
     title: str
     status: GoalStatus
@@ -111,17 +111,17 @@ class GoalChanges(TypedDict, total=False):
 
 
 def health() -> Request[answers.Health]:
-    """Ask whether the server answers, and whether its encoder is loaded."""
+    """Check that the server answers, and whether its encoder is loaded."""
     return build_request("GET", "/healthz", answers.Health)
 
 
 def remember(content: str, *, to: str | None = None, **fields: Unpack[MemoryFields]) -> Request[answers.Receipt]:
-    """Store a memory, `to` a team's or the home's own; what is answered is durable, and the next recall finds it."""
+    """Store a memory; `to` names a team. After the answer it is durable, and the next recall can find it."""
     return build_request("POST", "/v1/memories", answers.Receipt, {"content": content, "to": to} | fields)
 
 
 def remember_all(memories: Sequence[NewMemory], *, to: str | None = None) -> Request[answers.BatchAnswer]:
-    """Store up to 1000 memories in one transaction, all or none, `to` a team's or the home's own."""
+    """Store up to 1000 memories in one transaction, all or none; `to` names a team."""
     return build_request("POST", "/v1/memories/batch", answers.BatchAnswer, {"items": memories, "to": to})
 
 
@@ -140,7 +140,7 @@ def memories(
 
 
 def memory(memory_id: str, *, from_: str | None = None) -> Request[answers.MemoryRecord]:
-    """Fetch a memory with provenance, edges, entities and history, a team's where a hit's `from_` names one."""
+    """Fetch a memory with provenance, edges, entities and history; for a team's memory pass the hit's `from_`."""
     return build_request("GET", build_path("memories", memory_id), answers.MemoryRecord, query={"from": from_})
 
 
@@ -150,27 +150,27 @@ def edit(memory_id: str, **changes: Unpack[MemoryChanges]) -> Request[answers.Me
 
 
 def archive(memory_id: str) -> Request[answers.Forgotten]:
-    """Archive a memory; `restore` brings it back."""
+    """Archive a memory; `restore` undoes that."""
     return build_request("DELETE", build_path("memories", memory_id), answers.Forgotten)
 
 
 def restore(memory_id: str) -> Request[answers.Memory]:
-    """Bring an archived memory back."""
+    """Restore an archived memory."""
     return build_request("POST", build_path("memories", memory_id, "restore"), answers.Memory)
 
 
 def purge(memory_id: str) -> Request[answers.Forgotten]:
-    """Remove every trace of a memory, for good."""
+    """Delete every trace of a memory permanently."""
     return build_request("DELETE", build_path("memories", memory_id), answers.Forgotten, query={"hard": True})
 
 
 def recall(query: str, **fields: Unpack[RecallFields]) -> Request[answers.RecallAnswer]:
-    """Find memories, best first; an empty query lists by importance and recency."""
+    """Search memories, best first; an empty query lists them by importance and recency."""
     return build_request("POST", "/v1/recall", answers.RecallAnswer, {"query": query} | fields, safe=True)
 
 
 def recall_sessions(query: str, **fields: Unpack[RecallFields]) -> Request[answers.SessionsAnswer]:
-    """Find sessions, best first, each with its best memories."""
+    """Search sessions, best first, each with its best memories."""
     body = {"query": query, "group": "session"} | fields
     return build_request("POST", "/v1/recall", answers.SessionsAnswer, body, safe=True)
 
@@ -178,7 +178,7 @@ def recall_sessions(query: str, **fields: Unpack[RecallFields]) -> Request[answe
 def prepare(
     message: str, *, session_id: str | None = None, cwd: str | None = None, viewer: Viewer | None = None
 ) -> Request[answers.Briefing]:
-    """Ask for everything that an agent should know before it answers a message."""
+    """Return the memories that an agent needs before it answers a message."""
     body = {"message": message, "session_id": session_id, "cwd": cwd, "viewer": viewer}
     return build_request("POST", "/v1/prepare", answers.Briefing, body)
 
@@ -194,7 +194,7 @@ def set_fact(
     session_id: str | None = None,
     to: str | None = None,
 ) -> Request[answers.FactReceipt]:
-    """Give a fact a value, `to` a team's or the home's own; the value before is ended, never overwritten."""
+    """Set the value of a fact; `to` names a team. The previous value ends and stays in the history."""
     body = {"value": value, "valid_from": valid_from, "source": source, "scope": scope, "session_id": session_id}
     return build_request("PUT", build_path("facts", subject, attribute), answers.FactReceipt, body | {"to": to})
 
@@ -202,7 +202,7 @@ def set_fact(
 def fact(
     subject: str, attribute: str, *, as_of: datetime | None = None, scope: answers.Scope | None = None
 ) -> Request[answers.Fact]:
-    """Fetch the value that holds, or held at an instant; NotFound where none did."""
+    """Fetch the value of a fact, now or at a time; raise NotFound if there is none."""
     query = {"as_of": as_of, "scope": _name_scope(scope)}
     return build_request("GET", build_path("facts", subject, attribute), answers.Fact, query=query)
 
@@ -210,13 +210,13 @@ def fact(
 def end_fact(
     subject: str, attribute: str, *, valid_to: datetime | None = None, scope: answers.Scope | None = None
 ) -> Request[answers.Fact]:
-    """End a fact's value without a successor, now or at an instant."""
+    """End the value of a fact, now or at a time, without setting a new one."""
     query = {"valid_to": valid_to, "scope": _name_scope(scope)}
     return build_request("DELETE", build_path("facts", subject, attribute), answers.Fact, query=query)
 
 
 def fact_history(subject: str, attribute: str, *, scope: answers.Scope | None = None) -> Listing[answers.Fact]:
-    """List all values of a fact with the time in which each held."""
+    """List all values of a fact with the time in which each was valid."""
     path = build_path("facts", subject, attribute, "history")
     return build_listing(path, answers.Fact, None, {"scope": _name_scope(scope)}, paged=False)
 
@@ -228,13 +228,13 @@ def facts(
     scope: answers.Scope | None = None,
     limit: int | None = None,
 ) -> Listing[answers.Fact]:
-    """List facts, all or a subject's, newest first; with `as_of` only what held then."""
+    """List facts, optionally of one subject, newest first; with `as_of` only values that were valid then."""
     query = {"subject": subject, "as_of": as_of, "scope": _name_scope(scope)}
     return build_listing("/v1/facts", answers.Fact, limit, query)
 
 
 def add_goal(title: str, **fields: Unpack[GoalFields]) -> Request[answers.Goal]:
-    """Set a goal, `to` a team's or the home's own."""
+    """Set a goal; `to` names a team."""
     return build_request("POST", "/v1/goals", answers.Goal, {"title": title} | fields)
 
 
@@ -259,23 +259,23 @@ def lessons(
 
 
 def report_lesson(surface_id: str, *, followed: bool, note: str | None = None) -> Request[answers.LessonOutcome]:
-    """Say whether a lesson that was shown was followed."""
+    """Report whether a shown lesson was followed."""
     path = build_path("lessons", "surfaces", surface_id)
     return build_request("POST", path, answers.LessonOutcome, {"followed": followed, "note": note})
 
 
 def workspaces() -> Listing[answers.WorkspaceSummary]:
-    """List the workspaces of the home."""
+    """List the workspaces of the data directory."""
     return build_listing("/v1/workspaces", answers.WorkspaceSummary, None, {}, paged=False)
 
 
 def stats() -> Request[answers.Stats]:
-    """Fetch what the workspace holds."""
+    """Fetch the statistics of the workspace."""
     return build_request("GET", "/v1/stats", answers.Stats)
 
 
 def queue() -> Request[answers.Queue]:
-    """Fetch what waits: pending all 0 means that everything written is digested."""
+    """Fetch the pending work. If all counts are 0, every memory is fully processed."""
     return build_request("GET", "/v1/queue", answers.Queue)
 
 

@@ -1,4 +1,4 @@
-"""The clients: one list of calls, sent by two thin transports."""
+"""The sync and the async client: one list of calls, and two transports."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ def _bind(send: Callable[[Any], Any], build: Callable[P, Any]) -> Callable[P, An
 
 
 class Call(Generic[P, T]):
-    """A method of both clients: the same arguments, answered at once or awaited."""
+    """A method of both clients with the same arguments: it returns the answer, or an awaitable."""
 
     def __init__(self, build: Callable[P, Request[T]]) -> None:
         self._build = build
@@ -48,7 +48,7 @@ class Call(Generic[P, T]):
 
 
 class ListCall(Generic[P, T]):
-    """A method of both clients that yields the items of a list, page by page."""
+    """A method of both clients that yields the items of a list page by page."""
 
     def __init__(self, build: Callable[P, Listing[T]]) -> None:
         self._build = build
@@ -66,7 +66,7 @@ class ListCall(Generic[P, T]):
 
 
 class Contract:
-    """The calls that both clients offer; without arguments, a client finds the home's server and token."""
+    """The calls of both clients. Without arguments, a client finds the server and the token of the data directory."""
 
     health = Call(calls.health)
     remember = Call(calls.remember)
@@ -108,28 +108,28 @@ class Contract:
     ) -> None:
         self.server = find_server(url, token, workspace)
         self._retries = retries
-        # A proxy is for what is elsewhere.
+        # Use a proxy only for other machines.
         self._http: Any = self._connections(
             base_url=self.server.url, timeout=timeout_s, transport=transport, trust_env=not self.server.local
         )
 
     def _retry_delay(self, request: Request[Any], outcome: httpx.Response | httpx.TransportError, tries: int) -> float:
-        """Return how long to wait before another try, below 0 for none."""
+        """Return the seconds to wait before a retry, below 0 for no retry."""
         if tries > self._retries:
             return -1.0
         delay = FIRST_DELAY_S * 2.0 ** (tries - 1)
         if isinstance(outcome, httpx.Response):
-            # Nothing was stored, whatever was asked for.
+            # The server stored nothing.
             asked_for = _retry_after(outcome)
             busy = outcome.status_code == 503 and asked_for is not None
             return min(max(delay, asked_for or 0.0), LONGEST_DELAY_S) if busy else -1.0
-        # Where no connection came about nothing was sent.
+        # Without a connection nothing was sent.
         unsent = isinstance(outcome, (httpx.ConnectError, httpx.ConnectTimeout))
         return delay if request.safe or unsent else -1.0
 
 
 class Reverie(Contract):
-    """Reverie over HTTP; safe to use from several threads."""
+    """Reverie over HTTP. Several threads may use one object."""
 
     _connections = httpx.Client
 
@@ -144,7 +144,7 @@ class Reverie(Contract):
         self._http.close()
 
     def send(self, request: Request[T]) -> T:
-        """Send a request, again while that is safe and may help; return its answer or raise ReverieError."""
+        """Send a request, and retry it if that is safe and may help; return the answer or raise ReverieError."""
         tries = 0
         while True:
             outcome = self._try(request)
@@ -155,7 +155,7 @@ class Reverie(Contract):
             time.sleep(delay)
 
     def iterate(self, listing: Listing[T]) -> Iterator[T]:
-        """Yield the items of a list, asking for a page at a time."""
+        """Yield the items of a list page by page."""
         cursor, count = None, 0
         while True:
             page = self.send(listing.next_request(cursor, count))
@@ -188,7 +188,7 @@ class AsyncReverie(Contract):
         await self._http.aclose()
 
     async def send(self, request: Request[T]) -> T:
-        """Send a request, again while that is safe and may help; return its answer or raise ReverieError."""
+        """Send a request, and retry it if that is safe and may help; return the answer or raise ReverieError."""
         tries = 0
         while True:
             outcome = await self._try(request)
@@ -199,7 +199,7 @@ class AsyncReverie(Contract):
             await asyncio.sleep(delay)
 
     async def iterate(self, listing: Listing[T]) -> AsyncIterator[T]:
-        """Yield the items of a list, asking for a page at a time."""
+        """Yield the items of a list page by page."""
         cursor, count = None, 0
         while True:
             page = await self.send(listing.next_request(cursor, count))
@@ -230,14 +230,18 @@ def _build_arguments(request: Request[Any], server: Server) -> dict[str, Any]:
 
 def _read_outcome(request: Request[T], outcome: httpx.Response | httpx.TransportError, server: Server) -> T:
     if isinstance(outcome, httpx.TimeoutException):
-        raise ServerUnreachable(f"the server at {server.url} did not answer in time") from outcome
+        raise ServerUnreachable(f"The server at {server.url} did not answer in time. Try again later.") from outcome
     if isinstance(outcome, httpx.TransportError):
-        raise ServerUnreachable(f"no Reverie server answers at {server.url}: {outcome}") from outcome
+        raise ServerUnreachable(
+            f"No Reverie server answers at {server.url} ({outcome}). Start it with `reverie up`."
+        ) from outcome
     if outcome.is_success:
         return request.read_answer(_read_json(outcome, server))
     document = _read_json(outcome, server)
     if not outcome.headers.get("Content-Type", "").startswith("application/problem+json"):
-        raise UnexpectedAnswer(f"something that is not Reverie answers at {server.url} (HTTP {outcome.status_code})")
+        raise UnexpectedAnswer(
+            f"The program at {server.url} is not a Reverie server (HTTP {outcome.status_code}). Check the address."
+        )
     raise PROBLEM_OF_STATUS.get(outcome.status_code, Problem)(outcome.status_code, document, _retry_after(outcome))
 
 
@@ -245,9 +249,9 @@ def _read_json(answer: httpx.Response, server: Server) -> dict[str, Any]:
     try:
         document = answer.json()
     except ValueError as error:
-        raise UnexpectedAnswer(f"something that is not Reverie answers at {server.url}") from error
+        raise UnexpectedAnswer(f"The program at {server.url} is not a Reverie server. Check the address.") from error
     if not isinstance(document, dict):
-        raise UnexpectedAnswer(f"something that is not Reverie answers at {server.url}")
+        raise UnexpectedAnswer(f"The program at {server.url} is not a Reverie server. Check the address.")
     return document
 
 

@@ -1,4 +1,4 @@
-"""What a call can raise: one tree, by what the caller can do about it."""
+"""The errors of calls, by the possible reaction of the caller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ class ReverieError(Exception):
 
 
 class NotConfigured(ReverieError):
-    """Say what is missing to find the server, or to be let in."""
+    """The address of the server or the token is missing or invalid."""
 
 
 class ServerUnreachable(ReverieError):
-    """Say that no answer came: nothing listens, the connection broke, or the time was up."""
+    """There was no answer: no server listens, the connection broke, or the timeout passed."""
 
 
 class UnexpectedAnswer(ReverieError):
-    """Say that what answered does not speak Reverie's contract."""
+    """The answer is not the answer of a Reverie server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class FieldProblem:
 
 
 class Problem(ReverieError):
-    """A request that the server refused, as its problem document tells it."""
+    """A request that the server rejected, with the content of its problem document."""
 
     def __init__(self, status: int, document: Mapping[str, Any], retry_after_s: float | None = None) -> None:
         self.status = status
@@ -49,23 +49,23 @@ class Unauthorized(Problem):
 
 
 class Forbidden(Problem):
-    """The address is not the server's own, or the role may not do this (403)."""
+    """The Host header names another server, or the role does not permit this (403)."""
 
 
 class NotFound(Problem):
-    """No such memory, workspace or path (404)."""
+    """There is no such memory, workspace or path (404)."""
 
 
 class Conflict(Problem):
-    """Something else already is what this asks for (409)."""
+    """The request contradicts stored data (409)."""
 
 
 class InvalidField(Problem):
-    """A field cannot be taken; `errors` names it (400, 413, 422)."""
+    """The request or a field is invalid; `errors` names the fields (400, 413, 422)."""
 
 
 class Unavailable(Problem):
-    """The store is busy or full; `retry_after_s` says when to try again (429, 503)."""
+    """The store is busy or full, or a limit is reached; retry after `retry_after_s` (429, 503)."""
 
 
 PROBLEM_OF_STATUS: Mapping[int, type[Problem]] = {

@@ -1,4 +1,4 @@
-"""Reverie for LangChain: a retriever, and a chat history that every process of a session shares."""
+"""Reverie for LangChain: a retriever, and a chat history that all processes of a session share."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from .calls import NewMemory, RecallFields
 from .client import AsyncReverie, Reverie
 from .errors import NotFound
 
-# What a memory, and a batch of them, may hold at most.
+# Maximum size of a memory, and of a batch.
 LONGEST_CONTENT = 10_000
 LARGEST_BATCH = 1000
 LONGEST_QUERY = 4000
@@ -25,12 +25,12 @@ POSITION = "position"
 
 
 class ReverieRetriever(BaseRetriever):
-    """Find memories as documents, best first; without a client, the home's server is asked."""
+    """Search memories as documents, best first. The default client uses the data directory's server."""
 
     client: Reverie = Field(default_factory=Reverie)
-    # Without one, an awaited question is asked by the other in a thread.
+    # Without an async client, async calls use the sync client in a thread.
     async_client: AsyncReverie | None = None
-    # What a recall takes beside its query: k, kinds, since, min_relevance …
+    # Parameters of the recall: k, kinds, since, min_relevance …
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
@@ -38,7 +38,7 @@ class ReverieRetriever(BaseRetriever):
         try:
             answer = self.client.recall(query[:LONGEST_QUERY], **self._fields())
         except NotFound:
-            # Nobody has written to the workspace yet.
+            # The workspace has no memories yet.
             return []
         return [_build_document(hit) for hit in answer.results]
 
@@ -58,7 +58,7 @@ class ReverieRetriever(BaseRetriever):
 
 
 class ReverieChatMessageHistory(BaseChatMessageHistory):
-    """Keep a session's messages as memories that only the session sees."""
+    """Store a session's messages as memories that only the session can see."""
 
     def __init__(self, session_id: str, client: Reverie | None = None) -> None:
         self.session_id = session_id
@@ -83,24 +83,24 @@ class ReverieChatMessageHistory(BaseChatMessageHistory):
             self._client.purge(memory.id)
 
     def _list_memories(self) -> list[Memory]:
-        # What aged or was merged into another is archived, and is a message still.
+        # Old or merged memories are archived, but they are still messages.
         try:
-            found = [memory for archived in (False, True) for memory in self._iterate(archived=archived)]
+            memories = [memory for archived in (False, True) for memory in self._iterate(archived=archived)]
         except NotFound:
-            # Nobody has written to the workspace yet.
+            # The workspace has no memories yet.
             return []
-        return sorted(found, key=lambda memory: (memory.metadata[POSITION], memory.id))
+        return sorted(memories, key=lambda memory: (memory.metadata[POSITION], memory.id))
 
     def _iterate(self, *, archived: bool) -> Iterator[Memory]:
         listed = self._client.memories(scope=self._scope, kind="episode", archived=archived)
         return (memory for memory in listed if MESSAGE in memory.metadata)
 
     def _build_memory(self, number: int, message: BaseMessage) -> NewMemory:
-        # Numbered, for what is said twice is two messages, and one memory.
+        # Numbered, because two equal messages would become one memory.
         content = f"{message.type} ({number}): {message.text}"[:LONGEST_CONTENT]
-        # As one text: the server normalizes what stands in metadata, and takes spaces from its ends.
+        # As one text, because the server normalizes texts in metadata and strips spaces.
         metadata: dict[str, Any] = {MESSAGE: json.dumps(message_to_dict(message)), POSITION: number}
-        # Written on purpose, and evidence only: what is said in a chat is no rule for an agent.
+        # Evidence only: messages of a chat are not rules for an agent.
         return {
             "content": content,
             "kind": "episode",

@@ -1,4 +1,4 @@
-"""Reverie for LlamaIndex: a memory block that tells what is about a message, and keeps what leaves the short term."""
+"""Reverie for LlamaIndex: a memory block that retrieves memories about a message, and stores older messages."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from .calls import NewMemory
 from .client import AsyncReverie
 from .errors import NotFound
 
-# The most that a memory, a batch of them and a question may hold.
+# Maximum size of a memory, of a batch and of a query.
 LONGEST_CONTENT = 10_000
 LARGEST_BATCH = 1000
 LONGEST_QUESTION = 4000
 
 
 class ReverieMemoryBlock(BaseMemoryBlock[str]):
-    """Long-term memory of the workspace; without a client, the home's server is asked."""
+    """Long-term memory of the workspace. The default client uses the data directory's server."""
 
     name: str = "reverie"
     client: AsyncReverie = Field(default_factory=AsyncReverie)
@@ -30,7 +30,7 @@ class ReverieMemoryBlock(BaseMemoryBlock[str]):
         try:
             briefing = await self.client.prepare(asked[-1][:LONGEST_QUESTION], session_id=session)
         except NotFound:
-            # Nobody has written to the workspace yet.
+            # The workspace has no memories yet.
             return ""
         return briefing.text
 
@@ -42,7 +42,7 @@ class ReverieMemoryBlock(BaseMemoryBlock[str]):
 
 def _build_memory(message: ChatMessage) -> NewMemory:
     content = f"{message.role.value}: {message.content}"[:LONGEST_CONTENT]
-    # Evidence only: what is said in a chat is no rule for an agent.
+    # Evidence only: messages of a chat are not rules for an agent.
     memory: NewMemory = {"content": content, "kind": "episode", "source": "import"}
     session_id = message.additional_kwargs.get("session_id")
     return memory if session_id is None else {**memory, "session_id": str(session_id)}

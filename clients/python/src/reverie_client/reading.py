@@ -1,4 +1,4 @@
-"""From an answer's JSON to the dataclass that describes it."""
+"""Convert the JSON of an answer to its dataclass."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -9,13 +9,17 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 
 def read_value(kind: Any, value: Any) -> Any:
-    """Return a JSON value as a type; what the type does not name is passed over, for a newer server may say more."""
+    """Return a JSON value as a type. Unknown fields are ignored, because a newer server may send more."""
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _field_types(kind)
-        # A name that Python keeps for itself has a line behind it.
-        said = {name: name.rstrip("_") for name in hints}
+        # Names that are Python keywords end with an underscore.
+        json_names = {name: name.rstrip("_") for name in hints}
         return kind(
-            **{name: read_value(hint, value[said[name]]) for name, hint in hints.items() if said[name] in value}
+            **{
+                name: read_value(hint, value[json_names[name]])
+                for name, hint in hints.items()
+                if json_names[name] in value
+            }
         )
     if kind is datetime:
         return datetime.fromisoformat(value)

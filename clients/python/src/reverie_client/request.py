@@ -1,4 +1,4 @@
-"""One call of the contract: what to send, and how to read the answer. Neither sync nor async."""
+"""One API call: its request, and how to read its answer. Independent of sync and async."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass, replace
@@ -11,13 +11,13 @@ from .reading import read_value
 
 T = TypeVar("T")
 
-# The most that a page of a list holds.
+# The maximum number of items in a page of a list.
 LARGEST_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
-    """A request whose answer is a T; `safe` when sending it twice changes nothing more than sending it once."""
+    """A request whose answer is a T; `safe` if sending it twice has the same effect as sending it once."""
 
     method: str
     path: str
@@ -27,11 +27,13 @@ class Request(Generic[T]):
     safe: bool = False
 
     def read_answer(self, answer: Any) -> T:
-        """Return the answer as a T; raise UnexpectedAnswer for another server's."""
+        """Return the answer as a T; raise UnexpectedAnswer if it has another form."""
         try:
             return self.read(answer)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise UnexpectedAnswer(f"the answer to {self.method} {self.path} is not the contract's: {error}") from error
+            raise UnexpectedAnswer(
+                f"The answer to {self.method} {self.path} has another form; the server may run another version: {error}"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """A list that is asked for page by page, up to `limit` items or to its end."""
+    """A list that is read page by page, up to `limit` items or to its end."""
 
     request: Request[Page[T]]
     limit: int | None
@@ -59,7 +61,7 @@ class Listing(Generic[T]):
         return replace(self.request, query=query if cursor is None else query | {"cursor": cursor})
 
     def is_complete(self, cursor: str | None, count: int) -> bool:
-        """Tell whether nothing is left to ask for after a page."""
+        """Return whether a page is the last one to read."""
         return cursor is None or (self.limit is not None and count >= self.limit)
 
 
@@ -72,7 +74,7 @@ def build_request(
     *,
     safe: bool | None = None,
 ) -> Request[T]:
-    """Describe a call; what is None is left out, and a GET is safe unless it says otherwise."""
+    """Describe a call. None values are omitted; a GET is safe by default."""
 
     def read(answer: Any) -> T:
         value: T = read_value(kind, answer)
@@ -96,19 +98,19 @@ def build_listing(
 
 
 def build_path(*parts: str) -> str:
-    """Return the address of a thing; no part can reach beyond its own place."""
-    # A part of dots alone would be taken for a step to another folder.
+    """Return the path of a record. No part of it can change the other parts."""
+    # A part of dots alone would be resolved as a step to another folder.
     return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
 
 
 def encode_body(value: Any) -> Any:
-    """Return a value as JSON's own types, without what is None in objects."""
+    """Return a value in JSON types, without None values in objects."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if is_dataclass(value) and not isinstance(value, type):
         return encode_body(asdict(value))
     if isinstance(value, Mapping):
-        # Metadata and details are the caller's own: a null in them is kept.
+        # Keep null values in metadata and details, which the caller defines.
         return {
             name: item if name in {"metadata", "details"} else encode_body(item)
             for name, item in value.items()
@@ -120,7 +122,7 @@ def encode_body(value: Any) -> Any:
 
 
 def encode_query(query: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the parameters of an address, without what is None."""
+    """Return the query parameters without None values."""
     encoded = {name: _encode_parameter(value) for name, value in (query or {}).items() if value is not None}
     return {name: value for name, value in encoded.items() if value}
 

@@ -1,4 +1,4 @@
-"""What is said in sessions: turns come in, and sessions are looked at."""
+"""Conversations of sessions: store turns, and read sessions."""
 
 from typing import Annotated
 
@@ -18,20 +18,21 @@ from web.api import bodies
 from web.api.answers import Answer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
 from web.api.hook_runs import RunAnswer
 from web.api.of_caller import viewer_of
-from web.endpoint import Api, Call, Endpoint, workspace_of_folder
+from web.call import Call, workspace_of_folder
+from web.endpoint import Api, Endpoint
 from web.limits import check_queue
 
-api = Api("said")
+api = Api("sessions")
 
 MOST_MESSAGES = 200
 MAX_MESSAGE_CHARS = 100_000
 MAX_NAME_CHARS = 200
-# So much of a session is shown at once.
+# The number of entries of each kind that one answer shows.
 SHOWN = 100
 
 
 class MessageBody(bodies.Body):
-    """What somebody said."""
+    """One message of a conversation."""
 
     role: Annotated[SpeakerRole, Field(strict=False)]
     content: Annotated[str, StringConstraints(max_length=MAX_MESSAGE_CHARS)]
@@ -39,7 +40,7 @@ class MessageBody(bodies.Body):
 
 
 class TurnsBody(bodies.Body):
-    """What was said in a session, in its order, and the folder that it was said in."""
+    """The messages of a session, in order, and the folder of the session."""
 
     session_id: bodies.SessionId
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MOST_MESSAGES)]
@@ -47,20 +48,20 @@ class TurnsBody(bodies.Body):
 
 
 class NameBody(bodies.Body):
-    """What a session shall be called."""
+    """The new name of a session."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS, strip_whitespace=True)]
 
 
 class QueuedAnswer(Answer):
-    """How many messages were taken in to be read for what lasts, and what was done because one asked for it."""
+    """The number of messages queued for extracting memories, and the results of memory commands in them."""
 
     queued: int
     done: list[str]
 
 
 class SessionAnswer(Answer):
-    """A session: its name, when it began and was last heard of, and how much was said, done and kept in it."""
+    """A session: its name, its start, its last activity, and its numbers of turns, actions and memories."""
 
     id: Name
     name: str | None
@@ -76,7 +77,7 @@ class SessionPage(PageAnswer[SessionAnswer]):
 
 
 class TurnAnswer(Answer):
-    """What somebody said."""
+    """One message of a conversation."""
 
     role: SpeakerRole
     content: str
@@ -84,7 +85,7 @@ class TurnAnswer(Answer):
 
 
 class DeedAnswer(Answer):
-    """One thing that an agent did to a file or by a command, and whether it worked."""
+    """One action of an agent, on a file or by a command, and whether it succeeded."""
 
     at: str
     tool: str
@@ -94,7 +95,7 @@ class DeedAnswer(Answer):
 
 
 class SessionRecordAnswer(Answer):
-    """A session with the latest of what was said, told, done and learnt in it, each the newest first."""
+    """A session with its latest messages, injected memories, actions and new memories, each newest first."""
 
     session: SessionAnswer
     said: list[TurnAnswer]
@@ -104,7 +105,7 @@ class SessionRecordAnswer(Answer):
 
 
 class DistilledAnswer(Answer):
-    """What became of each lesson that a session suggested."""
+    """The result for each lesson that a session suggested."""
 
     proposed: list[ReceiptAnswer]
 
@@ -120,40 +121,40 @@ class DistilledAnswer(Answer):
         needs=Role.WRITER,
     )
 )
-def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
-    """Take in what was said in a session; workers read it for what lasts."""
+def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
+    """Store the messages of a session; workers extract memories from them."""
     workspace = workspace_of_folder(call, body.cwd, to_write=True)
     check_queue(workspace)
     session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))
     now = utc_now()
-    messages = [Message(session_id, one.role, one.content, one.at or now) for one in body.messages]
+    messages = [Message(session_id, message.role, message.content, message.at or now) for message in body.messages]
     queued = take_turns(workspace, session_id, messages)
-    asked = [one.content for one in body.messages if one.role is SpeakerRole.USER]
-    done = [one.says for content in asked for one in obey(workspace, call.container.contexts, session, content)]
+    asked = [message.content for message in body.messages if message.role is SpeakerRole.USER]
+    done = [result.says for content in asked for result in obey(workspace, call.container.contexts, session, content)]
     return QueuedAnswer(queued=queued, done=done)
 
 
 @api.route(Endpoint("GET", "/v1/sessions", answer=SessionPage, problems=(404,)))
 def list_sessions(call: Call, query: bodies.PageQuery) -> Page[SessionSummary]:
-    """List sessions, the last heard of first."""
+    """List sessions, most recently active first."""
     return agent_history.list_sessions(call.workspace, query.limit, query.before or 0)
 
 
 @api.route(Endpoint("GET", "/v1/sessions/{session_id}", answer=SessionRecordAnswer, problems=(404,)))
 def read_session(call: Call, session_id: str) -> SessionRecord:
-    """Read what was said, told, done and learnt in a session."""
+    """Read the messages, injected memories, actions and new memories of a session."""
     return agent_history.read_session(call.workspace, call.container.hook_runs, session_id, SHOWN)
 
 
 @api.route(Endpoint("PATCH", "/v1/sessions/{session_id}", answer=SessionAnswer, problems=(404,)))
 def rename_session(call: Call, body: NameBody, session_id: str) -> SessionSummary:
-    """Give a session another name."""
+    """Rename a session."""
     return agent_history.rename_session(call.workspace, session_id, body.name)
 
 
 @api.route(Endpoint("POST", "/v1/sessions/{session_id}/distill", answer=DistilledAnswer, problems=(404,)))
 def distill_session(call: Call, session_id: str) -> DistilledAnswer:
-    """Propose the lessons of a session; they wait for a person."""
-    found: list[Receipt] = distill.distill_session(call.workspace, session_id)
-    return DistilledAnswer(proposed=[ReceiptAnswer.model_validate(one) for one in found])
+    """Propose lessons from a session; they wait for a person's review."""
+    receipts: list[Receipt] = distill.distill_session(call.workspace, session_id)
+    return DistilledAnswer(proposed=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])

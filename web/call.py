@@ -1,0 +1,157 @@
+"""One call of an endpoint: its request, its caller, and the workspaces that the caller may use.
+
+Nothing here depends on Flask: an MCP tool on the server calls endpoints without an HTTP request.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from werkzeug.datastructures import Headers
+
+from config.paths import WORKSPACE_HEADER, is_workspace_id
+from config.settings import SETTINGS
+from pipeline.bootstrap.web import WebContainer
+from pipeline.errors import MalformedRequest
+from pipeline.records import OWNED
+from pipeline.records.people import Caller, Role
+from pipeline.services.workspaces import choose_workspace, note_claim
+from pipeline.workspace import Workspace
+from web.access import Need, may_enter, may_write, require
+from web.contract import INCOGNITO_HEADER, PROJECT_HEADER
+
+DEFAULT_WORKSPACE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointRequest:
+    """The request of an endpoint: over HTTP, or by an MCP tool in this process. `path` and `query` are decoded."""
+
+    method: str
+    path: str
+    headers: Headers
+    query: Mapping[str, str]
+    read_body: Callable[[], bytes]
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The first argument of every endpoint: the services, the caller, and the workspace that the request names."""
+
+    container: WebContainer
+    workspace_id: str
+    caller: Caller
+    headers: Headers
+    # The states of a memory that the request permits; None permits any state.
+    expected: frozenset[str] | None = None
+    # Whether nothing of the request may be stored. Some workspaces are entered after the request has ended.
+    is_incognito: bool = False
+
+    @property
+    def workspace(self) -> Workspace:
+        """Return the workspace that the request names. It need not exist yet."""
+        return self.enter(self.workspace_id)
+
+    @property
+    def named_workspace(self) -> str | None:
+        """Return the workspace that a header of the request names, None without that header."""
+        return _workspace_of_header(self.headers, WORKSPACE_HEADER)
+
+    @property
+    def project(self) -> str:
+        """Return the workspace to ask teams for: the project's own, whether it exists on this machine or not."""
+        return _workspace_of_header(self.headers, PROJECT_HEADER) or self.workspace_id
+
+    def enter(self, workspace_id: str, need: Role = Role.READER) -> Workspace:
+        """Return a workspace as the caller may use it; raise NotFound or Forbidden if they may not."""
+        self.require(need, workspace_id)
+        workspace = workspace_of_caller(self.container, self.caller, workspace_id)
+        return workspace.as_incognito() if self.is_incognito else workspace
+
+    def may_enter(self, workspace_id: str) -> bool:
+        """Return whether the caller may see that a workspace exists."""
+        return may_enter(self.caller, workspace_id, self.container.people)
+
+    def may_write(self, workspace_id: str) -> bool:
+        """Return whether the caller may change a workspace."""
+        return may_write(self.caller, workspace_id, self.container.people)
+
+    def require(self, need: Need, workspace_id: str | None = None) -> None:
+        """Raise NotFound or Forbidden unless the caller has a role or a right in a workspace."""
+        require(self.caller, need, workspace_id or self.workspace_id, self.container.people)
+
+
+def create_call(container: WebContainer, request: EndpointRequest, expected: frozenset[str] | None) -> Call:
+    """Return the call of a request; raise MalformedRequest for a header that is not valid."""
+    workspace_id = _workspace_of_header(request.headers, WORKSPACE_HEADER) or DEFAULT_WORKSPACE
+    is_incognito = _is_incognito(request.headers)
+    return Call(container, workspace_id, request.caller, request.headers, expected, is_incognito)
+
+
+def _workspace_of_header(headers: Headers, header: str) -> str | None:
+    workspace_id = headers.get(header)
+    if workspace_id is not None and not is_workspace_id(workspace_id):
+        raise MalformedRequest(f"The header {header} must match [a-z0-9][a-z0-9._-]{{0,63}}.")
+    return workspace_id
+
+
+def _is_incognito(headers: Headers) -> bool:
+    """Return whether the sender wants nothing of this request stored; raise MalformedRequest for another value."""
+    try:
+        return bool(SETTINGS["incognito"].parse(headers.get(INCOGNITO_HEADER, False)))
+    except ValueError as error:
+        raise MalformedRequest(f"{INCOGNITO_HEADER} {error}") from error
+
+
+def check_name(loc: str, name: str) -> str:
+    """Return a name that a caller sent; raise MalformedRequest for a name that could belong to another person."""
+    if OWNED in name:
+        raise MalformedRequest(f"{loc} must not contain {OWNED}.")
+    return name
+
+
+def workspace_of_caller(container: WebContainer, caller: Caller, workspace_id: str) -> Workspace:
+    """Return a workspace as its caller works on it."""
+    if caller.person is None:
+        return container.workspace(workspace_id)
+    is_reader = not caller.may(workspace_id, Role.WRITER)
+    return container.workspace(workspace_id).of_person(caller.person.id, is_reader=is_reader)
+
+
+def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
+    """Return the workspace that the header names, else the workspace of a folder, and note that it is in use.
+
+    With `to_write`, the project's own workspace is returned even if it does not exist yet. A person's folder is on
+    their own machine: no folder is looked up here, and only the header counts.
+    """
+    workspace = workspace_finder(call, to_write=to_write)(folder)
+    call.container.prefetcher.notify_activity(workspace.id)
+    return workspace
+
+
+def workspace_finder(call: Call, *, to_write: bool) -> Callable[[str], Workspace]:
+    """Return a function that finds the workspace of a folder for this caller, also after the request has ended."""
+    if call.caller.person is not None:
+        return lambda _folder: call.workspace
+    explicit = call.workspace_id if WORKSPACE_HEADER in call.headers else None
+    return partial(_find_workspace, call, explicit, to_write=to_write)
+
+
+def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:
+    choice = choose_workspace(
+        Path(folder) if folder else None,
+        call.container.settings,
+        explicit=explicit,
+        environment=None,
+        to_write=to_write,
+    )
+    if choice.identity is not None:
+        try:
+            note_claim(call.container.settings, choice.identity, to_write=to_write)
+        except OSError as error:
+            call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
+        if choice.identity.problem is not None:
+            call.container.report_unused_file(choice.identity.problem)
+    return call.enter(choice.workspace)
