@@ -49,7 +49,7 @@ def locate(anchor: Anchor, checkout: str | None) -> Anchor:
 
 
 def is_missing(anchor: Anchor) -> bool:
-    """Tell whether there is no file where an anchor is."""
+    """Return whether there is no file where an anchor is."""
     try:
         return Path(anchor.path).is_absolute() and _find_status(anchor) is None
     except OSError:
@@ -57,7 +57,7 @@ def is_missing(anchor: Anchor) -> bool:
 
 
 def hash_of(anchor: Anchor) -> str | None:
-    """Return the SHA-256 of the anchored text, None where there is no such text to be read."""
+    """Return the SHA-256 of the anchored text, None if there is no such text to be read."""
     if not Path(anchor.path).is_absolute():
         return None
     try:
@@ -67,7 +67,7 @@ def hash_of(anchor: Anchor) -> str | None:
 
 
 def is_stale(anchor: Anchor) -> bool | None:
-    """Tell whether the anchored text has changed or is gone; None where nobody can say."""
+    """Return whether the anchored text has changed or is gone; None if nobody can say."""
     if anchor.content_hash is None or not Path(anchor.path).is_absolute():
         return None
     try:
@@ -77,7 +77,7 @@ def is_stale(anchor: Anchor) -> bool | None:
 
 
 def _present_hash(anchor: Anchor) -> str | None:
-    """Return the hash of what stands there, None where no file does; raise OSError where it cannot be read."""
+    """Return the hash of what stands there, None if no file does; raise OSError if it cannot be read."""
     status = _find_status(anchor)
     if status is None or not stat.S_ISREG(status.st_mode):
         return None

@@ -60,7 +60,7 @@ def _said_words(memory: Memory) -> frozenset[str]:
 
 
 def says_as_much(witness: Memory, memory: Memory) -> bool:
-    """Tell whether who said one memory said everything that another one is read as, its fields included.
+    """Return whether who said one memory said everything that another one is read as, its fields included.
 
     Their texts are not compared: they are known to say the same.
     """

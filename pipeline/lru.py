@@ -40,7 +40,7 @@ class LruCache(Generic[K, V]):
             return made
 
     def holds(self, key: K) -> bool:
-        """Tell whether a key's value is kept, without counting as having asked for it."""
+        """Return whether a key's value is kept, without counting as having asked for it."""
         with self._lock:
             return key in self._kept
 

@@ -36,7 +36,7 @@ class Extraction(BaseModel):
 
 
 def extract(model: JobModel, message: str, before: str) -> list[Statement] | None:
-    """Return what lasts of a message, None where the model gives no answer of use; no word of it is the model's own."""
+    """Return what lasts of a message, None if the model gives no answer of use; no word of it is the model's own."""
     said = " ".join(message.split())
     answer = model.ask(
         JOB,

@@ -61,7 +61,7 @@ class CaptureStage:
                 work.complete(db, [item], owner)
 
     def _is_silent(self, turn: Turn) -> bool:
-        """Tell whether a session went off the record since something was said in it."""
+        """Return whether a session went off the record since something was said in it."""
         with self.database.read() as db:
             return agent_sessions.is_any_incognito(db, [turn.session_id])
 

@@ -1,7 +1,7 @@
 """The dedup stage: what says the same is merged, what denies or supersedes another is linked, a doubt waits.
 
 The newer always goes into the older, whichever of the two is looked at first: workers digest in no fixed order. What
-is kept in step with a source is compared with what people and agents said, never with its like: the source alone says
+is kept in sync with a source is compared with what people and agents said, never with its like: the source alone says
 what it holds, and two similar files are two files.
 """
 

@@ -27,7 +27,7 @@ StageRegistry = Mapping[Stage, StageRunner]
 
 @dataclass(frozen=True, slots=True)
 class DigestPolicy:
-    """How much is claimed at once, for how long, and how failures are put off (seconds)."""
+    """How much is claimed at once, for how long, and how failures are retried later (seconds)."""
 
     batch: int
     lease_s: float

@@ -206,7 +206,7 @@ def _read_spelling(text: str) -> _Spelling:
 
 
 def _may_name(spelling: _Spelling) -> bool:
-    """Tell whether a name could be left to find: a word with a capital, a letter beyond ASCII, or a year.
+    """Return whether a name could be left to find: a word with a capital, a letter beyond ASCII, or a year.
 
     The tagger reads English alone: where every noun has a capital it takes nouns for names. Words that begin
     sentences and are no names do not count; a name made of nothing else would not be taken for one.
@@ -300,7 +300,7 @@ def _blank_places(text: str, taken: bytearray) -> str:
 
 
 def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMention | None:
-    """Trim a tagged span to the name and judge its kind by its surroundings; None where it is no name."""
+    """Trim a tagged span to the name and judge its kind by its surroundings; None if it is no name."""
     start, end = _trim(text, mention.start, mention.end)
     surface = text[start:end]
     kind = mention.kind
@@ -331,7 +331,7 @@ def _is_name(surface: str) -> bool:
 
 
 def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind | None:
-    """Return what a name is for certain, `name` where nothing tells, None where it is no name.
+    """Return what a name is for certain, `name` where nothing tells, None if it is no name.
 
     A tagger that was trained on news takes software for people, and whatever it does not know for organisations.
     """

@@ -44,11 +44,11 @@ class Claims:
             return []
 
     def is_free(self, workspace: str) -> bool:
-        """Tell whether no project has a workspace by agreement."""
+        """Return whether no project has a workspace by agreement."""
         return not any(one.workspace == workspace and one.agreed for one in self.list_all())
 
     def is_agreed(self, file: Path, workspace: str) -> bool:
-        """Tell whether a person agreed to a claim."""
+        """Return whether a person agreed to a claim."""
         return any(_names(one, file, workspace) and one.agreed for one in self.list_all())
 
     def note(self, file: Path, workspace: str) -> None:
@@ -65,7 +65,7 @@ class Claims:
         return claim
 
     def withdraw(self, file: Path) -> Claim:
-        """Take back what was agreed for a file; raise NotFound where nothing was."""
+        """Take back what was agreed for a file; raise NotFound if nothing was."""
         with self._lock():
             known = self.list_all()
             found = next((one for one in known if one.file == str(file) and one.agreed), None)
@@ -97,7 +97,7 @@ def _names(claim: Claim, file: Path, workspace: str) -> bool:
 
 
 def is_of_owner(file: Path, folder: Path) -> bool:
-    """Tell whether a file came with no repository: it stands outside of the one of a folder, or git ignores it."""
+    """Return whether a file came with no repository: it stands outside of the one of a folder, or git ignores it."""
     root = root_of_folder(file.parent)
     if root is None:
         return root_of_folder(folder) is not None

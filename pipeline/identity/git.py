@@ -58,7 +58,7 @@ class Git:
         self._environment = {**_ENVIRONMENT, **_user_home()}
 
     def has_commits(self) -> bool:
-        """Tell whether anything was committed; raise InvalidField for a folder that git does not take."""
+        """Return whether anything was committed; raise InvalidField for a folder that git does not take."""
         self.answer("rev-parse", "--git-dir")
         done = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         return done.returncode == 0
@@ -71,7 +71,7 @@ class Git:
         return done.stdout.decode("utf-8", "replace").strip()
 
     def ignores(self, file: Path) -> bool:
-        """Tell whether a file is left out of the repository by its rules; what is tracked is not."""
+        """Return whether a file is left out of the repository by its rules; what is tracked is not."""
         return self._run("check-ignore", "--quiet", "--", str(file)).returncode == 0
 
     def list_paths(self, *arguments: str) -> tuple[list[str], list[str]]:

@@ -149,7 +149,7 @@ class Identity:
 
     @property
     def waits(self) -> bool:
-        """Tell whether a project's file names a workspace to which nobody agreed."""
+        """Return whether a project's file names a workspace to which nobody agreed."""
         return self.claim is not None and self.rule != "file"
 
 

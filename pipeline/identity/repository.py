@@ -45,7 +45,7 @@ def read_bounded(file: Path) -> bytes:
 
 
 def exists(path: Path) -> bool:
-    """Tell whether something is there; unlike Path.exists, a place that may not be looked at holds nothing."""
+    """Return whether something is there; unlike Path.exists, a place that may not be looked at holds nothing."""
     return os.path.exists(path)  # noqa: PTH110
 
 

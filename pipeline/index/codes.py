@@ -94,7 +94,7 @@ class CodesStore(Protocol):
     """Where one model's codes stand; who changes them holds the table's lock."""
 
     def exists(self) -> bool:
-        """Tell whether they are there, as far as can be told at once."""
+        """Return whether they are there, as far as can be told at once."""
 
     def append(self, rows: PassageCodes) -> None:
         """Add passages; IndexUnavailable where there is nothing to add to."""
@@ -134,7 +134,7 @@ class CodesFile:
         return self._type.itemsize
 
     def exists(self) -> bool:
-        """Tell whether the file is there."""
+        """Return whether the file is there."""
         return self._path.exists()
 
     def append(self, rows: PassageCodes) -> None:
@@ -173,7 +173,7 @@ class CodesFile:
             self.replace(latest)
 
     def identify(self) -> Position | None:
-        """Return which file this is and where it ends, None where there is none that can be read."""
+        """Return which file this is and where it ends, None if there is none that can be read."""
         try:
             with self._open("rb") as file:
                 return Position(*self._read_header(file))

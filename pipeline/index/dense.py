@@ -110,7 +110,7 @@ class DenseScores:
         return values_at(self.cosines, seqs)
 
     def embedded(self, seqs: Seqs) -> NDArray[np.bool_]:
-        """Tell which of the given memories have a vector."""
+        """Return which of the given memories have a vector."""
         found: NDArray[np.bool_] = self.of(seqs) != 0
         if self.held is None:
             # Only the nearest were scored.

@@ -106,7 +106,7 @@ def table_name(model: str) -> str:
 
 
 def is_compiled(model: str, models_dir: Path) -> bool:
-    """Tell whether a whole, unharmed compiled encoder of this model and format is in place."""
+    """Return whether a whole, unharmed compiled encoder of this model and format is in place."""
     try:
         manifest = read_manifest(encoder_directory(model, models_dir))
     except EncoderUnavailable:

@@ -103,7 +103,7 @@ class Corpus:
         return np.concatenate((seqs[kept], fresh[known])), np.concatenate((counts[kept], fresh_counts[known]))
 
     def mark_having(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
-        """Tell which of the given memories have any of the fields."""
+        """Return which of the given memories have any of the fields."""
         marked = np.zeros(len(self.norms), np.bool_)
         for field in fields:
             marked[self.segment.holders(field)] = True

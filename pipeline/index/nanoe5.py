@@ -78,7 +78,7 @@ class _Header(NamedTuple):
 
 
 def package_folder(package: str) -> Path | None:
-    """Return the folder of an installed package, None where it is not installed; nothing of it is run."""
+    """Return the folder of an installed package, None if it is not installed; nothing of it is run."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -87,7 +87,7 @@ def package_folder(package: str) -> Path | None:
 
 @cache
 def find_weights() -> Path | None:
-    """Return the file of weights, None where the package is not installed."""
+    """Return the file of weights, None if the package is not installed."""
     folder = package_folder(PACKAGE)
     return None if folder is None else folder / WEIGHTS_FILE
 

@@ -44,13 +44,13 @@ class TablePlace(Protocol):
         """Return the codes beside a table."""
 
     def exists(self, name: str) -> bool:
-        """Tell whether a table is there."""
+        """Return whether a table is there."""
 
     def list_names(self) -> list[str]:
         """List the names of the tables that are there."""
 
     def identify(self, name: str) -> object:
-        """Return what tells a table from any other of its name, None where nothing does."""
+        """Return what tells a table from any other of its name, None if nothing does."""
 
     def connect(self) -> Any:
         """Return LanceDB's connection."""
@@ -84,7 +84,7 @@ class FolderPlace:
         return CodesFile(self._folder / f"{name}{CODES}", dimension)
 
     def exists(self, name: str) -> bool:
-        """Tell whether a table is there."""
+        """Return whether a table is there."""
         return (self._folder / f"{name}{TABLE}").is_dir()
 
     def list_names(self) -> list[str]:
@@ -149,7 +149,7 @@ class SharedPlace:
         return SharedCodes(self._objects.below(f"{name}{CODES}"), self._folder / f"{name}{CODES}", dimension)
 
     def exists(self, name: str) -> bool:
-        """Tell whether a table is there; raise StorageUnreachable where that cannot be told."""
+        """Return whether a table is there; raise StorageUnreachable if that cannot be told."""
         return bool(self._objects.list(f"{name}{TABLE}/_versions/"))
 
     def list_names(self) -> list[str]:

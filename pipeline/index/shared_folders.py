@@ -19,7 +19,7 @@ def send_folder(objects: ObjectStorage, prefix: str, folder: Path, manifest: str
 
 @contextmanager
 def fetch_folder(objects: ObjectStorage, prefix: str, place: Path, manifest: str) -> Iterator[Path | None]:
-    """Yield a copy, by its name in a folder beside its place, to be moved there; None where no whole one is to be had.
+    """Yield a copy, by its name in a folder beside its place, to be moved there; None if no whole one is to be had.
 
     A copy that was not moved is deleted.
     """

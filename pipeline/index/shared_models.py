@@ -9,7 +9,7 @@ from pipeline.store.objects import ObjectStorage
 
 
 class SharedModels:
-    """The compiled encoders of a home's machines, and the folder in which this one keeps its own."""
+    """The compiled encoders of a data directory's machines, and the folder in which this one keeps its own."""
 
     def __init__(self, objects: ObjectStorage, folder: Path) -> None:
         self._objects = objects

@@ -98,7 +98,7 @@ class VectorTable:
                 self._open().delete(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})")
 
     def exists(self) -> bool:
-        """Tell whether the table is there."""
+        """Return whether the table is there."""
         return self._place.exists(self._name)
 
     def count(self) -> int:
@@ -110,7 +110,7 @@ class VectorTable:
         return set(self._rows(["seq"], None)["seq"].to_pylist()) if self.exists() else set()
 
     def read_codes(self, position: Position | None, most: int) -> PassageCodes | None:
-        """Return the passages written since a position in eight bits, None where there are more than `most` in all."""
+        """Return the passages written since a position in eight bits, None if there are more than `most` in all."""
         try:
             return None if self._codes.count() > most else self._codes.read(position)
         except IndexUnavailable:
@@ -118,7 +118,7 @@ class VectorTable:
             return None if self.count() > most else self._read_all()
 
     def has_codes(self) -> bool:
-        """Tell whether the file of codes is there."""
+        """Return whether the file of codes is there."""
         return self._codes.exists()
 
     def repair_codes(self) -> bool:

@@ -79,7 +79,7 @@ def _answers(one: StatedValue, asked: frozenset[str]) -> bool:
 
 
 def _may_replace(one: Memory, other: Memory) -> bool:
-    """Tell whether what one memory says may be meant as a change of what another says, whichever is newer."""
+    """Return whether what one memory says may be meant as a change of what another says, whichever is newer."""
     older, newer = sorted((one, other), key=lambda memory: (memory.occurred_at, memory.seq))
     return (
         (older.scope, older.branch, speaker_of(older.content)) == (newer.scope, newer.branch, speaker_of(newer.content))

@@ -26,7 +26,7 @@ class Deadline:
         return max(0.0, self.at - self._clock())
 
     def leaves_out(self, step: Step) -> bool:
-        """Tell whether a step must be left out because the answer is due; note that it was."""
+        """Return whether a step must be left out because the answer is due; note that it was."""
         if self._clock() < self.at:
             return False
         took_ms = round((self._clock() - self._began) * 1000, 2)

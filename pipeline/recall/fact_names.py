@@ -197,7 +197,7 @@ class FactNames:
 
 
 def same_spelling(first: str, second: str) -> bool:
-    """Tell whether two canonical names differ in nothing but separators and a leading article."""
+    """Return whether two canonical names differ in nothing but separators and a leading article."""
     return _form_of(first).joined == _form_of(second).joined and _form_of(first).digits == _form_of(second).digits
 
 
@@ -210,13 +210,13 @@ def list_differing_words(first: str, second: str) -> list[tuple[str, str]]:
 
 
 def is_contraction(first: str, second: str) -> bool:
-    """Tell whether one word is the other with letters left out of its middle, as `db` and `pkg` are."""
+    """Return whether one word is the other with letters left out of its middle, as `db` and `pkg` are."""
     # What has only lost its end is as often another word: `host` and `hostname`, `import` and `importer`.
     return _abbreviates(first, second) and not (first.startswith(second) or second.startswith(first))
 
 
 def differ_in_ending(first: str, second: str) -> bool:
-    """Tell whether two words share a stem and end differently, by more than a plural -s."""
+    """Return whether two words share a stem and end differently, by more than a plural -s."""
     shorter, longer = sorted((first, second), key=len)
     if longer == f"{shorter}s":
         return False
@@ -225,7 +225,7 @@ def differ_in_ending(first: str, second: str) -> bool:
 
 
 def _abbreviates(first: str, second: str) -> bool:
-    """Tell whether the letters of one word stand in the other, in order, from its first on."""
+    """Return whether the letters of one word stand in the other, in order, from its first on."""
     shorter, longer = sorted((first, second), key=len)
     if not 2 <= len(shorter) <= _LONGEST_CONTRACTION * len(longer) or shorter[0] != longer[0]:
         return False
@@ -272,7 +272,7 @@ def _near(side: NamesToCompare, cosines: Vectors, limits: CosineLimits) -> list[
 
 
 def _same_meaning(first: str, second: str, vectors: NameVectors) -> bool:
-    """Tell whether each two words that differ mean the same."""
+    """Return whether each two words that differ mean the same."""
     pairs = list_differing_words(first, second)
     return bool(pairs) and all(_same_word(*pair, vectors) for pair in pairs)
 
@@ -301,7 +301,7 @@ def _short_forms(sides: Sequence[NamesToCompare]) -> list[FactKey]:
 
 
 def _is_short_form(first: str, second: str) -> bool:
-    """Tell whether one name abbreviates the other, word by word or as a whole."""
+    """Return whether one name abbreviates the other, word by word or as a whole."""
     one, two = _form_of(first), _form_of(second)
     if one.digits != two.digits:
         return False

@@ -66,7 +66,7 @@ class TimeRange:
 
 
 def asks_progress(text: str) -> bool:
-    """Tell whether a text asks what was done lately or is to be done."""
+    """Return whether a text asks what was done lately or is to be done."""
     return _ASKS_PROGRESS.search(text) is not None
 
 

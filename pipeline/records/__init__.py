@@ -44,7 +44,7 @@ class Scope:
 
     @property
     def is_personal(self) -> bool:
-        """Tell whether it is that of what is about a person: the home's owner, or one of `records.people`."""
+        """Return whether it is that of what is about a person: the home's owner, or one of `records.people`."""
         return self.kind is ScopeKind.USER and (self.id is None or self.id.endswith(OWNED))
 
 
@@ -66,7 +66,7 @@ class Viewer:
     """Who asks: a memory of an owned scope is visible only to the owner that is named here.
 
     `everything` is for somebody who looks on, never for an agent: all that no other person's is. `person` is who asks,
-    None for the home's owner.
+    None for the data directory's owner.
     """
 
     user: str | None = None
@@ -157,7 +157,7 @@ class Memory(OptionalFields):
     `seq` is its local row number, which derived indexes key on; `details` are the typed fields of its kind. A keyed
     fact has a key and holds from `valid_from` to before `valid_to`. A candidate waits for review. `instructs` marks a
     text that tries to command its reader. From `expires_at` on no answer holds it. `author` is the person who wrote it,
-    None for the home's owner; what was shared with the workspace was of the scope `shared_from` before.
+    None for the data directory's owner; what was shared with the workspace was of the scope `shared_from` before.
     """
 
     seq: int
@@ -196,7 +196,7 @@ class Memory(OptionalFields):
 
     @property
     def is_of_person(self) -> bool:
-        """Tell whether it is about a person, in whatever workspace.
+        """Return whether it is about a person, in whatever workspace.
 
         Goals and keyed facts are a workspace's: what is under way and what holds there.
         """
@@ -204,7 +204,7 @@ class Memory(OptionalFields):
 
     @property
     def is_told_unasked(self) -> bool:
-        """Tell whether an agent may be told it although nobody asked for it."""
+        """Return whether an agent may be told it although nobody asked for it."""
         return self.sensitivity in (None, Sensitivity.NORMAL)
 
 
@@ -265,7 +265,7 @@ class Filter:
 
     @property
     def narrows(self) -> bool:
-        """Tell whether the filter leaves out more than what nobody sees and what others own."""
+        """Return whether the filter leaves out more than what nobody sees and what others own."""
         times = self.since, self.until, self.as_of
         return any((self.kinds, self.scope, self.session_id, *times, self.branch, self.chain))
 
@@ -276,7 +276,7 @@ class Filter:
 
     @property
     def owns(self) -> bool:
-        """Tell whether the caller has scopes of its own to see into."""
+        """Return whether the caller has scopes of its own to see into."""
         return self.viewer != Viewer()
 
 

@@ -1,4 +1,4 @@
-"""People of a home: who there is, what each may do in which workspace, and who makes a request. No I/O."""
+"""People of a data directory: who there is, what each may do in which workspace, and who makes a request. No I/O."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Role(StrEnum):
     OWNER = "owner"
 
     def includes(self, other: "Role") -> bool:
-        """Tell whether who has this role may do what another one is needed for."""
+        """Return whether who has this role may do what another one is needed for."""
         return _ORDER[self] >= _ORDER[other]
 
 
@@ -56,12 +56,12 @@ class Caller:
 
     @property
     def person_id(self) -> str | None:
-        """Return the person's id, None for the home's owner."""
+        """Return the person's id, None for the data directory's owner."""
         return None if self.person is None else self.person.id
 
     @property
     def is_admin(self) -> bool:
-        """Tell whether what concerns the whole home is theirs to see and do."""
+        """Return whether what concerns the whole home is theirs to see and do."""
         return self.token_class in ("home", "admin")
 
     def role_in(self, workspace_id: str) -> Role | None:
@@ -74,7 +74,7 @@ class Caller:
         return Role.OWNER if self.is_admin else self.roles.get(workspace_id)
 
     def may(self, workspace_id: str, role: Role) -> bool:
-        """Tell whether the caller has a role in a workspace, or one that includes it."""
+        """Return whether the caller has a role in a workspace, or one that includes it."""
         found = self.role_in(workspace_id)
         return found is not None and found.includes(role)
 
@@ -85,7 +85,7 @@ def own_name(person_id: str | None, name: str | None) -> str | None:
 
 
 def owner_of(name: str | None) -> str | None:
-    """Return whose a name is, None for one of the home's owner."""
+    """Return whose a name is, None for one of the data directory's owner."""
     owner, mark, _ = (name or "").partition(OWNED)
     return owner if mark else None
 

@@ -54,7 +54,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """The ids of memories that deny one, and whether its code changed (None where there is none, or nobody can say).
+    """The ids of memories that deny one, and whether its code changed (None if there is none, or nobody can say).
 
     `missing` tells that this machine's checkout lacks its file.
     `settled` tells that a keyed fact that holds denies it: the fact is right. `superseded_by` is the id of what was
@@ -143,7 +143,7 @@ class Answer:
 
     @property
     def degraded(self) -> bool:
-        """Tell whether a channel that should have answered did not."""
+        """Return whether a channel that should have answered did not."""
         return any(report.state in (ChannelState.LATE, ChannelState.COLD) for report in self.channels.values())
 
 

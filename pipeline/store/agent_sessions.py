@@ -110,13 +110,13 @@ def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
 
 
 def find_read_to(db: Connection, session_id: str) -> int | None:
-    """Return up to which byte a session's transcript was read, None where it never was."""
+    """Return up to which byte a session's transcript was read, None if it never was."""
     row = db.execute("SELECT read_to FROM agent_session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else row[0]
 
 
 def has_done(db: Connection, action: Action, since: str) -> bool:
-    """Tell whether a session did the same with success since a moment."""
+    """Return whether a session did the same with success since a moment."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at >= ? AND type = ? AND target = ? AND ok = 1)",
         (action.session_id, since, action.type, action.target),
@@ -211,7 +211,7 @@ def incognito_since(db: Connection, session_id: str) -> str | None:
 
 
 def is_any_incognito(db: Connection, sessions: Collection[str]) -> bool:
-    """Tell whether one of some sessions is incognito."""
+    """Return whether one of some sessions is incognito."""
     marks = ",".join("?" * len(sessions))
     query = f"SELECT EXISTS (SELECT 1 FROM incognito WHERE session_id IN ({marks}))"  # noqa: S608 - placeholders
     return bool(sessions) and db.execute(query, tuple(sessions)).fetchone()[0] == 1

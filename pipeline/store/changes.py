@@ -55,7 +55,7 @@ def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
 
 
 def has_logged(db: Connection, op: str, after: int) -> bool:
-    """Tell whether an operation was logged after a change number."""
+    """Return whether an operation was logged after a change number."""
     return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, op)).fetchone() is not None
 
 
@@ -89,7 +89,7 @@ def latest_since(
 
 
 def is_purged_since(db: Connection, memory_id: str, moment: datetime) -> bool:
-    """Tell whether a memory was purged here at a moment or later."""
+    """Return whether a memory was purged here at a moment or later."""
     sought = f"SELECT 1 FROM change WHERE {_SINCE} AND op = ? AND memory_id = ? LIMIT 1"  # noqa: S608 - constant text
     return db.execute(sought, (_stamp(moment), PURGE, memory_id)).fetchone() is not None
 

@@ -48,7 +48,7 @@ def connect(place: str, digits: str, *, writes: bool, options: Mapping[str, Any]
 
 
 def opens(place: str, digits: str) -> bool:
-    """Tell whether a key is the one of the encrypted file at a URI."""
+    """Return whether a key is the one of the encrypted file at a URI."""
     with closing(_open(place, digits, CipherConnection, {"uri": True})) as connection:
         return _reads(connection)
 

@@ -68,7 +68,7 @@ class ConfigFile(ConfigTables):
         self._file = file
 
     def get(self) -> str:
-        """Return what the file says; raise StoreDamaged where it is no text."""
+        """Return what the file says; raise StoreDamaged if it is no text."""
         try:
             return read_text(self._file)
         except UnreadableSettings as error:

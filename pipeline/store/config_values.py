@@ -1,4 +1,4 @@
-"""Workspaces' own settings on a home's server: what no machine's own file could tell the others."""
+"""Workspaces' own settings on a data directory's server: what no machine's own file could tell the others."""
 
 import time
 from collections.abc import Callable

@@ -100,7 +100,7 @@ class WritableTables(StoreTables):
 
     @abstractmethod
     def find_unfit(self, table: Table, row: Row) -> str | None:
-        """Return what of a row this store cannot hold, None where it holds all of it."""
+        """Return what of a row this store cannot hold, None if it holds all of it."""
 
 
 class SqliteTables(WritableTables):

@@ -60,7 +60,7 @@ class Database(ABC):
 
     @property
     def file(self) -> Path | None:
-        """Return the file that holds it all, None where a server does."""
+        """Return the file that holds it all, None if a server does."""
         return None
 
     @abstractmethod
@@ -89,12 +89,12 @@ class HomeTables(ABC):
 
     @property
     def is_encrypted(self) -> bool:
-        """Tell whether the tables are unreadable without a key."""
+        """Return whether the tables are unreadable without a key."""
         return False
 
     @abstractmethod
     def opened(self) -> AbstractContextManager[Connection]:
-        """Yield a connection; raise StoreUnavailable where the tables cannot be used."""
+        """Yield a connection; raise StoreUnavailable if the tables cannot be used."""
 
     @abstractmethod
     def checkpoint(self) -> None:
@@ -111,16 +111,16 @@ class PeersTables(HomeTables):
     @property
     @abstractmethod
     def tell_of_peers(self) -> bool:
-        """Tell whether anything was ever kept there."""
+        """Return whether anything was ever kept there."""
 
     @property
     @abstractmethod
     def state(self) -> FileState | None:
-        """Return what changes when something is written, None where only a look tells."""
+        """Return what changes when something is written, None if only a look tells."""
 
     @abstractmethod
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
-        """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+        """Keep another process from exchanging meanwhile; raise StoreBusy if one goes on doing so."""
 
 
 class Databases(ABC):
@@ -136,7 +136,7 @@ class Databases(ABC):
 
     @abstractmethod
     def exists(self, workspace_id: str) -> bool:
-        """Tell whether anything was ever written to a workspace."""
+        """Return whether anything was ever written to a workspace."""
 
     @abstractmethod
     def states(self) -> Mapping[str, StoreState]:

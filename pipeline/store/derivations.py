@@ -143,12 +143,12 @@ def list_derived_summaries(db: Connection, seq: int) -> list[int]:
 
 
 def is_made_of(db: Connection, seq: int, source_seq: int) -> bool:
-    """Tell whether a nightly job made a memory of another."""
+    """Return whether a nightly job made a memory of another."""
     return seq in list_derived_summaries(db, source_seq)
 
 
 def are_unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
-    """Tell whether memories are as they were read, and none is a source of the job by now."""
+    """Return whether memories are as they were read, and none is a source of the job by now."""
     for memory in seqs:
         row = db.execute(
             f"SELECT content_hash, archived_at IS NULL, {_SPENT} FROM memory WHERE seq = ?",  # noqa: S608 - constant text

@@ -1,4 +1,4 @@
-"""Opening a file of the store: by `sqlite3`, or in an encrypted home by SQLCipher with the home's key.
+"""Opening a file of the store: by `sqlite3`, or in an encrypted data directory by SQLCipher with the home's key.
 
 A file's own first page tells whether it is encrypted. While `reverie encrypt` or `reverie decrypt` is under way, and
 after one was interrupted, an encrypted home holds files of both kinds, and all of them can be used; a file that is made
@@ -60,7 +60,7 @@ def connect(
 
 
 def is_encrypted(connection: sqlite3.Connection) -> bool:
-    """Tell whether the file of a connection is encrypted."""
+    """Return whether the file of a connection is encrypted."""
     return getattr(connection, "is_keyed", False)
 
 
@@ -75,14 +75,14 @@ def export(source: sqlite3.Connection, target: Path, key: StoreKey | None) -> di
 
 
 def opens(file: Path, key: StoreKey) -> bool:
-    """Tell whether a key opens an encrypted file, whatever its home says."""
+    """Return whether a key opens an encrypted file, whatever its home says."""
     from pipeline.store import cipher
 
     return cipher.opens(f"{file.absolute().as_uri()}?mode=ro", key.digits)
 
 
 def is_plain(file: Path) -> bool:
-    """Tell whether a file is a store that is not encrypted; one that is empty or not there yet is none.
+    """Return whether a file is a store that is not encrypted; one that is empty or not there yet is none.
 
     For who has no connection to it: closing a file ends every lock that its process has on it.
     """

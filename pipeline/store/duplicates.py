@@ -117,13 +117,13 @@ def get(db: Connection, pair_id: str) -> Pair | None:
 
 
 def is_known(db: Connection, older_seq: int, newer_seq: int) -> bool:
-    """Tell whether two memories are a pair already, or whether somebody told parts of them apart."""
+    """Return whether two memories are a pair already, or whether somebody told parts of them apart."""
     row = db.execute("SELECT 1 FROM pair WHERE older_seq = ? AND newer_seq = ?", (older_seq, newer_seq)).fetchone()
     return row is not None or is_told_apart(db, older_seq, newer_seq)
 
 
 def is_told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
-    """Tell whether two memories, or parts that were merged into them, were told apart."""
+    """Return whether two memories, or parts that were merged into them, were told apart."""
     row = db.execute(
         """
         WITH RECURSIVE
@@ -307,7 +307,7 @@ def forget_findings(db: Connection, seq: int) -> None:
 
 
 def _confirms(absorbed: Memory, survivor: Memory) -> bool:
-    """Tell whether a person stands behind all that a memory is read as: an agent may only repeat what it read."""
+    """Return whether a person stands behind all that a memory is read as: an agent may only repeat what it read."""
     vouched_for = absorbed.trust is Trust.TRUSTED and absorbed.source is not Source.AGENT
     return (vouched_for or is_said_again(absorbed, survivor)) and says_as_much(absorbed, survivor)
 

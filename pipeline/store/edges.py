@@ -136,7 +136,7 @@ def redraw(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: 
 
 
 def maker(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> str | None:
-    """Return who drew an edge, None where there is none."""
+    """Return who drew an edge, None if there is none."""
     row = db.execute(
         "SELECT made_by FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq)
     ).fetchone()

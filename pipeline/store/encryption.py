@@ -1,4 +1,4 @@
-"""Encrypting the files of a home that are there, and the way back, file by file.
+"""Encrypting the files of a data directory that are there, and the way back, file by file.
 
 Each file is whole and has its name at any moment, plain or encrypted; which of the two is told by its first bytes.
 """
@@ -43,7 +43,7 @@ def list_single(paths: HomePaths) -> list[Path]:
 
 
 def list_all(paths: HomePaths) -> Iterator[Path]:
-    """Go through every file of a home that is encrypted in an encrypted one."""
+    """Go through every file of a data directory that is encrypted in an encrypted one."""
     yield from list_single(paths)
     yield from list_people(paths)
     for workspace in list_folders(paths):

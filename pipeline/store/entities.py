@@ -57,7 +57,7 @@ class GraphCounts(NamedTuple):
 
 
 class EntitySpan(NamedTuple):
-    """The first moment and the last; None where there is nothing."""
+    """The first moment and the last; None if there is nothing."""
 
     first_at: str | None
     last_at: str | None
@@ -143,7 +143,7 @@ def page(
 
 
 def get(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEntity | None:
-    """Return an entity by id, None where nothing that may be shown mentions it."""
+    """Return an entity by id, None if nothing that may be shown mentions it."""
     return next(iter(_select_named(db, viewer, "id = ?", (entity_id,))), None)
 
 

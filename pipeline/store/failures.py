@@ -10,7 +10,7 @@ _OUT_OF_REACH = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite
 
 
 def failure_of(error: sqlite3.Error, file: Path) -> StoreUnavailable | None:
-    """Return what is wrong with a file, None where the error is none of its surroundings'."""
+    """Return what is wrong with a file, None if the error is none of its surroundings'."""
     primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     if primary in _BUSY:
         return StoreBusy(f"another process holds {file}")

@@ -77,7 +77,7 @@ def find_last(db: Connection, memory_seq: int, event: str) -> int:
 
 
 def text_after(db: Connection, memory_seq: int, seq: int) -> str | None:
-    """Return the text that a memory had after an entry of its history until the next edit, None where none followed."""
+    """Return the text that a memory had after an entry of its history until the next edit, None if none followed."""
     row = db.execute(
         "SELECT content FROM history WHERE memory_seq = ? AND seq > ? AND event = 'edited' ORDER BY seq LIMIT 1",
         (memory_seq, seq),

@@ -13,7 +13,7 @@ class HomeValues:
         self._tables = tables
 
     def get(self, name: str) -> str | None:
-        """Return a value, None where it was never set."""
+        """Return a value, None if it was never set."""
         with self._tables.opened() as db:
             row = db.execute(GET, (name,)).fetchone()
             return None if row is None else str(row[0])

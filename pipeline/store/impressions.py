@@ -73,7 +73,7 @@ def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | 
 
 
 def answer(db: Connection, impression_id: str, note: str | None, at: str, *, followed: bool) -> None:
-    """Say whether what was shown was followed; the last word counts."""
+    """Return whether what was shown was followed; the last word counts."""
     db.execute(
         "UPDATE impression SET followed = ?, note = ?, answered_at = ? WHERE id = ?",
         (followed, note, at, impression_id),

@@ -173,7 +173,7 @@ def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
 
 
 def is_own(db: Connection, seq: int, item_seq: int) -> bool:
-    """Tell whether a memory says what one item brought and nothing else."""
+    """Return whether a memory says what one item brought and nothing else."""
     row = db.execute(
         f"SELECT 1 FROM memory WHERE seq = ?1 AND source = ?3 AND {_UNTOUCHED} AND NOT EXISTS "  # noqa: S608 - constant text
         "(SELECT 1 FROM ingest_memory l WHERE l.memory_seq = ?1 AND l.given = 1 AND l.item_seq <> ?2)",

@@ -125,7 +125,7 @@ def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
 
 
 def _follows_time(sought: JournalQuery) -> bool:
-    """Tell whether to walk back in time until enough is found: where that is likely to be soon.
+    """Return whether to walk back in time until enough is found: where that is likely to be soon.
 
     What may be rare is looked for by an index of its own, or else in the order of the file, which is twice as fast as
     going through everything in the order of time.
@@ -240,7 +240,7 @@ def count_between(db: Connection, bounds: Sequence[str]) -> list[int]:
 
 
 def has_agent_writers(db: Connection, latest: int) -> bool:
-    """Tell whether an agent ever began a session here, or kept one of the latest memories."""
+    """Return whether an agent ever began a session here, or kept one of the latest memories."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM agent_session) OR EXISTS (SELECT 1 FROM memory "
         "WHERE seq > (SELECT max(seq) FROM memory) - ? AND source IN ('agent', 'ambient'))",

@@ -32,7 +32,7 @@ class StoreKey:
 
 
 def find_key(file: Path) -> StoreKey | None:
-    """Return the key of the home that a file of the store stands in, None where that is not encrypted.
+    """Return the key of the data directory that a file of the store stands in, None if that is not encrypted.
 
     Raises KeyUnavailable where the owner's file is not there, or holds another key.
     """
@@ -41,7 +41,7 @@ def find_key(file: Path) -> StoreKey | None:
 
 
 def read_named(place: Path) -> StoreKey:
-    """Return the key that a home's `store.key` names; raise KeyUnavailable where it cannot be had."""
+    """Return the key that a data directory's `store.key` names; raise KeyUnavailable if it cannot be had."""
     key_file, mark = named(place)
     key = read_key(key_file)
     if key.mark != mark:
@@ -50,7 +50,7 @@ def read_named(place: Path) -> StoreKey:
 
 
 def named(place: Path) -> tuple[Path, str]:
-    """Return which file a home's `store.key` names, and the mark of its key."""
+    """Return which file a data directory's `store.key` names, and the mark of its key."""
     lines = _read(place).splitlines()
     if len(lines) != 2:
         raise KeyUnavailable(f"{place} names no key: remove it, and `reverie encrypt --key-file PATH` names it again")
@@ -58,7 +58,7 @@ def named(place: Path) -> tuple[Path, str]:
 
 
 def read_key(file: Path) -> StoreKey:
-    """Return the key that a file of its owner's holds; raise KeyUnavailable where it holds none."""
+    """Return the key that a file of its owner's holds; raise KeyUnavailable if it holds none."""
     digits = _read(file).strip()
     if not _KEY.fullmatch(digits):
         raise KeyUnavailable(f"{file} holds no key that `reverie encrypt` has made")
@@ -86,7 +86,7 @@ def make_key(file: Path) -> StoreKey:
 
 
 def name_key(place: Path, key: StoreKey) -> None:
-    """Say in a home which key it is encrypted with, in the place of what was said before."""
+    """Say in a data directory which key it is encrypted with, in the place of what was said before."""
     _write(place, f"{key.file}\n{key.mark}")
 
 

@@ -18,12 +18,12 @@ LEAST_SHARE = 0.1
 
 
 def find_other_languages(db: Connection) -> str | None:
-    """Return what showed that a workspace is not in English alone, None where it is."""
+    """Return what showed that a workspace is not in English alone, None if it is."""
     return meta.get(db, meta.OTHER_LANGUAGES)
 
 
 def are_many(foreign: int, seen: int) -> bool:
-    """Tell whether so many of the texts that were seen make a workspace one of other languages."""
+    """Return whether so many of the texts that were seen make a workspace one of other languages."""
     return foreign >= max(LEAST, LEAST_SHARE * seen)
 
 

@@ -31,7 +31,7 @@ class Values(Protocol):
     """Where leases stand."""
 
     def get(self, name: str) -> str | None:
-        """Return a value, None where it was never set."""
+        """Return a value, None if it was never set."""
 
     def begin(self, name: str, value: str) -> str:
         """Set a value that was never set, and return the one that stands."""
@@ -47,7 +47,7 @@ class WorkspaceValues:
     database: Database
 
     def get(self, name: str) -> str | None:
-        """Return a value, None where it was never set."""
+        """Return a value, None if it was never set."""
         with self.database.read() as db:
             return meta.get(db, name)
 
@@ -92,7 +92,7 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Tell whether it was renewed in time: otherwise it may be another's by now."""
+        """Return whether it was renewed in time: otherwise it may be another's by now."""
         return time.time() < self._until
 
     def check(self) -> None:

@@ -1,7 +1,7 @@
 """The map of entities: where each stands, in which community, and the ties that are drawn between them.
 
 A drawing is written row by row beside the one that is shown, and then shown as a whole. It is made of every scope, so
-that it is for the owner of the home alone.
+that it is for the owner of the data directory alone.
 """
 
 import json
@@ -134,7 +134,7 @@ def show(db: Connection, drawing: int, at: str) -> None:
 
 
 def has_leftovers(db: Connection) -> bool:
-    """Tell whether there are rows of a drawing that is not shown."""
+    """Return whether there are rows of a drawing that is not shown."""
     number = meta.get_int(db, SHOWN)
     return any(
         db.execute(f"SELECT 1 FROM {table} WHERE drawing <> ? LIMIT 1", (number,)).fetchone()  # noqa: S608 - constant

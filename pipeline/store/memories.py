@@ -240,7 +240,7 @@ def list_owned_seqs(db: Connection, wanted: Filter) -> list[int]:
 
 
 def owns_any(db: Connection, viewer: Viewer) -> bool:
-    """Tell whether anything was ever written into a viewer's own scopes, whatever became of it."""
+    """Return whether anything was ever written into a viewer's own scopes, whatever became of it."""
     if viewer.everything:
         anything = f"SELECT 1 FROM memory WHERE scope_kind <> '{ScopeKind.WORKSPACE}' LIMIT 1"  # noqa: S608 - constant text
         return db.execute(anything).fetchone() is not None

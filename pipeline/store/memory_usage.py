@@ -79,7 +79,7 @@ def list_loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int
     """List what nothing holds and nobody used since a moment, above a row number, in row order.
 
     Pinned memories, keyed facts, unfinished goals, members of an active arc, both ends of an edge, and what stands in
-    code and documents that are kept in step are held.
+    code and documents that are kept in sync are held.
     """
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608 - constant text

@@ -123,7 +123,7 @@ def migrate_copy(file: Path, migrations: Migrations) -> None:
 
 
 def is_migrated(file: Path, migrations: Migrations) -> bool:
-    """Tell whether a file has every migration."""
+    """Return whether a file has every migration."""
     with closing(driver.connect(file, "ro")) as connection:
         schema = sqlite_utils.Database(connection)
         _check_not_later(schema, file, migrations)

@@ -94,7 +94,7 @@ class StorePlace(ABC):
 
     @abstractmethod
     def reading(self, part: Part) -> AbstractContextManager[StoreTables | None]:
-        """Read one snapshot of a part during a block; None where there is none."""
+        """Read one snapshot of a part during a block; None if there is none."""
 
     @abstractmethod
     def writing(self, part: Part, before: Fingerprint | None) -> AbstractContextManager[WritableTables]:
@@ -108,7 +108,7 @@ class StorePlace(ABC):
 
     @abstractmethod
     def known(self, part: Part, home: str) -> set[str]:
-        """Return the digests by which a part was left equal in a home and in another place."""
+        """Return the digests by which a part was left equal in a data directory and in another place."""
 
     @abstractmethod
     def note(self, part: Part, home: str, digest: str) -> None:
@@ -124,17 +124,17 @@ class _Notes:
 
 
 class HomeFiles(StorePlace):
-    """The files of a home, of which nobody else may have any open meanwhile; see `nothing_runs`."""
+    """The files of a data directory, of which nobody else may have any open meanwhile; see `nothing_runs`."""
 
     def __init__(self, paths: HomePaths) -> None:
         self.paths = paths
         self.name = str(paths.root)
 
     def check_unused(self) -> None:
-        """Do nothing: whoever works on a home's files keeps everybody else from them."""
+        """Do nothing: whoever works on a data directory's files keeps everybody else from them."""
 
     def identify(self) -> str:
-        """Return the name of this home among others, which is made the first time."""
+        """Return the name of this data directory among others, which is made the first time."""
         return self._read_notes().home
 
     def list_parts(self) -> list[Part]:
@@ -144,7 +144,7 @@ class HomeFiles(StorePlace):
 
     @contextmanager
     def reading(self, part: Part) -> Iterator[StoreTables | None]:
-        """Read one snapshot of a part during a block; None where there is none."""
+        """Read one snapshot of a part during a block; None if there is none."""
         file = self._file(part)
         if not file.is_file():
             yield None

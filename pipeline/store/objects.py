@@ -55,7 +55,7 @@ class ObjectStorage:
     @classmethod
     def open(cls, url: str, unreachable: type[ReverieError] = StorageUnreachable) -> Self:
         """Return the storage of an address, `s3://BUCKET/PREFIX` or `dir:FOLDER`; nothing is asked of it yet."""
-        # Who keeps everything under the home loads no client.
+        # Who keeps everything in the data directory loads no client.
         from obstore.exceptions import BaseError
 
         try:
@@ -82,12 +82,12 @@ class ObjectStorage:
         return size
 
     def get(self, key: str) -> bytes | None:
-        """Return what an object holds, None where there is none."""
+        """Return what an object holds, None if there is none."""
         found = self.get_tagged(key)
         return None if found is None else found[0]
 
     def get_tagged(self, key: str) -> tuple[bytes, str] | None:
-        """Return what an object holds and the tag that every change of it changes, None where there is none."""
+        """Return what an object holds and the tag that every change of it changes, None if there is none."""
         import obstore
 
         def read() -> tuple[bytes, str]:

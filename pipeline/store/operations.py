@@ -135,5 +135,5 @@ class Operations:
         self._tables.close()
 
     def opened(self) -> AbstractContextManager[Connection]:
-        """Yield a connection; raise StoreUnavailable where the journal cannot be used."""
+        """Yield a connection; raise StoreUnavailable if the journal cannot be used."""
         return self._tables.opened()

@@ -1,4 +1,4 @@
-"""The operations journal in a file of the home, which may be deleted while it is in use."""
+"""The operations journal in a file of the data directory, which may be deleted while it is in use."""
 
 import sqlite3
 import sys
@@ -61,7 +61,7 @@ class OperationsFile(HomeTables):
 
     @property
     def is_encrypted(self) -> bool:
-        """Tell whether the file is encrypted, or shall be; where that is unknown, it may be."""
+        """Return whether the file is encrypted, or shall be; where that is unknown, it may be."""
         try:
             return find_store_key(self._file) is not None
         except OSError:
@@ -76,7 +76,7 @@ class OperationsFile(HomeTables):
 
     @contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, to one thread at a time; raise StoreUnavailable where the file cannot be used."""
+        """Yield the connection, to one thread at a time; raise StoreUnavailable if the file cannot be used."""
         with self._lock:
             try:
                 yield self._connection()

@@ -49,7 +49,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Where operations travel by, what of this home does, and how that went last."""
+    """Where operations travel by, what of this data directory does, and how that went last."""
 
     name: str
     url: str
@@ -101,16 +101,16 @@ class Peers:
 
     @property
     def exists(self) -> bool:
-        """Tell whether this home was ever told of another machine."""
+        """Return whether this data directory was ever told of another machine."""
         return self._tables.tell_of_peers
 
     @property
     def state(self) -> FileState | None:
-        """Return what changes when something is written, None where only a look tells."""
+        """Return what changes when something is written, None if only a look tells."""
         return self._tables.state
 
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
-        """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+        """Keep another process from exchanging meanwhile; raise StoreBusy if one goes on doing so."""
         return self._tables.alone(patience_s)
 
     def _open(self) -> AbstractContextManager[Connection]:

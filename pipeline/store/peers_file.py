@@ -59,14 +59,14 @@ def p001_peers(db: Database) -> None:
 
 
 class PeersFile(HomeFile, PeersTables):
-    """The file of a home that keeps its own."""
+    """The file of a data directory that keeps its own."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, MIGRATIONS)
 
     @property
     def tell_of_peers(self) -> bool:
-        """Tell whether there is such a file."""
+        """Return whether there is such a file."""
         return self.file.is_file()
 
     @property
@@ -79,7 +79,7 @@ class PeersFile(HomeFile, PeersTables):
 
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
-        """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+        """Keep another process from exchanging meanwhile; raise StoreBusy if one goes on doing so."""
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             with FileLock(self.file.with_suffix(".lock"), timeout=patience_s):

@@ -28,19 +28,19 @@ _TOKEN = "id, person, device, created_at, expires_at, last_used_at, revoked_at" 
 
 
 class PeopleTables(ABC):
-    """Where a home's people are kept."""
+    """Where a data directory's people are kept."""
 
     @abstractmethod
     def has_any(self) -> bool:
-        """Tell whether anybody was ever added."""
+        """Return whether anybody was ever added."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection | None]:
-        """Yield a connection, None where nobody was ever added; raise StoreUnavailable where it cannot be used."""
+        """Yield a connection, None if nobody was ever added; raise StoreUnavailable if it cannot be used."""
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Connection]:
-        """Yield a connection within a transaction; raise StoreUnavailable where it cannot be used."""
+        """Yield a connection within a transaction; raise StoreUnavailable if it cannot be used."""
 
     @abstractmethod
     def close(self) -> None:
@@ -55,7 +55,7 @@ class People:
 
     @property
     def exists(self) -> bool:
-        """Tell whether anybody was ever added."""
+        """Return whether anybody was ever added."""
         return self._tables.has_any()
 
     # Who there is
@@ -161,7 +161,7 @@ class People:
             return (_caller(rows, rows[0][0]), rows[0][1]) if rows else None
 
     def find_signed_in(self, person_id: str, since: str) -> Caller | None:
-        """Return what a person may in a browser that was signed in at a moment, None where they were signed out since.
+        """Return what a person may in a browser that was signed in at a moment, None if they were signed out since.
 
         Who was removed is signed out, and so is who had every token revoked.
         """

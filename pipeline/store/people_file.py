@@ -1,4 +1,4 @@
-"""The people of a home in a file beside its workspaces, made when the first person is added.
+"""The people of a data directory in a file beside its workspaces, made when the first person is added.
 
 A home of one person has none, and nothing that its owner asks opens it.
 """
@@ -73,18 +73,18 @@ class PeopleFile(PeopleTables):
         self._identity: tuple[int, int] | None = None
 
     def has_any(self) -> bool:
-        """Tell whether anybody was ever added."""
+        """Return whether anybody was ever added."""
         return file_identity(self._file) is not None
 
     @contextmanager
     def reading(self) -> Iterator[Connection | None]:
-        """Yield the connection, None where nobody was ever added; raise StoreUnavailable where it cannot be used."""
+        """Yield the connection, None if nobody was ever added; raise StoreUnavailable if it cannot be used."""
         with self._lock, self._typed_errors():
             yield self._connection() if self.has_any() else None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield the connection within a transaction; raise StoreUnavailable where it cannot be used."""
+        """Yield the connection within a transaction; raise StoreUnavailable if it cannot be used."""
         with self._lock, self._typed_errors():
             db = self._connection()
             db.execute("BEGIN IMMEDIATE")

@@ -25,7 +25,7 @@ class ConnectionPool:
         self._idle: OrderedDict[Hashable, list[sqlite3.Connection]] = OrderedDict()
 
     def take(self, owner: Hashable, *, writes: bool) -> sqlite3.Connection | None:
-        """Take the connection of a database that was used last, None where none that writes, or reads, is idle."""
+        """Take the connection of a database that was used last, None if none that writes, or reads, is idle."""
         with self._lock:
             idle = self._idle.get(owner, [])
             for place in range(len(idle) - 1, -1, -1):

@@ -60,7 +60,7 @@ class PredictionScore:
 
     @property
     def hit_rate(self) -> float | None:
-        """Return the share that had been foreseen, None where nobody asked."""
+        """Return the share that had been foreseen, None if nobody asked."""
         return self.foreseen / self.asked if self.asked else None
 
 

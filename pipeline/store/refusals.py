@@ -60,7 +60,7 @@ def find(db: Connection, content_hash: str) -> Refusal | None:
 
 
 def is_refused(db: Connection, memory_id: str) -> bool:
-    """Tell whether a person refused a memory that is still there."""
+    """Return whether a person refused a memory that is still there."""
     return db.execute("SELECT 1 FROM refusal WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 
 

@@ -11,7 +11,7 @@ from pipeline.store.moves import Part, StorePlace
 
 
 def write_file(place: StorePlace, part: Part, file: Path) -> None:
-    """Copy a part into a new file, row by row; raise NotFound where there is none."""
+    """Copy a part into a new file, row by row; raise NotFound if there is none."""
     file.touch(0o600, exist_ok=False)
     with backup.typed_errors(file), closing(driver.connect(file)) as db, place.reading(part) as source:
         if source is None:

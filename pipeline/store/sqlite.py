@@ -209,7 +209,7 @@ class SqliteDatabases(Databases):
         return self._paths.workspace_ids()
 
     def exists(self, workspace_id: str) -> bool:
-        """Tell whether anything was ever written to a workspace."""
+        """Return whether anything was ever written to a workspace."""
         return os.path.isfile(self._paths.workspace(workspace_id).events)  # noqa: PTH113 - before every request; pathlib costs twice as much
 
     def states(self) -> Mapping[str, StoreState]:

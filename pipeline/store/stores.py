@@ -1,4 +1,4 @@
-"""Where a home's stores are: in files of its own, or on a server that several homes share."""
+"""Where a data directory's stores are: in files of its own, or on a server that several homes share."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Every store of a home; `values` only where processes share no files.
+    """Every store of a data directory; `values` only where processes share no files.
 
     `accesses` are the people's too, over a connection of their own: whose token is looked at waits for no line of the
     log.
@@ -48,7 +48,7 @@ class Stores:
 
 
 def open_home_values(settings: Settings) -> "HomeValues | None":
-    """Return the values of a home on a server, by connections of their own; None for a home of files."""
+    """Return the values of a data directory on a server, by connections of their own; None for a home of files."""
     if not settings.store.reveal():
         return None
     from pipeline.store.home_values import HomeValues
@@ -70,7 +70,7 @@ def opened_config_values(settings: Settings) -> Iterator[WorkspaceConfigs]:
 
 @contextmanager
 def opened_people(settings: Settings) -> Iterator[People]:
-    """Open the people of a home alone."""
+    """Open the people of a data directory alone."""
     if not settings.store.reveal():
         people = People(PeopleFile(settings.paths.people))
         yield people

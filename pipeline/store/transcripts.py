@@ -62,7 +62,7 @@ class TranscriptReading:
 
     @property
     def mark(self) -> TranscriptMark | None:
-        """Return where the last reading stopped, None where there was none."""
+        """Return where the last reading stopped, None if there was none."""
         row = self._db.execute(
             "SELECT offset_bytes, digest FROM transcript WHERE name = ?", (self._transcript,)
         ).fetchone()

@@ -276,7 +276,7 @@ def put_local(db: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def find_seq(db: Connection, memory_id: str | None) -> int | None:
-    """Return the row number of a memory, None where there is none."""
+    """Return the row number of a memory, None if there is none."""
     row = db.execute("SELECT seq FROM memory WHERE id = ?", (memory_id,)).fetchone()
     return None if row is None else int(row[0])
 
@@ -296,7 +296,7 @@ def count_confirmations(db: Connection, memory_id: str) -> None:
 
 
 def put_relation(db: Connection, key: Key, fields: Fields) -> None:
-    """Make what stands between memories say what its fields say; nothing where one of them is not here."""
+    """Make what stands between memories say what its fields say; nothing if one of them is not here."""
     seq, other = find_seq(db, key.memory_id), find_seq(db, key.other_id)
     if seq is not None and (other is not None or not key.other_id):
         _WRITERS[key.kind](db, key, fields, seq, other)

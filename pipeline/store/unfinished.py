@@ -18,7 +18,7 @@ def add(db: Connection, kind: str, name: str, value: str) -> None:
 
 
 def find(db: Connection, kind: str, name: str) -> str | None:
-    """Return what is needed to finish a write, None where nothing is unfinished."""
+    """Return what is needed to finish a write, None if nothing is unfinished."""
     return meta.get(db, _key(kind, name))
 
 
@@ -34,7 +34,7 @@ def list_names(db: Connection, kind: str) -> list[str]:
 
 
 def has_unfinished_writes(db: Connection) -> bool:
-    """Tell whether any write is unfinished."""
+    """Return whether any write is unfinished."""
     return bool(meta.list_keys(db, _PREFIX))
 
 

@@ -77,7 +77,7 @@ def select_owned(wanted: Filter) -> tuple[str, list[Any]]:
 
 
 def reaches(scope: Scope, viewer: Viewer) -> bool:
-    """Tell whether a memory of a scope is visible to a viewer; the rule that the SQL condition follows."""
+    """Return whether a memory of a scope is visible to a viewer; the rule that the SQL condition follows."""
     if scope.kind is ScopeKind.WORKSPACE:
         return True
     if viewer.everything:
@@ -88,12 +88,12 @@ def reaches(scope: Scope, viewer: Viewer) -> bool:
 
 
 def is_open_to(scope: Scope, person: str | None) -> bool:
-    """Tell whether a person, or the home's owner, may look at what is of a scope: it is no other person's own."""
+    """Return whether a person, or the home's owner, may look at what is of a scope: it is no other person's own."""
     return scope.kind not in PRIVATE or owner_of(scope.id) == person
 
 
 def is_asked_for(scope: Scope, wanted: Filter) -> bool:
-    """Tell whether a memory of a scope may be told to who asks; the rule that `condition` follows."""
+    """Return whether a memory of a scope may be told to who asks; the rule that `condition` follows."""
     if wanted.scope is not None:
         return scope == wanted.scope
     # Who asks about a session alone is taken to be in it.

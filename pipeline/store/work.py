@@ -1,6 +1,6 @@
 """The work table: what waits for a stage, who holds it, and what failed for good.
 
-An item is claimed by a conditional update under a lease, deleted when done, put off with growing delays when it
+An item is claimed by a conditional update under a lease, deleted when done, retried later with growing delays when it
 fails, and dead after MAX_ATTEMPTS tries. A claim is a try: a memory that kills its worker ends as a dead letter too.
 Times are seconds since the epoch.
 """
@@ -17,7 +17,7 @@ from pipeline.store.database import wake_on_commit
 MAX_ATTEMPTS = 5
 # By how much a second try's batch is smaller than a first one's.
 FEWER = 8
-# No try is put off for longer: what claims to wait beyond this was queued before the clock was set back.
+# No try is retried later for longer: what claims to wait beyond this was queued before the clock was set back.
 FARTHEST_S = 7200.0
 _DUE = "dead = 0 AND (not_before <= :now OR not_before > :far) AND (lease_owner IS NULL OR lease_until <= :now)"
 
@@ -102,7 +102,7 @@ def complete(db: Connection, items: Sequence[WorkItem], owner: str) -> list[Work
 
 
 def is_held(db: Connection, item: WorkItem, owner: str) -> bool:
-    """Tell whether the owner still holds an item."""
+    """Return whether the owner still holds an item."""
     row = db.execute(
         "SELECT 1 FROM work WHERE stage = ? AND memory_seq = ? AND lease_owner = ?",
         (item.stage, item.seq, owner),

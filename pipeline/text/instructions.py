@@ -62,7 +62,7 @@ _Head = tuple[str, _InjectionRule]
 
 
 def instructs(text: str) -> bool:
-    """Tell whether a text (NFC) tries to instruct the agent: prompt injection, not a rule about the work."""
+    """Return whether a text (NFC) tries to instruct the agent: prompt injection, not a rule about the work."""
     if text.isascii():
         return _breaks_in(text.lower())
     if _NO_WIDTH.search(text):

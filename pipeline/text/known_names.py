@@ -59,12 +59,12 @@ def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
 
 
 def is_given_name(word: str) -> bool:
-    """Tell whether a word is somebody's first name, though it may be a word too."""
+    """Return whether a word is somebody's first name, though it may be a word too."""
     return word in _given_names() or word in _ambiguous_given_names()
 
 
 def needs_cue(word: str) -> bool:
-    """Tell whether a word names a product only beside a version or a cue of software."""
+    """Return whether a word names a product only beside a version or a cue of software."""
     return word in _cued() or is_given_name(word)
 
 

@@ -25,7 +25,7 @@ _ENGLISH = "english"
 
 
 def is_foreign(text: str) -> bool:
-    """Tell whether a text is surely in another language than English."""
+    """Return whether a text is surely in another language than English."""
     written = _WORD.findall(text[:READ_CHARS])
     if _is_in_other_script(written):
         return True
@@ -34,7 +34,7 @@ def is_foreign(text: str) -> bool:
 
 
 def may_be_foreign(text: str) -> bool:
-    """Tell whether more in a text speaks for another language than for English, however little."""
+    """Return whether more in a text speaks for another language than for English, however little."""
     written = _WORD.findall(text[:READ_CHARS])
     telling, english = _count_telling(written)
     return telling > english or _is_in_other_script(written)

@@ -109,7 +109,7 @@ def canonical_entity_name(kind: EntityKind, surface: str) -> str:
 
 
 def iso_date(found: re.Match[str]) -> str | None:
-    """Write a match of `DATE` as ISO 8601, to the day or the month; None where the calendar lacks it."""
+    """Write a match of `DATE` as ISO 8601, to the day or the month; None if the calendar lacks it."""
     parts = {name[0]: value for name, value in found.groupdict().items() if value and name != "sep"}
     month = parts["m"]
     number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1

@@ -95,13 +95,13 @@ def speaker_term(token: str) -> str:
 
 
 def speaker_of(content: str) -> str:
-    """Return who speaks, as in `Ada Lovelace: …`, in lower case; "" where a text does not say."""
+    """Return who speaks, as in `Ada Lovelace: …`, in lower case; "" if a text does not say."""
     speaker = _SPEAKER.match(content)
     return speaker[1].strip().casefold() if speaker else ""
 
 
 def is_field(term: str) -> bool:
-    """Tell whether a term names a field, which counts for no text's length."""
+    """Return whether a term names a field, which counts for no text's length."""
     return term.startswith(FIELD_PREFIX)
 
 

@@ -90,7 +90,7 @@ def write_all(db: Connection, prepared: Sequence[Prepared], policy: WritePolicy)
 
 
 def is_incognito(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
-    """Tell whether nothing of a memory may be stored."""
+    """Return whether nothing of a memory may be stored."""
     return policy.incognito or agent_sessions.is_any_incognito(db, memory.sessions)
 
 
@@ -136,7 +136,7 @@ def _is_purged_elsewhere(db: Connection, memory: Memory, policy: WritePolicy) ->
 
 
 def _binds(db: Connection, refused_id: str, author: str | None) -> bool:
-    """Tell whether a refusal is more than another person's own affair."""
+    """Return whether a refusal is more than another person's own affair."""
     refused = memories.get(db, refused_id)
     return refused is None or is_open_to(refused.scope, author)
 

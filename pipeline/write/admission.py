@@ -261,7 +261,7 @@ def _saturate(substance: float) -> float:
 
 
 def is_lasting(text: str, words: AbstractSet[str]) -> bool:
-    """Tell whether a text in lower case gives a reason, a rule, a decision or a way out."""
+    """Return whether a text in lower case gives a reason, a rule, a decision or a way out."""
     if not _LASTING_WORDS.isdisjoint(words) or any(phrase in text for phrase in _LASTING_PHRASES):
         return True
     return not text.isascii() and any(phrase in text for phrase in _LASTING_BEYOND_ASCII)
@@ -270,7 +270,7 @@ def is_lasting(text: str, words: AbstractSet[str]) -> bool:
 def measure_durable_share(text: str, *, lasting: bool, answers: bool) -> float:
     """Return the share of a lower-case text's worth that outlives the moment; `answers` if it answers its question.
 
-    A request, a question or what is put off takes its own sentence away, not what is stated beside it.
+    A request, a question or what is retried later takes its own sentence away, not what is stated beside it.
     """
     kept = 1.0 - _noise_share(text)
     sentences = [(found[0], len(found[0])) for found in _SENTENCE.finditer(text)]

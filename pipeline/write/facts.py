@@ -27,7 +27,7 @@ def set_fact(database: Database, key: FactKey, value: Any, draft: Draft, policy:
 
 
 def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None = None) -> EndedFact:
-    """End the value that holds at a moment, now by default, without a successor; raise NotFound where none holds."""
+    """End the value that holds at a moment, now by default, without a successor; raise NotFound if none holds."""
     now = utc_now()
     ends = moment or now
     with database.write() as db:
@@ -76,7 +76,7 @@ def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
 
 
 def _get_unarchived(db: Connection, fact_id: str) -> Memory:
-    """Return a fact that is not archived; raise NotFound where there is none."""
+    """Return a fact that is not archived; raise NotFound if there is none."""
     fact = facts.by_id(db, fact_id)
     if fact is None or fact.archived_at is not None:
         raise NotFound("no such fact")

@@ -122,7 +122,7 @@ def fit_between(db: Connection, fact: Memory, at: str) -> Memory | None:
 
 
 def denies_fact(db: Connection, content: str, source: Source, moment: str) -> bool:
-    """Tell whether a text names a current fact's subject and attribute but not its value.
+    """Return whether a text names a current fact's subject and attribute but not its value.
 
     By spelling alone, and only for what nobody wrote on purpose: admission has no model.
     """
@@ -137,7 +137,7 @@ def denies_fact(db: Connection, content: str, source: Source, moment: str) -> bo
 
 
 def overrides_trusted(place: FactPlacement, source: Source) -> bool:
-    """Tell whether a source that nobody vouches for would end what a person or an agent said."""
+    """Return whether a source that nobody vouches for would end what a person or an agent said."""
     ended = place.replaced
     # A person who said it too vouches for what an import said first.
     vouched = ended is not None and (ended.source not in UNTRUSTED or ended.trust is Trust.TRUSTED)

@@ -58,7 +58,7 @@ def take_in(
     claimed: Claim,
     policy: WritePolicy,
 ) -> Receipt:
-    """Store a memory of the workspace `origin` with its history; raise Conflict where nothing of it is stored."""
+    """Store a memory of the workspace `origin` with its history; raise Conflict if nothing of it is stored."""
     now = utc_now()
     item = Prepared(replace(memory, seq=UNSTORED, updated_at=now), memory_tokens(memory.content, memory.occurred_at))
     effects = WriteEffects()

@@ -223,7 +223,7 @@ def find_echoes(content: str) -> tuple[Echo, ...]:
 
 
 def is_echo_of(echo: Echo, content: str) -> bool:
-    """Tell whether a memory with this content says all that the line says."""
+    """Return whether a memory with this content says all that the line says."""
     # Beside another quotation mark an unseen character reads otherwise.
     text = normalize_text(echo.text.translate(INNER_QUOTES))
     for form in _forms(" ".join(content.split())):

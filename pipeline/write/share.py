@@ -34,12 +34,12 @@ from pipeline.write.prepare import Prepared
 from pipeline.write.revise import archive_memory, edit_text, get_existing, purge_memory, restore_memory, undo_merge
 
 SHARED, WITHDRAWN = "shared", "withdrawn"
-# Who the home's owner is in the audit trail.
+# Who the data directory's owner is in the audit trail.
 OWNER = "owner"
 
 
 def share(database: Database, memory_id: str, by: str | None) -> Memory:
-    """Let everybody in the workspace see a memory; raise Conflict where they may, or where it cannot be."""
+    """Let everybody in the workspace see a memory; raise Conflict if they may, or where it cannot be."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
         require_unmoved(db, memory.id)

@@ -245,13 +245,13 @@ def shorten_command(command: str) -> str:
 
 
 def find_commit_subject(command: str) -> str:
-    """Return the subject of a commit as it is told, empty where its command gives none."""
+    """Return the subject of a commit as it is told, empty if its command gives none."""
     found = _SUBJECT.search(command)
     return "" if found is None else next(text for text in found.groups() if text)[:LONGEST_SUBJECT].rstrip(". ")
 
 
 def mentions_action(action: Action, text: str) -> bool:
-    """Tell whether a text tells of an action in the words of a turn's result: its file, command or subject."""
+    """Return whether a text tells of an action in the words of a turn's result: its file, command or subject."""
     if action.type is ActionType.EDIT:
         return re.search(rf"(?<![\w./-]){re.escape(action.target)}(?![\w/-]|\.\w)", text) is not None
     subject = find_commit_subject(action.target) if action.type is ActionType.COMMIT else ""

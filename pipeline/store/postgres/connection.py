@@ -92,17 +92,17 @@ class PostgresConnection:
 
     @property
     def in_transaction(self) -> bool:
-        """Tell whether a transaction is open, or whether that cannot be known any more."""
+        """Return whether a transaction is open, or whether that cannot be known any more."""
         return self._connection.info.transaction_status is not TransactionStatus.IDLE
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether the server is gone, or has ended this connection."""
+        """Return whether the server is gone, or has ended this connection."""
         return self._connection.closed
 
     @property
     def takes_writes(self) -> bool:
-        """Tell whether the server, by its last answer, lets this connection write: not if another one leads now."""
+        """Return whether the server, by its last answer, lets this connection write: not if another one leads now."""
         reported = map(self._connection.info.parameter_status, ("default_transaction_read_only", "in_hot_standby"))
         return not self.is_lost and "on" not in reported
 

@@ -17,7 +17,7 @@ _TYPES: Final = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text"}
 
 
 class PostgresTables(WritableTables):
-    """The tables of a workspace, or without one of the home, in a transaction that is the caller's.
+    """The tables of a workspace, or without one of the data directory, in a transaction that is the caller's.
 
     What is read is one snapshot where that transaction is REPEATABLE READ. `tables` are those of SQLite.
     """

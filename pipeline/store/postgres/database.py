@@ -146,7 +146,7 @@ class PostgresDatabases(Databases):
             return [name for (name,) in home.execute("SELECT id FROM workspace ORDER BY id")]
 
     def exists(self, workspace_id: str) -> bool:
-        """Tell whether anything was ever written to a workspace; one that is there stays."""
+        """Return whether anything was ever written to a workspace; one that is there stays."""
         if self._known.holds(workspace_id):
             return True
         with self._server.opened() as home:

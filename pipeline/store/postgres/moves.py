@@ -59,7 +59,7 @@ class PostgresPlace(StorePlace):
 
     @contextmanager
     def reading(self, part: Part) -> Iterator[StoreTables | None]:
-        """Read one snapshot of a part during a block; None where there is none."""
+        """Read one snapshot of a part during a block; None if there is none."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
             yield _find(db, part)
 
@@ -92,13 +92,13 @@ class PostgresPlace(StorePlace):
             db.run_script("COMMIT")
 
     def known(self, part: Part, home: str) -> set[str]:
-        """Return the digest by which a part was left equal here and in a home."""
+        """Return the digest by which a part was left equal here and in a data directory."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
             rows = db.execute(home_values.GET, (_name_note(part, home),))
             return {value for (value,) in rows}
 
     def note(self, part: Part, home: str, digest: str) -> None:
-        """Note the digest by which a part is left equal here and in a home, with the rows or not at all."""
+        """Note the digest by which a part is left equal here and in a data directory, with the rows or not at all."""
         assert self._writer is not None
         self._writer.execute(home_values.PUT, (_name_note(part, home), digest))
 

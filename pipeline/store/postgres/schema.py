@@ -21,7 +21,7 @@ LIST_APPLIED = "SELECT coalesce(string_agg(name, ',' ORDER BY name), '') FROM mi
 
 
 def make_ready(connection: PostgresConnection) -> None:
-    """Apply what is pending, whoever of several comes first; raise StoreUnavailable where a later version was here."""
+    """Apply what is pending, whoever of several comes first; raise StoreUnavailable if a later version was here."""
     if _list_applied(connection) == KNOWN:
         return
     connection.execute("BEGIN")

@@ -113,7 +113,7 @@ class Server(PeersTables):
 
     @property
     def tell_of_peers(self) -> bool:
-        """Tell whether another machine, or a remote, was ever named."""
+        """Return whether another machine, or a remote, was ever named."""
         with self.opened() as db:
             row = db.execute("SELECT EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM remote)").fetchone()
             return bool(row[0])
@@ -124,7 +124,7 @@ class Server(PeersTables):
 
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
-        """Keep every other process that shares the server from exchanging; raise StoreBusy where one goes on."""
+        """Keep every other process that shares the server from exchanging; raise StoreBusy if one goes on."""
         end = time.monotonic() + patience_s
         # A connection of its own, with which the lock goes however this process ends.
         connection = self._connect()

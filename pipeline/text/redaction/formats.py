@@ -48,12 +48,12 @@ _DIGESTS: Final = ("sha1", "sha2", "sha3", "sha5", "md5")
 
 
 def has_digit(token: str) -> bool:
-    """Say whether a token holds a digit."""
+    """Return whether a token holds a digit."""
     return _DIGIT.search(token) is not None
 
 
 def looks_random(token: str) -> bool:
-    """Say whether a run of letters and digits, long enough to be no word, holds a digit."""
+    """Return whether a run of letters and digits, long enough to be no word, holds a digit."""
     return any(has_digit(run) for run in _RUN.findall(token))
 
 

@@ -95,21 +95,21 @@ _LEAST: Final = {Evidence.SURE: 0, Evidence.LIKELY: 6, Evidence.WEAK: 16, Eviden
 
 
 def is_strong(value: str, least: int) -> bool:
-    """Say whether a value looks like a secret by itself, where its position alone proves little."""
+    """Return whether a value looks like a secret by itself, where its position alone proves little."""
     if len(value) < least or not (_LETTERS.search(value) and _OTHER_LETTERS.search(value)):
         return False
     return not ("://" in value or _is_path(value) or _EMAIL.fullmatch(value))
 
 
 def _is_path(value: str) -> bool:
-    """Say whether words stand between slashes, none of which mixes small letters, capitals and digits."""
+    """Return whether words stand between slashes, none of which mixes small letters, capitals and digits."""
     return "/" in value and not any(
         has_digit(part) and part not in (part.lower(), part.upper()) for part in value.split("/")
     )
 
 
 def is_convincing(value: str, evidence: Evidence) -> bool:
-    """Say whether a value looks like a secret enough for the evidence of its place."""
+    """Return whether a value looks like a secret enough for the evidence of its place."""
     if evidence is Evidence.SURE:
         return True
     if not is_strong(value, _LEAST[evidence]):
@@ -154,14 +154,14 @@ _FEW_WORDS: Final = 2
 
 
 def is_placeholder(value: str) -> bool:
-    """Say whether a value stands for a secret without being one."""
+    """Return whether a value stands for a secret without being one."""
     if len(value) <= 1 or value.lower() in _HARMLESS:
         return True
     return bool(NOTHING.fullmatch(value) or _PLACEHOLDER.fullmatch(value))
 
 
 def is_harmless(value: str, after: str, *, quoted: bool, tight: bool, is_password: bool) -> bool:
-    """Say whether a value is a placeholder, a word of prose or an expression in code."""
+    """Return whether a value is a placeholder, a word of prose or an expression in code."""
     core = value.rstrip("!?.,;:)]}>") if not quoted and value[:1] not in "<{[$" else value
     if is_placeholder(core) or _PATTERN.search(value) or (not is_password and _QUANTITY.fullmatch(core)):
         return True

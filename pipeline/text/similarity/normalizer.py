@@ -227,7 +227,7 @@ def _day_of(before: str, folded: str) -> str | None:
 
 
 def _holds_only(folded: str, after: str) -> bool:
-    """Tell whether a form of "to have" or "to get" is an auxiliary, as far as the next word shows; true of others."""
+    """Return whether a form of "to have" or "to get" is an auxiliary, as far as the next word shows; true of others."""
     return folded not in v.AUXILIARY or after in v.AFTER_AUXILIARY or bool(_ED_FORM.fullmatch(after))
 
 

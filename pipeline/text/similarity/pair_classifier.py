@@ -301,7 +301,7 @@ def _find_other_value(c: TokenDiff, start: int, end: int, other_end: int) -> str
 
 
 def _has_one_value(subject: Words, stated: bool) -> bool:
-    """Tell whether the subject's verb, or the noun that stands after it, says that one value follows."""
+    """Return whether the subject's verb, or the noun that stands after it, says that one value follows."""
     for word in reversed(subject):
         if stated or word.text in v.STATIVE or (word.stated and word.text in v.STATIVE_PARTICIPLES):
             return True

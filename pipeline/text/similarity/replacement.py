@@ -32,7 +32,7 @@ _ANNOUNCED: Final = re.compile(rf"(?:,?\s+(?:{_any_of(v.ENDINGS)}))*\s*[.!]?\s*\
 
 
 def gives_another_value(first: str, second: str) -> bool:
-    """Tell whether two texts say of one thing, which has one value at a time, that it has another."""
+    """Return whether two texts say of one thing, which has one value at a time, that it has another."""
     if max(len(first), len(second)) > LONGEST:
         return False
     one, other = normalize_pair(*map(strip_announcement, sorted((first, second))))
@@ -60,7 +60,7 @@ def gives_another_value(first: str, second: str) -> bool:
 
 
 def gives_value(text: str) -> bool:
-    """Tell whether a text may give something that has one value at a time a value."""
+    """Return whether a text may give something that has one value at a time a value."""
     words = normalize_pair(strip_announcement(text), "")[0].words if len(text) <= LONGEST else ()
     return any(word.text in v.ONE_VALUED for word in words) and any(word.sort in _VALUES for word in words)
 

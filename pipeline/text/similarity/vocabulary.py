@@ -95,7 +95,7 @@ ENDINGS: Final = _LEXICON.words("endings")
 
 
 def same_meaning(first: str, second: str) -> bool:
-    """Tell whether two base forms are one word or listed as synonyms."""
+    """Return whether two base forms are one word or listed as synonyms."""
     return first == second or SYNONYMS.get(first, first) == SYNONYMS.get(second, second)
 
 
