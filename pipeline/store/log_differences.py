@@ -1,6 +1,6 @@
-"""Where the rows of a store and its operation log disagree.
+"""Differences between the rows of a store and its operation log.
 
-Every commit of Reverie writes both, so a difference means that another program changed the file.
+Every commit writes both, so a difference means that another program changed the file.
 """
 
 from sqlite3 import Connection
@@ -9,14 +9,14 @@ from pipeline.store import oplog, truth
 from pipeline.store.oplog import Fold
 from pipeline.store.truth import GONE, MEMORY, Key
 
-# Without these fields a memory is not complete here yet.
+# Without these fields, a memory has not completely arrived yet.
 NEEDED = frozenset({"content", "kind", "source", "trust", "created_at", "occurred_at", "updated_at", "importance"})
-# The time of a change that only concerns this machine is not in the log.
+# Changes that only concern this machine do not update the log's time.
 _NOT_LOGGED_ALONE = frozenset({"updated_at"})
 
 
 def list_differences(db: Connection) -> list[Key]:
-    """List the keys whose rows differ from the log; empty in a sound store."""
+    """List the keys whose rows differ from the log; empty for a valid store."""
     found, here = [], set(truth.list_keys(db))
     keys = sorted(here | oplog.list_all_keys(db))
     for start in range(0, len(keys), oplog.AT_ONCE):
@@ -26,7 +26,7 @@ def list_differences(db: Connection) -> list[Key]:
             if key not in states or not (key in here or _can_exist(key, folds[key], here)):
                 continue
             fold = folds.get(key)
-            # The memory that this one was merged into may not be here yet, or no longer.
+            # The survivor of this merge may not have arrived yet, or may be gone.
             if fold is not None and truth.find_seq(db, fold.fields.get("merged_into")) is None:
                 fold.fields.pop("merged_into", None)
             if oplog.difference(states[key], fold)[0].keys() - _NOT_LOGGED_ALONE:

@@ -81,7 +81,7 @@ def list_predictions(db: Connection) -> list[Prediction]:
 
 
 def note(db: Connection, asked: int, texts: Mapping[str, int], at: str) -> PredictionScore:
-    """Count questions and those of them that were foreseen; `texts` are those that may be kept, with their counts."""
+    """Count queries, and those that were predicted; `texts` are the queries that may be stored, with their counts."""
     likely = {query for (query,) in db.execute("SELECT query FROM prediction")}
     score = PredictionScore(asked, sum(times for text, times in texts.items() if text in likely))
     db.execute(
@@ -115,7 +115,7 @@ def _fingerprint(db: Connection, text: str) -> str:
 
 
 def list_repeated_queries(db: Connection, since: str) -> list[Repeated]:
-    """List what was asked on several occasions, the last of them since a moment; most often first."""
+    """List queries that were asked on several occasions, the last of them since a time; most often first."""
     rows = db.execute(
         "SELECT text, times, last_at FROM query WHERE times > 1 AND last_at >= ? "
         "ORDER BY times DESC, last_at DESC, text",
@@ -125,9 +125,9 @@ def list_repeated_queries(db: Connection, since: str) -> list[Repeated]:
 
 
 def recent_names(db: Connection, since: str, without: Sequence[EntityKind], least: int, limit: int) -> list[str]:
-    """List what at least so many memories mention that happened since a moment, most often first.
+    """List names that at least `least` memories since a time mention, most often first.
 
-    Of these, the last written are looked at, as far as they reach the whole workspace.
+    Only the last written memories that are visible in the entire workspace are considered.
     """
     clause, values = condition(Filter())
     rows = db.execute(
@@ -142,7 +142,7 @@ def recent_names(db: Connection, since: str, without: Sequence[EntityKind], leas
 
 
 def score(db: Connection, since_day: str) -> PredictionScore:
-    """Return how predictions did since a day (`2026-11-21`)."""
+    """Return the results of predictions since a day (`2026-11-21`)."""
     row = db.execute(
         "SELECT coalesce(sum(asked), 0), coalesce(sum(foreseen), 0) FROM prediction_day WHERE day >= ?", (since_day,)
     ).fetchone()
@@ -150,24 +150,24 @@ def score(db: Connection, since_day: str) -> PredictionScore:
 
 
 def forget_days(db: Connection, before_day: str) -> None:
-    """Forget how predictions did before a day."""
+    """Delete the results of predictions before a day."""
     db.execute("DELETE FROM prediction_day WHERE day < ?", (before_day,))
 
 
 def find_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:
-    """Return the questions that were asked or foreseen and match."""
+    """Return matching queries, asked or predicted."""
     rows = db.execute("SELECT text FROM query UNION SELECT query FROM prediction")
     return [text for (text,) in rows if matches(text)]
 
 
 def forget(db: Connection, questions: Iterable[str]) -> None:
-    """Delete some questions for good, whether they were asked or foreseen."""
+    """Delete queries, asked or predicted."""
     named = [(text,) for text in questions]
     db.executemany("DELETE FROM query WHERE text = ?", named)
     db.executemany("DELETE FROM prediction WHERE query = ?", named)
 
 
 def purge(db: Connection) -> None:
-    """Forget every prediction and every question: any of them may say in other words what a purged memory said."""
+    """Delete all predictions and queries: any of them may paraphrase a purged memory."""
     db.execute("DELETE FROM prediction")
     db.execute("DELETE FROM query")

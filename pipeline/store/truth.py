@@ -1,7 +1,7 @@
-"""The truth as peers exchange it: each memory, and each thing between memories, by a key and as fields.
+"""Replicated records: memories and relations between memories, as keys and fields that peers exchange.
 
-A key and its fields mean the same on every machine: memories are named by id, never by row number, and whatever is
-derived, counted or true of one machine alone is left out. An absent field is None. What is gone has only one field.
+A key and its fields mean the same on every machine: memories are named by id, never by row number. Derived, counted
+and machine-specific values are left out. An absent field is None. A deleted record has only one field.
 """
 
 import json
@@ -23,7 +23,7 @@ Fields = Mapping[str, Any]
 
 
 class Key(NamedTuple):
-    """What an operation is about: of things between two memories the other one's id, of one among several its name."""
+    """The subject of an operation; `name` is the other memory's id for relations, or a name among several."""
 
     kind: str
     memory_id: str
@@ -54,7 +54,7 @@ _PLAIN = (
     "shared_from",
 )
 _FLAGS = ("pinned", "candidate")
-# What a row holds where no field says anything; a field of this value is left out.
+# Default values; a field with its default value is left out.
 _DEFAULTS = {"scope_id": "", "sensitivity": Sensitivity.NORMAL.value, "scope_kind": ScopeKind.WORKSPACE.value}
 RELATION_FIELDS: Mapping[str, frozenset[str]] = {
     EDGE: frozenset({"made_by", "at"}),
@@ -66,7 +66,7 @@ RELATION_FIELDS: Mapping[str, frozenset[str]] = {
 
 
 def read(db: Connection, keys: Iterable[Key]) -> dict[Key, Fields]:
-    """Return the fields of each key; GONE where there is nothing of the kind, and nothing of a row that is damaged."""
+    """Return the fields of each key; GONE if there is no such record; nothing for a damaged row."""
     by_kind: dict[str, list[Key]] = {}
     for key in keys:
         by_kind.setdefault(key.kind, []).append(key)
@@ -82,7 +82,7 @@ def read(db: Connection, keys: Iterable[Key]) -> dict[Key, Fields]:
 
 
 def list_keys(db: Connection) -> list[Key]:
-    """List everything that is there, in an order that is the same on every machine."""
+    """List all keys in an order that is the same on every machine."""
     return sorted(Key(*row) for row in db.execute(_ALL_KEYS))
 
 
@@ -139,7 +139,7 @@ def _read_memories(db: Connection, keys: Sequence[Key]) -> Rows:
 
 
 def _without_folder(anchor: dict[str, Any]) -> dict[str, Any]:
-    """Return an anchor without the folder that its checkout has on this machine alone."""
+    """Return an anchor without the machine-specific folder of its checkout."""
     told = {name: value for name, value in anchor.items() if name != "checkout"}
     if PurePath(told["path"]).is_absolute():
         told["path"] = path_in_checkout(told["path"], anchor.get("checkout"))
@@ -209,11 +209,11 @@ _READERS: Mapping[str, Callable[[Connection, Sequence[Key]], Rows]] = {
 }
 
 
-# What peers wrote is put in here; which indexes follow is for the caller to say.
+# Write peers' records; the caller updates the indexes.
 
 
 def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[str, Any], tier: Tier) -> int:
-    """Make a memory's row say what its fields say, with what is derived from them; return its row number."""
+    """Write a memory's row with its fields and derived values; return its row number."""
     row = db.execute("SELECT seq, tags, anchor FROM memory WHERE id = ?", (memory_id,)).fetchone()
     columns = {name: fields.get(name, _DEFAULTS.get(name)) for name in _PLAIN}
     columns |= {name: int(bool(fields.get(name))) for name in _FLAGS}
@@ -231,7 +231,7 @@ def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[
         statement = f"INSERT INTO memory ({names}) VALUES ({marks}) RETURNING seq"  # noqa: S608 - names of columns
         return int(db.execute(statement, tuple(columns.values())).fetchone()[0])
     settings = ", ".join(f"{name} = ?" for name in columns)
-    # Faded, it goes on fading from what it was given unless that is something else now.
+    # A decayed memory continues to decay from its given importance, unless that changed.
     db.execute(
         f"UPDATE memory SET {settings}, "  # noqa: S608 - names of columns
         "importance = CASE WHEN coalesce(given_importance, importance) = ? THEN importance ELSE ? END, "
@@ -248,7 +248,7 @@ def _tags(fields: Fields, known: Sequence[str]) -> list[str]:
 
 
 def _place_anchor(anchor: dict[str, Any] | None, known: str | None) -> str | None:
-    """Return an anchor as it is stored: one that is known here keeps its folder."""
+    """Return an anchor in stored form; a known anchor keeps its folder."""
     if anchor is None:
         return None
     if known is not None and _without_folder(json.loads(known)) == anchor:
@@ -256,18 +256,18 @@ def _place_anchor(anchor: dict[str, Any] | None, known: str | None) -> str | Non
     return json.dumps(anchor, ensure_ascii=False)
 
 
-# What is of one machine alone: a bundle carries it for a home that is made anew.
+# Machine-specific values: a bundle carries them to a new data directory.
 _LOCAL = ("id", "importance", "given_importance", "tier", "recall_count", "recalled_at", "anchor")
 
 
 def read_local(db: Connection) -> Iterator[dict[str, Any]]:
-    """Go through what is this machine's alone of each memory."""
+    """Iterate over the machine-specific values of each memory."""
     rows = db.execute(f"SELECT {', '.join(_LOCAL)} FROM memory ORDER BY id")  # noqa: S608 - names of columns
     return (dict(zip(_LOCAL, row, strict=True)) for row in rows)
 
 
 def put_local(db: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Let memories be here as they were where they came from."""
+    """Write the machine-specific values of memories."""
     settings = ", ".join(f"{name} = ?" for name in _LOCAL[1:])
     db.executemany(
         f"UPDATE memory SET {settings} WHERE id = ?",  # noqa: S608 - names of columns
@@ -282,12 +282,12 @@ def find_seq(db: Connection, memory_id: str | None) -> int | None:
 
 
 def set_merged_into(db: Connection, memory_id: str, survivor_id: str | None) -> None:
-    """Name the memory that speaks for another now, where it is here."""
+    """Set the survivor of a merged memory, if it is here."""
     db.execute("UPDATE memory SET merged_into = ? WHERE id = ?", (find_seq(db, survivor_id), memory_id))
 
 
 def count_confirmations(db: Connection, memory_id: str) -> None:
-    """Let a memory count as often repeated as its history tells."""
+    """Set a memory's number of repetitions from its history."""
     db.execute(
         "UPDATE memory SET merge_count = (SELECT count(*) FROM history WHERE memory_seq = memory.seq "
         "AND event = 'merged') WHERE id = ?",
@@ -296,7 +296,7 @@ def count_confirmations(db: Connection, memory_id: str) -> None:
 
 
 def put_relation(db: Connection, key: Key, fields: Fields) -> None:
-    """Make what stands between memories say what its fields say; nothing if one of them is not here."""
+    """Write a relation between memories; do nothing if one of them is not here."""
     seq, other = find_seq(db, key.memory_id), find_seq(db, key.other_id)
     if seq is not None and (other is not None or not key.other_id):
         _WRITERS[key.kind](db, key, fields, seq, other)

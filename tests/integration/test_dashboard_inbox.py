@@ -94,7 +94,7 @@ def test_the_first_kind_of_which_something_waits_is_shown(client, browser, conta
 def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, container):
     first, second = candidates(client, "shop", "portal")
     page = browser.page(f"{INBOX}?kind=candidates")
-    assert "captured without being asked" in page
+    assert "captured automatically" in page
     done = browser.submit_in(page, "Accept")
     assert not read(client, second)["candidate"]
     assert ("default", Stage.DEDUP) in container.notify.sent

@@ -1,4 +1,4 @@
-"""The people of a data directory on the server that its stores are on."""
+"""The people of a data directory on the server of its stores."""
 
 from contextlib import AbstractContextManager
 from sqlite3 import Connection
@@ -8,14 +8,14 @@ from pipeline.store.postgres.server import Server
 
 
 class PeopleOnServer(PeopleTables):
-    """Tables on the server, which every web server of the data directory asks."""
+    """Tables on the server, which every web server of the data directory uses."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._is_shared = False
 
     def has_any(self) -> bool:
-        """Return whether anybody was ever added; a home that is shared stays so."""
+        """Return whether a person was ever added."""
         if not self._is_shared:
             with self._server.opened() as home:
                 self._is_shared = home.execute("SELECT 1 FROM person LIMIT 1").fetchone() is not None
@@ -30,4 +30,4 @@ class PeopleOnServer(PeopleTables):
         return self._server.opened()
 
     def close(self) -> None:
-        """Do nothing: connections are the server's."""
+        """Do nothing: the connections belong to the server object."""

@@ -61,7 +61,7 @@ def test_what_a_store_held_before_is_no_part_of_the_copy(stores):
         ("DELETE FROM operation WHERE seq = 5", "operation", "5"),
         ("INSERT INTO query VALUES ('okapi', 1, '', '')", "query", "okapi"),
         ("UPDATE memory SET session_id = '' WHERE seq = 2", "memory", "2"),
-        ("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'memory'", "memory", "the mark of its highest number"),
+        ("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'memory'", "memory", "its counter"),
     ],
 )
 def test_another_row_is_named_by_its_table_and_key(stores, change, table, key):
