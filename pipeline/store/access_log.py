@@ -61,9 +61,9 @@ def add(db: Connection, entries: Iterable[AccessEntry]) -> None:
     )
 
 
-def prune(db: Connection, before: str, kept: int = KEPT_ROWS) -> None:
+def prune(db: Connection, before: str, max_rows: int = KEPT_ROWS) -> None:
     """Delete entries before a time, and the oldest entries beyond a number."""
-    db.execute("DELETE FROM access WHERE at < ? OR seq <= (SELECT max(seq) FROM access) - ?", (before, kept))
+    db.execute("DELETE FROM access WHERE at < ? OR seq <= (SELECT max(seq) FROM access) - ?", (before, max_rows))
 
 
 def copy(source: Connection, target: Connection) -> None:
@@ -86,13 +86,18 @@ class AccessQuery:
 
 def page(db: Connection, query: AccessQuery, limit: int, before: int | None) -> list[AccessEntry]:
     """List entries, the latest first, below a row number."""
-    wanted = {"person = ?": query.person, "workspace = ?": query.workspace, "at >= ?": query.since, "seq < ?": before}
-    given = {condition: value for condition, value in wanted.items() if value is not None}
-    where = f"WHERE {' AND '.join(given)}" if given else ""
+    conditions = {
+        "person = ?": query.person,
+        "workspace = ?": query.workspace,
+        "at >= ?": query.since,
+        "seq < ?": before,
+    }
+    values = {condition: value for condition, value in conditions.items() if value is not None}
+    where = f"WHERE {' AND '.join(values)}" if values else ""
     columns = "at, request, person, token, workspace, action, status, memory_ids, memories, seq"
     rows = db.execute(
         f"SELECT {columns} FROM access {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant but for its places
-        (*given.values(), limit),
+        (*values.values(), limit),
     )
     return [_entry(row) for row in rows]
 

@@ -222,10 +222,10 @@ def page_incognito(
 ) -> list[IncognitoSession]:
     """List a person's incognito sessions, latest first, below a position."""
     # All times have the same length, so text order is time order.
-    place, whose = "(since || session_id)", named_by("session_id", person)
+    position, whose = "(since || session_id)", named_by("session_id", person)
     rows = db.execute(
         f"SELECT session_id, since FROM incognito WHERE {whose} "  # noqa: S608 - constant text
-        f"AND (CAST(? AS TEXT) IS NULL OR {place} < ?) ORDER BY {place} DESC LIMIT ?",
+        f"AND (CAST(? AS TEXT) IS NULL OR {position} < ?) ORDER BY {position} DESC LIMIT ?",
         (below, below, limit),
     )
     return [IncognitoSession(*row) for row in rows]

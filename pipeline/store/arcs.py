@@ -255,12 +255,12 @@ def page(
     """List the arcs that a viewer can see, the latest first, below a row number."""
     reach, owners = within_reach(viewer)
     clause, values = condition(Filter(viewer=viewer))
-    place = [_ACTIVE_FIRST, "last_at", "seq"] if active_first else ["last_at", "seq"]
+    order = [_ACTIVE_FIRST, "last_at", "seq"] if active_first else ["last_at", "seq"]
     rows = db.execute(
         f"SELECT seq FROM arc WHERE {reach} AND status = coalesce(?, status) "  # noqa: S608 - constant text
-        f"AND (CAST(? AS BIGINT) IS NULL OR ({', '.join(place)}) < (SELECT {', '.join(place)} FROM arc WHERE seq = ?)) "
+        f"AND (CAST(? AS BIGINT) IS NULL OR ({', '.join(order)}) < (SELECT {', '.join(order)} FROM arc WHERE seq = ?)) "
         "AND EXISTS (SELECT 1 FROM memory JOIN arc_member ON memory_seq = memory.seq "
-        f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY {' DESC, '.join(place)} DESC LIMIT ?",
+        f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY {' DESC, '.join(order)} DESC LIMIT ?",
         (*owners, status, before, before, *values, limit),
     ).fetchall()
     return [_get_visible_arc(db, row[0], viewer) for row in rows]
@@ -269,11 +269,11 @@ def page(
 def members(db: Connection, viewer: Viewer, arc_seq: int, limit: int, after: int | None) -> list[Memory]:
     """List the members of an arc that a viewer can see, in order of time, after a row number."""
     clause, values = condition(Filter(viewer=viewer))
-    place = "(SELECT position FROM arc_member WHERE memory_seq = {})"
+    rank_of = "(SELECT position FROM arc_member WHERE memory_seq = {})"
     return select(
         db,
         f"seq IN (SELECT memory_seq FROM arc_member WHERE arc_seq = ? "  # noqa: S608 - constant text
-        f"AND position > coalesce({place.format('?')}, -1)) AND {clause} ORDER BY {place.format('memory.seq')} LIMIT ?",
+        f"AND position > coalesce({rank_of.format('?')}, -1)) AND {clause} ORDER BY {rank_of.format('memory.seq')} LIMIT ?",
         (arc_seq, after, *values, limit),
     )
 
@@ -351,11 +351,11 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
     shown = tuple(ArcMember(seq, memory_id, Kind(kind), text, at) for seq, memory_id, kind, text, at in reversed(rows))
 
     def is_said(text: str, tag: str = "") -> bool:
-        found = db.execute(
+        exists = db.execute(
             f"SELECT 1 {members} AND (instr(content, ?) > 0 OR (? <> '' AND instr(tags, ?) > 0)) LIMIT 1",
             (arc_seq, *values, text, tag, json.dumps(tag)),
         )
-        return bool(text) and found.fetchone() is not None
+        return bool(text) and exists.fetchone() is not None
 
     parts = [part for part in title.split(TITLE_JOINT) if is_said(part, part)]
     return VisibleArc(

@@ -83,21 +83,21 @@ def snapshots(folder: Path) -> list[Snapshot]:
 
 def parse_names(files: Iterable[Path]) -> list[Snapshot]:
     """List the files that are named like snapshots, newest first."""
-    found = []
+    snapshots_found = []
     for entry in files:
         name = _NAME.fullmatch(entry.name)
         if name is not None:
             at = datetime.strptime(f"{name[2]}{name[3]}000", "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
-            found.append(Snapshot(entry, Taken(name[1] or Taken.DAILY), at))
-    return sorted(found, key=lambda snapshot: (snapshot.at, snapshot.file.name), reverse=True)
+            snapshots_found.append(Snapshot(entry, Taken(name[1] or Taken.DAILY), at))
+    return sorted(snapshots_found, key=lambda snapshot: (snapshot.at, snapshot.file.name), reverse=True)
 
 
-def new_file(folder: Path, taken: Taken, now: datetime, known: AbstractSet[str] = frozenset()) -> Path:
+def new_file(folder: Path, reason: Taken, now: datetime, known: AbstractSet[str] = frozenset()) -> Path:
     """Return a name that no snapshot has, here or in the given list."""
     moment = now.astimezone(UTC)
     while True:
         stamp = f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}Z"
-        file = folder / (f"{stamp}.sqlite" if taken is Taken.DAILY else f"{taken}-{stamp}.sqlite")
+        file = folder / (f"{stamp}.sqlite" if reason is Taken.DAILY else f"{reason}-{stamp}.sqlite")
         if not file.exists() and file.name not in known:
             return file
         moment += timedelta(milliseconds=1)
@@ -150,9 +150,9 @@ def _copy_pages(source: Path, partial: Path, pausing: Callable[[], bool], pages:
 
 def verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
     """Raise StoreDamaged if a copy is damaged or has other row counts than its source."""
-    found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
-    if found != ["ok"]:
-        raise StoreDamaged(f"the integrity check found: {'; '.join(found)}")
+    problems = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
+    if problems != ["ok"]:
+        raise StoreDamaged(f"the integrity check found: {'; '.join(problems)}")
     if row_counts(db) != counts:
         raise StoreDamaged("the copy has a different number of rows than its source")
 

@@ -32,13 +32,13 @@ class CipherWriteConnection(CipherConnection):
 WriteConnection.register(CipherWriteConnection)
 
 
-def connect(place: str, digits: str, *, writes: bool, options: Mapping[str, Any]) -> sqlite3.Connection:
+def connect(uri: str, digits: str, *, writes: bool, options: Mapping[str, Any]) -> sqlite3.Connection:
     """Open the file at a URI with a key (hexadecimal digits); a plain file is opened without."""
     kind = CipherWriteConnection if writes else CipherConnection
     # Read the file only through the library: closing a file drops every lock that this process has on it.
-    keyed = _open(place, digits, kind, options)
+    keyed = _open(uri, digits, kind, options)
     if not _reads(keyed):
-        plain = _open(place, None, kind, options)
+        plain = _open(uri, None, kind, options)
         if _reads(plain):
             keyed.close()
             return cast("sqlite3.Connection", plain)
@@ -47,14 +47,14 @@ def connect(place: str, digits: str, *, writes: bool, options: Mapping[str, Any]
     return cast("sqlite3.Connection", keyed)
 
 
-def opens(place: str, digits: str) -> bool:
+def opens(uri: str, digits: str) -> bool:
     """Return whether a key opens the encrypted file at a URI."""
-    with closing(_open(place, digits, CipherConnection, {"uri": True})) as connection:
+    with closing(_open(uri, digits, CipherConnection, {"uri": True})) as connection:
         return _reads(connection)
 
 
-def _open(place: str, digits: str | None, kind: type[CipherConnection], options: Mapping[str, Any]) -> CipherConnection:
-    connection = cast("CipherConnection", dbapi2.connect(place, factory=kind, **options))
+def _open(uri: str, digits: str | None, kind: type[CipherConnection], options: Mapping[str, Any]) -> CipherConnection:
+    connection = cast("CipherConnection", dbapi2.connect(uri, factory=kind, **options))
     # SQLCipher would log every unreadable page to the terminal; the caller gets the error.
     connection.execute("PRAGMA cipher_log_level = NONE")
     if digits is not None:

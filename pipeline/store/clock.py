@@ -24,10 +24,10 @@ def wall_ms() -> int:
 
 def parse(stamp: str) -> tuple[int, int, str]:
     """Parse a stamp to (physical ms, counter, node); raise ValueError for other text."""
-    found = _STAMP.fullmatch(stamp)
-    if found is None:
+    match = _STAMP.fullmatch(stamp)
+    if match is None:
         raise ValueError("not a stamp of a hybrid logical clock")
-    return int(found[1]), int(found[2]), found[3]
+    return int(match[1]), int(match[2]), match[3]
 
 
 def with_node(stamp: str, node: str) -> str:

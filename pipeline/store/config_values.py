@@ -32,14 +32,14 @@ class ConfigValues(WorkspaceConfigs):
 
     def state(self, workspace_id: str) -> ConfigState | None:
         """Return the text, at most a quarter of a second old; raise StoreUnavailable without the server."""
-        asked = self._now()
-        kept = self._kept.get(workspace_id)
-        if kept is not None and asked - kept[0] < KEPT_S:
-            return kept[1]
+        now = self._now()
+        cached = self._kept.get(workspace_id)
+        if cached is not None and now - cached[0] < KEPT_S:
+            return cached[1]
         text = self._values.get(_name(workspace_id))
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
-        self._kept[workspace_id] = asked, text
+        self._kept[workspace_id] = now, text
         return text
 
     def load(self, workspace_id: str, state: ConfigState) -> WorkspaceConfig:

@@ -54,7 +54,7 @@ class Table:
 
     def key_of(self, row: Row) -> Row:
         """Return a row's primary key."""
-        return tuple(row[place] for place in self.key)
+        return tuple(row[position] for position in self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,12 @@ class SqliteTables(WritableTables):
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        found = db.execute(
+        rows = db.execute(
             "SELECT name, sql LIKE '%AUTOINCREMENT%' FROM sqlite_master "
             "WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name <> ? ORDER BY rowid",
             (MIGRATIONS_TABLE,),
         )
-        self.tables = [_describe(db, name, once=bool(once)) for name, once in found.fetchall()]
+        self.tables = [_describe(db, name, once=bool(once)) for name, once in rows.fetchall()]
 
     def count(self, tables: Iterable[Table]) -> int:
         """Count the rows of tables."""
@@ -123,7 +123,7 @@ class SqliteTables(WritableTables):
     def rows(self, table: Table) -> Generator[Row, None, None]:
         """Iterate over a table's rows in key order."""
         columns = ", ".join(f'"{name}"' for name in table.columns)
-        order = ", ".join(f'"{table.columns[place]}"' for place in table.key)
+        order = ", ".join(f'"{table.columns[position]}"' for position in table.key)
         last: Row | None = None
         try:
             for row in self._db.execute(f'SELECT {columns} FROM "{table.name}" ORDER BY {order}'):  # noqa: S608 - ditto
@@ -133,17 +133,17 @@ class SqliteTables(WritableTables):
             if "decode" not in str(error):
                 raise
             # Without SQLite's message, which quotes the text.
-            place = "its first row" if last is None else f"the row after {format_key(last)}"
-            raise StoreDamaged(f"{table.name}: {place} holds a text that is not UTF-8") from None
+            position = "its first row" if last is None else f"the row after {format_key(last)}"
+            raise StoreDamaged(f"{table.name}: {position} holds a text that is not UTF-8") from None
 
     def marks(self) -> dict[str, int]:
         """Return the highest number of each table that never reuses numbers, if the row with that number is gone."""
         return {table.name: mark for table in self.tables if table.once and (mark := self._find_mark(table.name))}
 
     def _find_mark(self, name: str) -> int | None:
-        given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
+        row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
         highest = self._db.execute(f'SELECT coalesce(max(seq), 0) FROM "{name}"').fetchone()  # noqa: S608 - ditto
-        return int(given[0]) if given is not None and given > highest else None
+        return int(row[0]) if row is not None and row > highest else None
 
     def clear(self, tables: Iterable[Table]) -> None:
         """Delete every row of tables, and reset their counters."""
@@ -155,8 +155,8 @@ class SqliteTables(WritableTables):
     def fill(self, table: Table, rows: Iterable[Row]) -> None:
         """Insert rows into an empty table."""
         columns = ", ".join(f'"{name}"' for name in table.columns)
-        places = ", ".join("?" * len(table.columns))
-        self._db.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({places})', rows)  # noqa: S608 - ditto
+        placeholders = ", ".join("?" * len(table.columns))
+        self._db.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({placeholders})', rows)  # noqa: S608 - ditto
 
     def put_marks(self, marks: Mapping[str, int]) -> None:
         """Set the counters of tables."""
@@ -172,12 +172,12 @@ class SqliteTables(WritableTables):
 
 def _describe(db: sqlite3.Connection, name: str, *, once: bool) -> Table:
     columns = db.execute("SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid", (name,)).fetchall()
-    keyed = sorted((pk, place) for place, (_, _, pk) in enumerate(columns) if pk)
+    keyed = sorted((pk, position) for position, (_, _, pk) in enumerate(columns) if pk)
     return Table(
         name,
         tuple(column for column, _, _ in columns),
         tuple("REAL" if kind == "FLOAT" else kind for _, kind, _ in columns),
-        tuple(place for _, place in keyed),
+        tuple(position for _, position in keyed),
         once,
     )
 
@@ -276,12 +276,12 @@ def _check_types(table: Table, row: Row) -> None:
     for name, kind, value in zip(table.columns, table.types, row, strict=True):
         allowed = _CAN_HOLD.get(kind)
         if value is not None and allowed is not None and type(value) not in allowed:
-            place = f"{table.name} {format_key(table.key_of(row))}"
-            raise StoreDamaged(f"{place}: {name} contains {type(value).__name__} where {kind} belongs")
+            location = f"{table.name} {format_key(table.key_of(row))}"
+            raise StoreDamaged(f"{location}: {name} contains {type(value).__name__} where {kind} belongs")
 
 
 def _check_same_schema(source: StoreTables, target: StoreTables) -> None:
-    sides = [{table.name: sorted(table.columns) for table in one.tables} for one in (source, target)]
+    sides = [{table.name: sorted(table.columns) for table in store.tables} for store in (source, target)]
     for name in sorted({*sides[0], *sides[1]}):
         if sides[0].get(name) != sides[1].get(name):
             raise Conflict(f"the two stores are of different versions of Reverie: {name} is not the same in both")

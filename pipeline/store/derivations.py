@@ -102,10 +102,10 @@ def summaries(db: Connection) -> dict[str, list[int]]:
         "AND seq IN (SELECT from_seq FROM edge WHERE kind = 'derived_from' AND made_by = ?) ORDER BY seq",
         (CONSOLIDATE,),
     )
-    found: dict[str, list[int]] = {}
+    summaries_by_bucket: dict[str, list[int]] = {}
     for seq, bucket in rows:
-        found.setdefault(bucket, []).append(seq)
-    return found
+        summaries_by_bucket.setdefault(bucket, []).append(seq)
+    return summaries_by_bucket
 
 
 def list_outdated(db: Connection) -> list[int]:
@@ -228,13 +228,13 @@ def list_of_session(db: Connection, session_id: str) -> list[Memory]:
     return select(db, f"session_id = ? AND {_OPEN} ORDER BY occurred_at, seq LIMIT 500", (session_id,))
 
 
-def common_subjects(db: Connection, one: int, other: int) -> list[str]:
+def common_subjects(db: Connection, first: int, other: int) -> list[str]:
     """List the names of entities that two memories both mention."""
     rows = db.execute(
         "SELECT e.name FROM mention a JOIN mention b ON b.entity_seq = a.entity_seq "
         "JOIN entity e ON e.seq = a.entity_seq WHERE a.memory_seq = ? AND b.memory_seq = ? "
         "AND e.kind NOT IN ('date', 'version', 'port', 'person', 'organisation', 'place', 'name') ORDER BY e.name",
-        (one, other),
+        (first, other),
     )
     return [row[0] for row in rows]
 

@@ -46,17 +46,17 @@ def connect(
         "check_same_thread": not is_shared,
         "cached_statements": cached_statements,
     }
-    place = f"{file.absolute().as_uri()}?mode={mode}"
+    uri = f"{file.absolute().as_uri()}?mode={mode}"
     key = find_key(file)
     if key is None:
         plain: sqlite3.Connection = sqlite3.connect(
-            place, factory=WriteConnection if writes else sqlite3.Connection, **options
+            uri, factory=WriteConnection if writes else sqlite3.Connection, **options
         )
         return plain
     from pipeline.store import cipher
 
     # Plain files too: two SQLite libraries that open the same file in one process drop each other's locks.
-    return cipher.connect(place, key.digits, writes=writes, options=options)
+    return cipher.connect(uri, key.digits, writes=writes, options=options)
 
 
 def is_encrypted(connection: sqlite3.Connection) -> bool:

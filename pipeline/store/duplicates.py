@@ -332,8 +332,8 @@ def _without(
     left = dict(standing)
     if standing["importance"] == absorbed.importance:
         left["importance"] = max([before["importance"], *(other.importance for other in others)])
-    kept = {*before["tags"], *(tag for other in others for tag in other.tags)}
-    left["tags"] = [tag for tag in standing["tags"] if tag in kept or tag not in absorbed.tags]
+    tags = {*before["tags"], *(tag for other in others for tag in other.tags)}
+    left["tags"] = [tag for tag in standing["tags"] if tag in tags or tag not in absorbed.tags]
     if _confirms(absorbed, survivor) and not any(_confirms(other, survivor) for other in others):
         left["trust"] = before["trust"]
     if absorbed.pinned and not any(other.pinned for other in others):

@@ -74,18 +74,18 @@ REFLECT = "reflect"
 
 def chain(db: Connection, seq: int, most: int = 8) -> list[int]:
     """Return the row numbers of the chain of causes and effects through a memory, the first cause first."""
-    found = [seq]
+    links = [seq]
     for column, other, at_end in (("to_seq", "from_seq", False), ("from_seq", "to_seq", True)):
-        while len(found) < most:
+        while len(links) < most:
             row = db.execute(
                 f"SELECT {other} FROM edge WHERE {column} = ? AND kind = '{EdgeKind.CAUSE}' AND made_by = ? "  # noqa: S608 - constant text
                 "ORDER BY at DESC LIMIT 1",
-                (found[-1 if at_end else 0], REFLECT),
+                (links[-1 if at_end else 0], REFLECT),
             ).fetchone()
-            if row is None or row[0] in found:
+            if row is None or row[0] in links:
                 break
-            found.insert(len(found) if at_end else 0, int(row[0]))
-    return found if len(found) > 1 else []
+            links.insert(len(links) if at_end else 0, int(row[0]))
+    return links if len(links) > 1 else []
 
 
 def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
@@ -102,15 +102,15 @@ def find(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: st
     if kind in (EdgeKind.CONTRADICTS, EdgeKind.SUPERSEDES):
         # A contradiction is symmetric, and only one of two memories can supersede the other.
         ends.append((to_seq, from_seq))
-    for one, other in ends:
+    for start, end in ends:
         if db.execute(
-            "SELECT 1 FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (one, kind, other)
+            "SELECT 1 FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (start, kind, end)
         ).fetchone():
             return False
         if db.execute(
             "SELECT 1 FROM history WHERE memory_seq = ? AND about_seq = ? AND event = ? "
             "AND json_extract(detail, '$.kind') = ?",
-            (one, other, ERASED, kind),
+            (start, end, ERASED, kind),
         ).fetchone():
             return False
     return add(db, from_seq, kind, to_seq, made_by, at)
@@ -244,24 +244,24 @@ def purge(db: Connection, seq: int) -> None:
 
 def _beside(db: Connection, seq: int) -> list[tuple[str, int, str, str, str, str, str]]:
     # The order within a session follows from the rows; stored edges could only become stale.
-    own = db.execute(
+    session = db.execute(
         "SELECT session_id, occurred_at, scope_kind, scope_id FROM memory WHERE seq = ?", (seq,)
     ).fetchone()
-    if own is None or own[0] is None:
+    if session is None or session[0] is None:
         return []
     # An invisible neighbor must not hide the next visible one: the gap would reveal it.
-    reach, values = within_reach(viewer_within(Scope(ScopeKind(own[2]), own[3] or None)))
-    found = []
+    reach, values = within_reach(viewer_within(Scope(ScopeKind(session[2]), session[3] or None)))
+    neighbors = []
     for outgoing, compare, order in ((1, ">", "ASC"), (0, "<", "DESC")):
         row = db.execute(
             "SELECT id, scope_kind, scope_id, occurred_at FROM memory "  # noqa: S608 - constant text
             "WHERE session_id = ? AND archived_at IS NULL AND candidate = 0 "
             f"AND {reach} AND (occurred_at, seq) {compare} (?, ?) ORDER BY occurred_at {order}, seq {order} LIMIT 1",
-            (own[0], *values, own[1], seq),
+            (session[0], *values, session[1], seq),
         ).fetchone()
         if row is not None:
-            found.append((EdgeKind.NEXT_IN_SESSION.value, outgoing, *row[:3], "session", row[3]))
-    return found
+            neighbors.append((EdgeKind.NEXT_IN_SESSION.value, outgoing, *row[:3], "session", row[3]))
+    return neighbors
 
 
 def list_changed_texts(db: Connection, after: int, limit: int) -> list[TextChange]:
@@ -308,10 +308,10 @@ def find_saying_a_word(db: Connection, memory: Memory, word: str, limit: int) ->
     """List earlier memories of the scope whose text contains a word, ignoring ASCII case, last written first."""
     pattern = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     # The scope index would fetch most rows one by one; a scan in row order is eight times as fast.
-    said = f"SELECT seq FROM memory NOT INDEXED WHERE content LIKE ? ESCAPE '\\' AND {_IN_SCOPE}"  # noqa: S608 - constant text
+    query = f"SELECT seq FROM memory NOT INDEXED WHERE content LIKE ? ESCAPE '\\' AND {_IN_SCOPE}"  # noqa: S608 - constant text
     return select(
         db,
-        f"seq IN ({said} AND (occurred_at, seq) < (?, ?) ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC",
+        f"seq IN ({query} AND (occurred_at, seq) < (?, ?) ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC",
         (f"%{pattern}%", *_values_of_scope(memory), memory.occurred_at, memory.seq, limit),
     )
 
@@ -320,15 +320,15 @@ def find_session_neighbours(db: Connection, memory: Memory, limit: int) -> list[
     """List the memories around a memory in its session, at most `limit` on either side, in order of time."""
     if memory.session_id is None:
         return []
-    found: list[Memory] = []
+    neighbors: list[Memory] = []
     for compare, order in (("<", "DESC"), (">", "ASC")):
-        found += select(
+        neighbors += select(
             db,
             f"session_id = ? AND {_IN_SCOPE} AND (occurred_at, seq) {compare} (?, ?) "
             f"ORDER BY occurred_at {order}, seq {order} LIMIT ?",
             (memory.session_id, *_values_of_scope(memory), memory.occurred_at, memory.seq, limit),
         )
-    return sorted(found, key=lambda one: (one.occurred_at, one.seq))
+    return sorted(neighbors, key=lambda memory_near: (memory_near.occurred_at, memory_near.seq))
 
 
 def _values_of_scope(memory: Memory) -> tuple[Any, ...]:

@@ -21,20 +21,22 @@ def list_folders(paths: HomePaths) -> list[str]:
     """List the folders of workspaces, including workspaces with snapshots only."""
     if not paths.workspaces.is_dir():
         return []
-    return sorted(one.name for one in paths.workspaces.iterdir() if is_workspace_id(one.name) and one.is_dir())
+    return sorted(
+        folder.name for folder in paths.workspaces.iterdir() if is_workspace_id(folder.name) and folder.is_dir()
+    )
 
 
 def list_stores(paths: HomePaths, workspace: str) -> list[Path]:
     """List the files of a workspace that contain memories: its store, if it exists, and every snapshot."""
-    place = paths.workspace(workspace)
-    stores = [place.events] if place.events.is_file() else []
-    return stores + [one.file for one in backup.snapshots(place.snapshots)]
+    files = paths.workspace(workspace)
+    stores = [files.events] if files.events.is_file() else []
+    return stores + [snapshot.file for snapshot in backup.snapshots(files.snapshots)]
 
 
 def list_people(paths: HomePaths) -> list[Path]:
     """List the file of people, if it exists, and every copy of it."""
     people = [paths.people] if paths.people.is_file() else []
-    return people + [one.file for one in backup.snapshots(people_file.find_copies(paths.people))]
+    return people + [copy.file for copy in backup.snapshots(people_file.find_copies(paths.people))]
 
 
 def list_single(paths: HomePaths) -> list[Path]:
@@ -97,14 +99,14 @@ def erase(file: Path) -> None:
 @contextmanager
 def _erasing(file: Path) -> Iterator[None]:
     """Overwrite a file and its log after they are unlinked; Windows cannot replace an open file."""
-    places = [file.with_name(file.name + suffix) for suffix in ("", *backup.LOG_SUFFIXES)]
+    files = [file.with_name(file.name + suffix) for suffix in ("", *backup.LOG_SUFFIXES)]
     with ExitStack() as held:
-        opened = [held.enter_context(one.open("r+b")) for one in places if POSIX and one.is_file()]
+        opened = [held.enter_context(path.open("r+b")) for path in files if POSIX and path.is_file()]
         yield
-        for one in opened:
-            status = os.fstat(one.fileno())
+        for handle in opened:
+            status = os.fstat(handle.fileno())
             if status.st_nlink == 0:
                 for start in range(0, status.st_size, _BLOCK):
-                    one.write(bytes(min(_BLOCK, status.st_size - start)))
-                one.flush()
-                os.fsync(one.fileno())
+                    handle.write(bytes(min(_BLOCK, status.st_size - start)))
+                handle.flush()
+                os.fsync(handle.fileno())

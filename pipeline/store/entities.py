@@ -124,9 +124,11 @@ def page(
         "(instr(lower(name), ?) > 0 OR seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))))"
     )
     folded = text.casefold()
-    chosen, wanted = (named, (kind, folded, json.dumps(_beyond_ascii(db, folded)))) if text or kind else ("true", ())
+    chosen, filter_values = (
+        (named, (kind, folded, json.dumps(_beyond_ascii(db, folded)))) if text or kind else ("true", ())
+    )
     # The unary plus stops the planner from reading all mentions of an entity for every hidden memory.
-    sign = "+" if wanted else ""
+    sign = "+" if filter_values else ""
     rows = db.execute(
         f"WITH hidden (seq) AS MATERIALIZED ({hidden}), "  # noqa: S608 - constant text
         # Counting all mentions and subtracting the hidden ones is ten times as fast as checking every memory.
@@ -137,7 +139,7 @@ def page(
         "GROUP BY entity_seq HAVING sum(memories) > 0) "
         "SELECT e.seq, e.id, e.kind, e.name, s.mentions FROM seen s JOIN entity e ON e.seq = s.seq "
         "WHERE CAST(? AS BIGINT) IS NULL OR (s.mentions, e.seq) < (?, ?) ORDER BY s.mentions DESC, e.seq DESC LIMIT ?",
-        (*values, *wanted, *wanted, below and below[0], *(below or (None, None)), limit),
+        (*values, *filter_values, *filter_values, below and below[0], *(below or (None, None)), limit),
     )
     return _to_entities(rows)
 
@@ -149,8 +151,8 @@ def get(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEntity | Non
 
 def find(db: Connection, viewer: Viewer, name: str) -> MentionedEntity | None:
     """Find an entity by id or by name, ignoring case; among several, the most mentioned."""
-    found = _select_named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
-    return next(iter(found), None)
+    entities = _select_named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
+    return next(iter(entities), None)
 
 
 def list_mentioning(db: Connection, viewer: Viewer, entity_seq: int, limit: int, before: int | None) -> list[Memory]:
@@ -198,10 +200,10 @@ def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: in
 
 def mention_counts(db: Connection, viewer: Viewer, entity_seqs: Sequence[int]) -> dict[int, int]:
     """Return the number of visible memories per entity."""
-    found = _select_named(
+    entities = _select_named(
         db, viewer, "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (json.dumps(list(entity_seqs)),)
     )
-    return {entity.seq: entity.mentions for entity in found}
+    return {entity.seq: entity.mentions for entity in entities}
 
 
 def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[EntityTie]:

@@ -233,39 +233,39 @@ def list_latest(db: Connection, limit: int, person: str | None = None) -> list[M
 
 
 def find_extent(
-    db: Connection, subject: str, one: ScopedKey | None = None, person: str | None = None
+    db: Connection, subject: str, key: ScopedKey | None = None, person: str | None = None
 ) -> tuple[str, str] | None:
     """Return the first start and the last start or end of the values of a subject or a key."""
-    which, given = _about(subject, one, person)
+    which, values = _about(subject, key, person)
     first, last_from, last_to = db.execute(
         f"SELECT min(valid_from), max(valid_from), max(valid_to) FROM memory WHERE {which} AND {_KNOWN}",  # noqa: S608
-        given,
+        values,
     ).fetchone()
     return None if first is None else (first, max(last_from, last_to or ""))
 
 
 def find_turns(
-    db: Connection, subject: str, moment: str, one: ScopedKey | None = None, person: str | None = None
+    db: Connection, subject: str, moment: str, key: ScopedKey | None = None, person: str | None = None
 ) -> tuple[str | None, str | None]:
     """Return the last change of a subject or a key before a time, and the next change."""
-    which, given = _about(subject, one, person)
-    found = []
+    which, values = _about(subject, key, person)
+    turns = []
     for choose, compare in (("max", "<"), ("min", ">")):
         row = db.execute(
             f"SELECT {choose}(at) FROM (SELECT {choose}(valid_from) AS at FROM memory WHERE {which} AND {_KNOWN} "  # noqa: S608
             f"AND valid_from {compare} ? UNION ALL SELECT {choose}(valid_to) FROM memory WHERE {which} AND {_KNOWN} "
             f"AND valid_to {compare} ?) turns",
-            (*given, moment, *given, moment),
+            (*values, moment, *values, moment),
         ).fetchone()
-        found.append(row[0])
-    return found[0], found[1]
+        turns.append(row[0])
+    return turns[0], turns[1]
 
 
-def _about(subject: str, one: ScopedKey | None, person: str | None) -> tuple[str, tuple[Any, ...]]:
+def _about(subject: str, key: ScopedKey | None, person: str | None) -> tuple[str, tuple[Any, ...]]:
     return (
         (f"subject = ? AND {open_to(person)}", (subject,))
-        if one is None
-        else (_OF_ANY_KEY, _values(one.key, one.scope))
+        if key is None
+        else (_OF_ANY_KEY, _values(key.key, key.scope))
     )
 
 

@@ -25,5 +25,5 @@ def list_unfinished(db: Connection, viewer: Viewer, limit: int) -> list[Memory]:
     """List goals that are open or in progress: the earliest due date first, then the most important."""
     clause, values = condition(Filter(viewer=viewer))
     # Without statistics the planner would sort all goals.
-    found = f"SELECT seq FROM memory INDEXED BY memory_unfinished_goal WHERE {_IS_UNFINISHED} AND {clause} {_DUE_FIRST}"  # noqa: S608 - constant text
-    return select(db, f"seq IN ({found} LIMIT ?) {_DUE_FIRST}", (*values, limit))
+    query = f"SELECT seq FROM memory INDEXED BY memory_unfinished_goal WHERE {_IS_UNFINISHED} AND {clause} {_DUE_FIRST}"  # noqa: S608 - constant text
+    return select(db, f"seq IN ({query} LIMIT ?) {_DUE_FIRST}", (*values, limit))

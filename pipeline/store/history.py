@@ -39,11 +39,11 @@ def add(
 
     An entry that several machines create independently has the same `uid` on all and is stored once.
     """
-    told = json.dumps(detail, ensure_ascii=False)
+    detail_json = json.dumps(detail, ensure_ascii=False)
     db.execute(
         "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid, author) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (memory_seq, at, event, content, told, about_seq, uid or str(ULID()), _author.get()),
+        (memory_seq, at, event, content, detail_json, about_seq, uid or str(ULID()), _author.get()),
     )
 
 

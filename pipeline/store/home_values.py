@@ -22,9 +22,9 @@ class HomeValues:
         """Set a value that was never set, and return the stored value: concurrent callers get the same one."""
         with self._tables.opened() as db:
             db.execute("INSERT INTO home_value VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
-        found = self.get(name)
-        assert found is not None
-        return found
+        stored = self.get(name)
+        assert stored is not None
+        return stored
 
     def put(self, name: str, value: str) -> None:
         """Set a value."""

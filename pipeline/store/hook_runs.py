@@ -105,12 +105,16 @@ def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str]
     )
     if quotes is not None:
         rows = db.execute("SELECT seq, workspace, text, reason, trace FROM hook_run").fetchall()
-        quoting = [(seq,) for seq, workspace, *texts in rows if any(one and quotes(workspace, one) for one in texts)]
+        quoting = [
+            (seq,)
+            for seq, workspace, *texts in rows
+            if any(shown_text and quotes(workspace, shown_text) for shown_text in texts)
+        ]
         db.executemany(f"{_PURGE} WHERE seq = ?", quoting)
 
 
 def _run(row: Sequence[Any]) -> HookRun:
     at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, trace, seq = row
     why = None if trace is None else json.loads(trace)
-    told = tuple(json.loads(memory_ids)), reason, text
-    return HookRun(at, event, host, workspace, session_id, took_ms, outcome, *told, why, int(seq))
+    shown = tuple(json.loads(memory_ids)), reason, text
+    return HookRun(at, event, host, workspace, session_id, took_ms, outcome, *shown, why, int(seq))

@@ -42,12 +42,12 @@ class Tally:
 _SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note, withheld FROM impression"
 
 
-def add(db: Connection, given: Sequence[Impression]) -> None:
+def add(db: Connection, impressions: Sequence[Impression]) -> None:
     """Store impressions."""
     db.executemany(
         "INSERT INTO impression (id, memory_seq, session_id, at, agent_id, withheld) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT DO NOTHING",
-        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id, s.withheld) for s in given],
+        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id, s.withheld) for s in impressions],
     )
 
 
@@ -114,8 +114,8 @@ def purge(db: Connection, memory_seq: int) -> None:
 
 def _impression(row: Sequence[Any]) -> Impression:
     impression_id, seq, session, at, followed, agent, note, withheld = row
-    said = None if followed is None else bool(followed)
-    return Impression(impression_id, seq, session, at, said, agent, note, bool(withheld))
+    is_followed = None if followed is None else bool(followed)
+    return Impression(impression_id, seq, session, at, is_followed, agent, note, bool(withheld))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Trial:
 
 def compare_withheld(db: Connection, note: str, memory_seq: int | None = None) -> tuple[Trial, Trial]:
     """Return the trials of what was told and of what was withheld, by answers with a note; of one lesson or all."""
-    found = [
+    trials = [
         db.execute(
             "SELECT count(*) FILTER (WHERE followed = 1), count(*) FROM impression WHERE withheld = ? "
             "AND followed IS NOT NULL AND note = ? AND (CAST(? AS BIGINT) IS NULL OR memory_seq = ?)",
@@ -136,8 +136,8 @@ def compare_withheld(db: Connection, note: str, memory_seq: int | None = None) -
         ).fetchone()
         for withheld in (False, True)
     ]
-    told, withheld = (Trial(*row) for row in found)
-    return told, withheld
+    shown, withheld = (Trial(*row) for row in trials)
+    return shown, withheld
 
 
 _LESSON_TEXT = (

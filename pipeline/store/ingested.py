@@ -120,11 +120,11 @@ def link_as(db: Connection, item_seq: int, name: str, memory_id: str, content_ha
 
 def release(db: Connection, item_seq: int, but: Collection[str]) -> list[int]:
     """Drop an item's links except for some texts; return the row numbers of the unlinked memories."""
-    kept = json.dumps(list(but))
+    kept_names = json.dumps(list(but))
     rows = db.execute(
         "UPDATE ingest_memory SET given = 0 WHERE item_seq = ? AND given = 1 "
         "AND hash NOT IN (SELECT value FROM json_each(?)) RETURNING memory_seq",
-        (item_seq, kept),
+        (item_seq, kept_names),
     ).fetchall()
     return [row[0] for row in rows]
 
@@ -196,10 +196,10 @@ def list_file_memories(db: Connection, file: str, limit: int) -> list[list[int]]
         "OR substr(:file, -length(i.key) - 1) = '/' || i.key) ORDER BY length(i.key), i.key, m.memory_seq",
         {"file": file},
     )
-    found: dict[str, list[int]] = {}
+    seqs_by_file: dict[str, list[int]] = {}
     for key, seq in rows:
-        found.setdefault(key, []).append(seq)
-    return list(found.values())[:limit]
+        seqs_by_file.setdefault(key, []).append(seq)
+    return list(seqs_by_file.values())[:limit]
 
 
 def move_links(db: Connection, from_seq: int, to_seq: int) -> None:

@@ -182,12 +182,12 @@ def findable_outside_tail(db: Connection) -> list[int]:
 def ahead_of_log(db: Connection) -> list[str]:
     """List values that refer to a later change than the change log has; the next changes would be overlooked."""
     last = changes.generation(db)
-    wanted = meta.get(db, meta.SEGMENT_WANTED)
+    requested = meta.get(db, meta.SEGMENT_WANTED)
     names = []
-    if wanted is not None and int(wanted) > last:
+    if requested is not None and int(requested) > last:
         names.append(meta.SEGMENT_WANTED)
     # The next segment corrects this.
-    if wanted is None and meta.get_int(db, meta.SEGMENT_COVERS) > last:
+    if requested is None and meta.get_int(db, meta.SEGMENT_COVERS) > last:
         names.append(meta.SEGMENT_COVERS)
     if db.execute("SELECT 1 FROM tail WHERE change_seq > ? LIMIT 1", (last,)).fetchone():
         names.append("tail")
@@ -198,8 +198,8 @@ def ask_for_segment(db: Connection) -> None:
     """Request a new segment and reset values ahead of the change log; keep a purge's request."""
     last = changes.generation(db)
     db.execute("DELETE FROM tail WHERE change_seq > ?", (last,))
-    wanted = meta.get(db, meta.SEGMENT_WANTED)
-    if wanted is None or int(wanted) > last:
+    requested = meta.get(db, meta.SEGMENT_WANTED)
+    if requested is None or int(requested) > last:
         meta.put(db, meta.SEGMENT_WANTED, "0")
 
 

@@ -36,24 +36,24 @@ def find_key(file: Path) -> StoreKey | None:
 
     Raises KeyUnavailable if the key file is missing or contains another key.
     """
-    place = find_store_key(file)
-    return None if place is None else read_named(place)
+    key_record = find_store_key(file)
+    return None if key_record is None else read_named(key_record)
 
 
-def read_named(place: Path) -> StoreKey:
+def read_named(record: Path) -> StoreKey:
     """Return the key that a `store.key` names; raise KeyUnavailable if it cannot be read."""
-    key_file, mark = named(place)
+    key_file, mark = named(record)
     key = read_key(key_file)
     if key.mark != mark:
-        raise KeyUnavailable(f"{key_file} contains another key than the one that {place.parent} was encrypted with")
+        raise KeyUnavailable(f"{key_file} contains another key than the one that {record.parent} was encrypted with")
     return key
 
 
-def named(place: Path) -> tuple[Path, str]:
+def named(record: Path) -> tuple[Path, str]:
     """Return the key file that a `store.key` names, and the mark of its key."""
-    lines = _read(place).splitlines()
+    lines = _read(record).splitlines()
     if len(lines) != 2:
-        raise KeyUnavailable(f"{place} names no key. Remove it, and run `reverie store encrypt --key-file PATH`")
+        raise KeyUnavailable(f"{record} names no key. Remove it, and run `reverie store encrypt --key-file PATH`")
     return Path(lines[0]), lines[1]
 
 
@@ -85,9 +85,9 @@ def make_key(file: Path) -> StoreKey:
     return key
 
 
-def name_key(place: Path, key: StoreKey) -> None:
+def name_key(record: Path, key: StoreKey) -> None:
     """Record the key of a data directory, replacing an earlier record."""
-    _write(place, f"{key.file}\n{key.mark}")
+    _write(record, f"{key.file}\n{key.mark}")
 
 
 def _write(file: Path, text: str) -> None:

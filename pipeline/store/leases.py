@@ -77,18 +77,18 @@ class Lease:
     def take(self) -> bool:
         """Take or renew the lease; return False if another holder has it."""
         now = time.time()
-        taken = self._put(f"{now + self.lease_s:.3f} {self.owner}", now)
-        if taken:
+        is_taken = self._put(f"{now + self.lease_s:.3f} {self.owner}", now)
+        if is_taken:
             self._until = now + self.lease_s
-        return taken
+        return is_taken
 
     def _put(self, text: str, now: float) -> bool:
-        found = self.values.get(PREFIX + self.name)
-        if found is None:
+        stored = self.values.get(PREFIX + self.name)
+        if stored is None:
             return self.values.begin(PREFIX + self.name, text) == text
-        until, _, holder = found.partition(" ")
+        until, _, holder = stored.partition(" ")
         is_free = holder in ("", self.owner) or float(until) <= now
-        return is_free and self.values.replace(PREFIX + self.name, found, text)
+        return is_free and self.values.replace(PREFIX + self.name, stored, text)
 
     @property
     def is_held(self) -> bool:
@@ -104,9 +104,9 @@ class Lease:
         """Release the lease."""
         self._ended.set()
         self._until = 0.0
-        found = self.values.get(PREFIX + self.name)
-        if found is not None and found.partition(" ")[2] == self.owner:
-            self.values.replace(PREFIX + self.name, found, "0 ")
+        stored = self.values.get(PREFIX + self.name)
+        if stored is not None and stored.partition(" ")[2] == self.owner:
+            self.values.replace(PREFIX + self.name, stored, "0 ")
 
     def renew_until_given_back(self) -> None:
         """Renew the lease regularly until it is released."""

@@ -17,7 +17,7 @@ _NOT_LOGGED_ALONE = frozenset({"updated_at"})
 
 def list_differences(db: Connection) -> list[Key]:
     """List the keys whose rows differ from the log; empty for a valid store."""
-    found, here = [], set(truth.list_keys(db))
+    differing, here = [], set(truth.list_keys(db))
     keys = sorted(here | oplog.list_all_keys(db))
     for start in range(0, len(keys), oplog.AT_ONCE):
         some = keys[start : start + oplog.AT_ONCE]
@@ -30,8 +30,8 @@ def list_differences(db: Connection) -> list[Key]:
             if fold is not None and truth.find_seq(db, fold.fields.get("merged_into")) is None:
                 fold.fields.pop("merged_into", None)
             if oplog.difference(states[key], fold)[0].keys() - _NOT_LOGGED_ALONE:
-                found.append(key)
-    return found
+                differing.append(key)
+    return differing
 
 
 def _can_exist(key: Key, fold: Fold, here: set[Key]) -> bool:
@@ -39,4 +39,4 @@ def _can_exist(key: Key, fold: Fold, here: set[Key]) -> bool:
         return False
     if key.kind == MEMORY:
         return fold.fields.keys() >= NEEDED
-    return all(not one or Key(MEMORY, one) in here for one in (key.memory_id, key.other_id))
+    return all(not memory_id or Key(MEMORY, memory_id) in here for memory_id in (key.memory_id, key.other_id))

@@ -146,19 +146,19 @@ def discard(db: Connection, limit: int) -> int:
     """Delete some rows of other drawings; return their number."""
     number = meta.get_int(db, SHOWN)
     chosen = "WHERE drawing <> ? LIMIT ?"
-    places = db.execute(
+    deleted = db.execute(
         "DELETE FROM entity_place WHERE (entity_seq, drawing) IN "  # noqa: S608 - constant text
         f"(SELECT entity_seq, drawing FROM entity_place {chosen})",
         (number, limit),
     ).rowcount
     ties = db.execute(
         f"DELETE FROM map_tie WHERE (drawing, rank) IN (SELECT drawing, rank FROM map_tie {chosen})",  # noqa: S608
-        (number, limit - places),
+        (number, limit - deleted),
     ).rowcount
-    return places + ties
+    return deleted + ties
 
 
-def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, MapPlace]]) -> None:
+def add_places(db: Connection, drawing: int, positions: Sequence[tuple[str, MapPlace]]) -> None:
     """Add (entity id, position) rows to a drawing; skip entities that are gone by now.
 
     Entities are identified by id because row numbers are reused.
@@ -169,7 +169,7 @@ def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, MapPlac
         + _replacing("x", "y", "radius", "community", "centrality", "mentions"),
         [
             (drawing, p.x, p.y, p.radius, p.community, p.centrality, p.mentions, p.entity_seq, entity)
-            for entity, p in places
+            for entity, p in positions
         ],
     )
 
@@ -240,10 +240,10 @@ def list_communities(db: Connection, members: int) -> list[Community]:
         "ON e.seq = r.entity_seq WHERE r.place <= ? ORDER BY r.community = ?, r.size DESC, r.community, r.place",
         (meta.get_int(db, SHOWN), *values, members, STRAY),
     )
-    found: dict[int, tuple[int, list[CommunityMember]]] = {}
+    communities: dict[int, tuple[int, list[CommunityMember]]] = {}
     for number, size, entity, kind, name, count in rows:
-        found.setdefault(number, (size, []))[1].append(CommunityMember(entity, EntityKind(kind), name, count))
-    return [Community(number, size, tuple(listed)) for number, (size, listed) in found.items()]
+        communities.setdefault(number, (size, []))[1].append(CommunityMember(entity, EntityKind(kind), name, count))
+    return [Community(number, size, tuple(listed)) for number, (size, listed) in communities.items()]
 
 
 def members(db: Connection, community: int, limit: int, offset: int) -> list[CommunityMember]:

@@ -87,7 +87,7 @@ CODECS: Mapping[str, Codec] = {
     "tier": _enum("tier", Tier),
     "sensitivity": Codec(
         ("sensitivity",),
-        lambda given: (given or Sensitivity.NORMAL,),
+        lambda value: (value or Sensitivity.NORMAL,),
         {str(member): member for member in Sensitivity}.__getitem__,
     ),
     "pinned": _flag("pinned"),
@@ -97,7 +97,7 @@ CODECS: Mapping[str, Codec] = {
     "instructs": _flag("instructs"),
     "key": Codec(("subject", "attribute"), _encode_key, _decode_key),
 }
-FIELDS = tuple(one.name for one in fields(Memory))
+FIELDS = tuple(field.name for field in fields(Memory))
 NAMES = tuple(column for name in FIELDS for column in (CODECS[name].columns if name in CODECS else (name,)))
 COLUMNS = ", ".join(NAMES)
 _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
@@ -183,8 +183,8 @@ def contents(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
 
 def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:
     """Return the memories with these ids, archived or not."""
-    found = select(db, "id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
-    return {memory.id: memory for memory in found}
+    memories_found = select(db, "id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+    return {memory.id: memory for memory in memories_found}
 
 
 def select(db: Connection, rest: str, values: Sequence[Any]) -> list[Memory]:
@@ -220,23 +220,23 @@ def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
     return [RankingRow(*row) for row in rows]
 
 
-def filter_showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:
+def filter_showable(db: Connection, seqs: Sequence[int], criteria: Filter) -> dict[int, Memory]:
     """Return which of the given memories match the filter, in the given order."""
-    clause, values = condition(wanted)
+    clause, values = condition(criteria)
     visible = select(db, f"{_AMONG} AND {clause}", (json.dumps(list(seqs)), *values))
-    found = {memory.seq: memory for memory in visible}
-    return {seq: found[seq] for seq in seqs if seq in found}
+    by_seq = {memory.seq: memory for memory in visible}
+    return {seq: by_seq[seq] for seq in seqs if seq in by_seq}
 
 
-def visible_seqs(db: Connection, wanted: Filter) -> list[int]:
+def visible_seqs(db: Connection, criteria: Filter) -> list[int]:
     """List the row numbers of all memories that match the filter."""
-    clause, values = condition(wanted)
+    clause, values = condition(criteria)
     return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
-def list_owned_seqs(db: Connection, wanted: Filter) -> list[int]:
+def list_owned_seqs(db: Connection, criteria: Filter) -> list[int]:
     """List the row numbers of the memories that a caller sees in addition to the workspace's."""
-    clause, values = select_owned(wanted)
+    clause, values = select_owned(criteria)
     return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
@@ -250,25 +250,25 @@ def owns_any(db: Connection, viewer: Viewer) -> bool:
     statement = (
         f"SELECT 1 FROM memory WHERE scope_kind <> '{ScopeKind.WORKSPACE}' AND scope_kind = ? AND scope_id = ? LIMIT 1"  # noqa: S608 - constant text
     )
-    return any(db.execute(statement, one).fetchone() is not None for one in named)
+    return any(db.execute(statement, values).fetchone() is not None for values in named)
 
 
-def list_leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
+def list_leading(db: Connection, criteria: Filter, limit: int) -> list[Memory]:
     """List memories by pin, importance and recency."""
-    clause, values = condition(wanted)
+    clause, values = condition(criteria)
     order = "ORDER BY pinned DESC, importance DESC, occurred_at DESC, seq DESC LIMIT ?"
     return select(db, f"{clause} {order}", (*values, limit))
 
 
-def page(db: Connection, wanted: Filter, limit: int, before: int | None) -> list[Memory]:
+def page(db: Connection, criteria: Filter, limit: int, before: int | None) -> list[Memory]:
     """List memories newest first, from below a row number."""
-    clause, values = condition(wanted)
+    clause, values = condition(criteria)
     return select_newest(db, clause, values, limit, before)
 
 
-def list_latest_happened(db: Connection, wanted: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
+def list_latest_happened(db: Connection, criteria: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
     """List memories that happened since a time, the latest first, among the last written ones."""
-    clause, values = condition(wanted)
+    clause, values = condition(criteria)
     return select(
         db,
         f"seq IN (SELECT seq FROM memory WHERE {clause} ORDER BY seq DESC LIMIT ?) "  # noqa: S608 - constant text
@@ -371,8 +371,10 @@ def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, 
 
 def list_kept_by_agents(db: Connection, since: str, limit: int) -> list[tuple[str | None, str]]:
     """List (session, text) of memories that agents wrote since a time, the newest first."""
-    kept = "SELECT session_id, content FROM memory WHERE source = 'agent' AND created_at >= ? ORDER BY seq DESC LIMIT ?"
-    return db.execute(kept, (since, limit)).fetchall()
+    query = (
+        "SELECT session_id, content FROM memory WHERE source = 'agent' AND created_at >= ? ORDER BY seq DESC LIMIT ?"
+    )
+    return db.execute(query, (since, limit)).fetchall()
 
 
 def last_seq(db: Connection) -> int:
@@ -388,10 +390,10 @@ def all_seqs(db: Connection) -> list[int]:
 def _memory(row: Sequence[Any]) -> Memory:
     # Every result of a recall is decoded here.
     values = list(row)
-    for place, decode in _DECODED:
-        values[place] = decode(values[place])
-    for place, decode in _JOINED:
-        values[place : place + 2] = [decode(values[place], values[place + 1])]
+    for position, decode in _DECODED:
+        values[position] = decode(values[position])
+    for position, decode in _JOINED:
+        values[position : position + 2] = [decode(values[position], values[position + 1])]
     return Memory(*values[_OPTIONAL:], **dict(zip(FIELDS, values[:_OPTIONAL], strict=False)))
 
 

@@ -48,8 +48,8 @@ def m004_operations(db: Database) -> None:
     """Log every change of replicated records as an operation for other machines, starting with the existing rows."""
     _execute(db, "sync.sql")
     anchored = db.execute("SELECT seq, json_extract(anchor, '$.path') FROM memory WHERE json_valid(anchor)").fetchall()
-    found = ((find_checkout(str(Path(path).parent)), seq) for seq, path in anchored)
-    db.conn.executemany("UPDATE memory SET anchor = json_set(anchor, '$.checkout', ?) WHERE seq = ?", found)
+    checkouts = ((find_checkout(str(Path(path).parent)), seq) for seq, path in anchored)
+    db.conn.executemany("UPDATE memory SET anchor = json_set(anchor, '$.checkout', ?) WHERE seq = ?", checkouts)
     oplog.record(db.conn)
 
 
@@ -102,7 +102,7 @@ def make_ready(
 
 def _check_not_later(schema: Database, file: Path, migrations: Migrations) -> None:
     """Refuse a file of a later version, which might not understand data written by this version."""
-    later = _list_unknown(migrations, tuple(one.name for one in migrations.applied(schema)))
+    later = _list_unknown(migrations, tuple(migration.name for migration in migrations.applied(schema)))
     if later:
         raise StoreUnavailable(
             f"{file} was changed by a later version of Reverie ({', '.join(later)}). Install that version "
@@ -113,7 +113,7 @@ def _check_not_later(schema: Database, file: Path, migrations: Migrations) -> No
 # Asked at every opening, so cached for all stores of this version.
 @cache
 def _list_unknown(migrations: Migrations, applied: tuple[str, ...]) -> list[str]:
-    known = {one.name for one in migrations.pending(Database(memory=True))}
+    known = {migration.name for migration in migrations.pending(Database(memory=True))}
     return sorted(set(applied) - known)
 
 

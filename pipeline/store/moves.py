@@ -194,15 +194,15 @@ class HomeFiles(StorePlace):
         """Record the digest at which a part is equal here and in another place."""
         notes = self._read_notes()
         assert notes.home == home
-        before = [one for one in notes.known.get(part.key, ()) if one != digest]
+        before = [earlier for earlier in notes.known.get(part.key, ()) if earlier != digest]
         notes.known[part.key] = [digest, *before][:_KEPT]
         self._write_notes(notes)
 
     def _file(self, part: Part) -> Path:
         if part.kind is PartKind.HOME:
             return _HOME_FILES[part].find(self.paths)
-        place = self.paths.workspace(part.name)
-        return place.config if part.kind is PartKind.SETTINGS else place.events
+        files = self.paths.workspace(part.name)
+        return files.config if part.kind is PartKind.SETTINGS else files.events
 
     def _snapshots(self, part: Part) -> Path | None:
         return None if part.kind is PartKind.HOME else self.paths.workspace(part.name).snapshots
@@ -210,20 +210,20 @@ class HomeFiles(StorePlace):
     def _put_aside(self, part: Part) -> None:
         if part.kind is PartKind.HOME:
             return
-        place, file = self.paths.workspace(part.name), self._file(part)
+        files, file = self.paths.workspace(part.name), self._file(part)
         if file.exists():
-            with backup.locked(place.snapshots):
-                backup.put_aside(file, backup.new_file(place.snapshots, backup.Taken.BEFORE_RESTORE, datetime.now(UTC)))
+            with backup.locked(files.snapshots):
+                backup.put_aside(file, backup.new_file(files.snapshots, backup.Taken.BEFORE_RESTORE, datetime.now(UTC)))
         # The row numbers in the indexes may belong to other memories now: rebuild the indexes.
-        for derived in (place.lexical, place.vectors):
+        for derived in (files.lexical, files.vectors):
             if derived.exists():
                 shutil.rmtree(derived)
 
     def _read_notes(self) -> _Notes:
         file = self.paths.moves
         try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-            return _Notes(found["home"], found["known"])
+            notes_read = json.loads(file.read_text(encoding="utf-8"))
+            return _Notes(notes_read["home"], notes_read["known"])
         except FileNotFoundError:
             notes = _Notes(secrets.token_hex(8), {})
             self._write_notes(notes)

@@ -65,8 +65,8 @@ class ObjectStorage:
 
     def below(self, prefix: str) -> "ObjectStorage":
         """Return the part of this storage under a prefix, with the same client."""
-        url, whole = f"{self.url.rstrip('/')}/{prefix}", f"{self._prefix}{prefix}/"
-        return ObjectStorage(url, self._store, self.unreachable, whole)
+        url, full_prefix = f"{self.url.rstrip('/')}/{prefix}", f"{self._prefix}{prefix}/"
+        return ObjectStorage(url, self._store, self.unreachable, full_prefix)
 
     def put(self, key: str, content: bytes | Path, *, once: bool = False, replacing: str | None = None) -> int:
         """Write an object, or upload a file; return its size.
@@ -83,16 +83,16 @@ class ObjectStorage:
 
     def get(self, key: str) -> bytes | None:
         """Return an object's content, None if it does not exist."""
-        found = self.get_tagged(key)
-        return None if found is None else found[0]
+        tagged = self.get_tagged(key)
+        return None if tagged is None else tagged[0]
 
     def get_tagged(self, key: str) -> tuple[bytes, str] | None:
         """Return an object's content and its tag, which changes with the content; None if it does not exist."""
         import obstore
 
         def read() -> tuple[bytes, str]:
-            found = obstore.get(self._store, self._prefix + key)
-            return bytes(found.bytes()), found.meta["e_tag"] or ""
+            response = obstore.get(self._store, self._prefix + key)
+            return bytes(response.bytes()), response.meta["e_tag"] or ""
 
         try:
             return self._try(read)
@@ -118,15 +118,15 @@ class ObjectStorage:
         """Return the sizes of the objects under a prefix that ends with a slash, by key."""
         import obstore
 
-        found: list[Any] = self._try(lambda: list(obstore.list(self._store, self._prefix + prefix).collect()))
-        return {one["path"].removeprefix(self._prefix): int(one["size"]) for one in found}
+        listed: list[Any] = self._try(lambda: list(obstore.list(self._store, self._prefix + prefix).collect()))
+        return {entry["path"].removeprefix(self._prefix): int(entry["size"]) for entry in listed}
 
     def list_folders(self) -> set[str]:
         """Return the first segments of all keys with several segments."""
         import obstore
 
-        found: Any = self._try(lambda: obstore.list_with_delimiter(self._store, self._prefix))
-        return {str(one).rstrip("/").removeprefix(self._prefix) for one in found["common_prefixes"]}
+        listed: Any = self._try(lambda: obstore.list_with_delimiter(self._store, self._prefix))
+        return {str(folder).rstrip("/").removeprefix(self._prefix) for folder in listed["common_prefixes"]}
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; missing objects are ignored."""

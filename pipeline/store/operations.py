@@ -73,11 +73,11 @@ class Operations:
         """Mark errors of a workspace (or of none) before a time as repaired."""
         names = ", ".join("?" * len(components))
         broken = f"workspace IS NOT DISTINCT FROM ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
-        found = (workspace, *components, before)
+        values = (workspace, *components, before)
         with self.opened() as db:
             # Usually there is nothing to mark, and then no lock is needed.
-            if db.execute(f"SELECT 1 FROM error WHERE {broken} LIMIT 1", found).fetchone():  # noqa: S608 - constant but for its places
-                db.execute(f"UPDATE error SET repaired_at = ? WHERE {broken}", (time.time(), *found))  # noqa: S608 - ditto
+            if db.execute(f"SELECT 1 FROM error WHERE {broken} LIMIT 1", values).fetchone():  # noqa: S608 - constant but for its places
+                db.execute(f"UPDATE error SET repaired_at = ? WHERE {broken}", (time.time(), *values))  # noqa: S608 - ditto
 
     def errors(
         self, *, workspace: str | None, limit: int, before: int | None = None, open_only: bool = False
@@ -124,7 +124,7 @@ class Operations:
         """Purge the errors that quote a purged text, for which `quotes` (workspace, message) is true."""
         with self.opened() as db:
             rows = db.execute("SELECT seq, workspace, message FROM error").fetchall()
-            db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *one in rows if quotes(*one)])
+            db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *texts in rows if quotes(*texts)])
 
     def checkpoint(self) -> None:
         """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""

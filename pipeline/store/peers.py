@@ -189,7 +189,7 @@ class Peers:
 
     def folders(self) -> list[Path]:
         """List the folders that are remotes."""
-        return [Path(one.url.removeprefix(FOLDER)) for one in self.remotes() if one.url.startswith(FOLDER)]
+        return [Path(remote.url.removeprefix(FOLDER)) for remote in self.remotes() if remote.url.startswith(FOLDER)]
 
     def put_remote(self, remote: Remote) -> None:
         """Store a remote, replacing the one with its name."""
@@ -262,12 +262,12 @@ class Peers:
 
     def received(self, remote: str) -> dict[str, list[tuple[int, int]]]:
         """Return the ranges of each node's stream that were read, in order."""
-        found: dict[str, list[tuple[int, int]]] = {}
+        ranges: dict[str, list[tuple[int, int]]] = {}
         with self._open() as db:
             sought = "SELECT node, first, last FROM received WHERE remote = ? ORDER BY node, first"
             for node, first, last in db.execute(sought, (remote,)):
-                found.setdefault(node, []).append((first, last))
-        return found
+                ranges.setdefault(node, []).append((first, last))
+        return ranges
 
     def note_received(self, remote: str, node: str, first: int, last: int) -> None:
         """Record that a range of a node's stream was read."""
@@ -280,11 +280,21 @@ class Peers:
         """Quarantine operations, to inspect them and try again."""
         with self._open() as db:
             db.execute("DELETE FROM put_aside WHERE remote = ?", (remote,))
-            db.executemany("DELETE FROM put_aside WHERE id = ?", [(one.id,) for one in refused])
+            db.executemany("DELETE FROM put_aside WHERE id = ?", [(operation.id,) for operation in refused])
             db.executemany(
                 "INSERT INTO put_aside (id, remote, workspace, item, reason, at) VALUES (?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT DO NOTHING",
-                [(one.id, one.remote, one.workspace, json.dumps(one.item), one.reason, one.at) for one in refused],
+                [
+                    (
+                        operation.id,
+                        operation.remote,
+                        operation.workspace,
+                        json.dumps(operation.item),
+                        operation.reason,
+                        operation.at,
+                    )
+                    for operation in refused
+                ],
             )
 
     def purge_put_aside(self, memory_ids: Sequence[str]) -> None:
@@ -303,7 +313,10 @@ class Peers:
                 "ORDER BY at, id",
                 (remote,),
             )
-            return [PutAside(one, by, workspace, json.loads(item), *rest) for one, by, workspace, item, *rest in rows]
+            return [
+                PutAside(operation_id, by, workspace, json.loads(item), *rest)
+                for operation_id, by, workspace, item, *rest in rows
+            ]
 
     def log(self, at: str, remote: str, says: str) -> None:
         """Record an event, unless it repeats the last one."""

@@ -129,7 +129,8 @@ class People:
         """Revoke tokens; they are rejected from the next request on."""
         with self._tables.writing() as db:
             db.executemany(
-                "UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [(at, one) for one in token_ids]
+                "UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
+                [(at, token_id) for token_id in token_ids],
             )
 
     def note_use(self, token_id: str, at: str) -> None:
@@ -143,8 +144,8 @@ class People:
 
     def find_holder(self, token_id: str, now: str) -> Caller | None:
         """Return the holder of a token by its id; None for a token that is not valid now."""
-        found = self._find_holder("t.id = ?", token_id, now)
-        return None if found is None else found[0]
+        holder = self._find_holder("t.id = ?", token_id, now)
+        return None if holder is None else holder[0]
 
     def _find_holder(self, which: str, named: str, now: str) -> tuple[Caller, str | None] | None:
         with self._tables.reading() as db:
@@ -219,11 +220,11 @@ class People:
     def ungrant(self, person_id: str, workspace: str) -> bool:
         """Remove a person's role in a workspace; return whether there was one."""
         with self._tables.writing() as db:
-            taken = db.execute(
+            removed = db.execute(
                 "DELETE FROM workspace_grant WHERE person = ? AND workspace = ? RETURNING workspace",
                 (person_id, workspace),
             ).fetchall()
-            return bool(taken)
+            return bool(removed)
 
     def list_grants(self) -> list[tuple[str, str, Role]]:
         """List (person, workspace, role), by person and workspace."""

@@ -28,10 +28,10 @@ class ConnectionPool:
         """Take the connection of a database that was used last, None if none that writes, or reads, is idle."""
         with self._lock:
             idle = self._idle.get(owner, [])
-            for place in range(len(idle) - 1, -1, -1):
-                connection = idle[place]
+            for index in range(len(idle) - 1, -1, -1):
+                connection = idle[index]
                 if isinstance(connection, WriteConnection) is writes:
-                    del idle[place]
+                    del idle[index]
                     self._count -= 1
                     return connection
         return None

@@ -69,7 +69,7 @@ def replace(db: Connection, predictions: Sequence[Prediction], at: str) -> None:
     db.execute("DELETE FROM prediction")
     db.executemany(
         "INSERT INTO prediction (query, reason, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        [(one.query, one.reason, at) for one in predictions],
+        [(prediction.query, prediction.reason, at) for prediction in predictions],
     )
 
 
@@ -80,10 +80,10 @@ def list_predictions(db: Connection) -> list[Prediction]:
     ]
 
 
-def note(db: Connection, asked: int, texts: Mapping[str, int], at: str) -> PredictionScore:
+def note(db: Connection, query_count: int, texts: Mapping[str, int], at: str) -> PredictionScore:
     """Count queries, and those that were predicted; `texts` are the queries that may be stored, with their counts."""
     likely = {query for (query,) in db.execute("SELECT query FROM prediction")}
-    score = PredictionScore(asked, sum(times for text, times in texts.items() if text in likely))
+    score = PredictionScore(query_count, sum(times for text, times in texts.items() if text in likely))
     db.execute(
         "INSERT INTO prediction_day VALUES (?, ?, ?) ON CONFLICT (day) DO UPDATE SET "
         "asked = prediction_day.asked + excluded.asked, foreseen = prediction_day.foreseen + excluded.foreseen",

@@ -93,12 +93,12 @@ def find_copies(db: Connection, memory_ids: Sequence[str]) -> list[Memory]:
     )
 
 
-def _read(given: Mapping[str, Any]) -> UnfinishedPurge:
-    person_id, workspaces = given["by"]["person_id"], given["by"]["workspaces"]
+def _read(record: Mapping[str, Any]) -> UnfinishedPurge:
+    person_id, workspaces = record["by"]["person_id"], record["by"]["workspaces"]
     return UnfinishedPurge(
-        tuple(given["memory_ids"]),
-        tuple(given["hashes"]),
-        given["marks"],
-        given["is_of_person"],
+        tuple(record["memory_ids"]),
+        tuple(record["hashes"]),
+        record["marks"],
+        record["is_of_person"],
         Purger(person_id, None if workspaces is None else tuple(workspaces)),
     )

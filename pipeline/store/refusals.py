@@ -46,8 +46,8 @@ def add(db: Connection, memory_id: str, content_hash: str, how: RefusedBy, at: s
 
 def take_back(db: Connection, memory_id: str) -> bool:
     """Allow a text again; return whether it was refused."""
-    said = "DELETE FROM refusal WHERE mark IN (SELECT mark FROM refusal WHERE memory_id = ?)"
-    return db.execute(said, (memory_id,)).rowcount > 0
+    statement = "DELETE FROM refusal WHERE mark IN (SELECT mark FROM refusal WHERE memory_id = ?)"
+    return db.execute(statement, (memory_id,)).rowcount > 0
 
 
 def find(db: Connection, content_hash: str) -> Refusal | None:

@@ -70,7 +70,7 @@ def count_waiting(db: Connection) -> Waiting:
     """Count pending decisions."""
     values = {"now": utc_now(), "most": MOST_COUNTED}
     counts = (f"SELECT count(*) FROM (SELECT 1 {those} LIMIT :most) found" for those in _COUNTED)  # noqa: S608 - constant text
-    return Waiting(*(db.execute(one, values).fetchone()[0] for one in counts))
+    return Waiting(*(db.execute(query, values).fetchone()[0] for query in counts))
 
 
 def list_contradictions(db: Connection, limit: int, before: tuple[int, int] | None) -> list[FoundContradiction]:

@@ -10,10 +10,10 @@ from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.moves import Part, StorePlace
 
 
-def write_file(place: StorePlace, part: Part, file: Path) -> None:
+def write_file(store: StorePlace, part: Part, file: Path) -> None:
     """Copy a part into a new file, row by row; raise NotFound if it does not exist."""
     file.touch(0o600, exist_ok=False)
-    with backup.typed_errors(file), closing(driver.connect(file)) as db, place.reading(part) as source:
+    with backup.typed_errors(file), closing(driver.connect(file)) as db, store.reading(part) as source:
         if source is None:
             raise NotFound("no such workspace")
         make_ready(db, file, MIGRATIONS)
@@ -25,9 +25,9 @@ def write_file(place: StorePlace, part: Part, file: Path) -> None:
         db.execute("PRAGMA journal_mode=DELETE")
 
 
-def read_file(file: Path, place: StorePlace, part: Part) -> None:
+def read_file(file: Path, store: StorePlace, part: Part) -> None:
     """Replace a part by the content of a file, row by row, in one transaction."""
-    with place.reading(part) as there:
+    with store.reading(part) as there:
         before = None if there is None else fingerprint(there)
-    with backup.typed_errors(file), closing(driver.connect(file)) as db, place.writing(part, before) as target:
+    with backup.typed_errors(file), closing(driver.connect(file)) as db, store.writing(part, before) as target:
         copy(SqliteTables(db), target)

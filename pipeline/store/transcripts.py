@@ -84,11 +84,11 @@ class TranscriptReading:
         """Add records by all of their names; return for each whether none of its names was known."""
         hashed = [[_hash(name) for name in names] for names in records]
         unknown = self._add_names(sorted({name for names in hashed for name in names}))
-        found = []
+        are_new = []
         for names in hashed:
-            found.append(unknown.issuperset(names))
+            are_new.append(unknown.issuperset(names))
             unknown.difference_update(names)
-        return found
+        return are_new
 
     def _add_names(self, names: Sequence[str]) -> set[str]:
         # In the same order everywhere: two servers that add the same names wait for each other without a deadlock.

@@ -70,15 +70,15 @@ def read(db: Connection, keys: Iterable[Key]) -> dict[Key, Fields]:
     by_kind: dict[str, list[Key]] = {}
     for key in keys:
         by_kind.setdefault(key.kind, []).append(key)
-    found: dict[Key, Fields] = {}
+    records: dict[Key, Fields] = {}
     for kind, some in by_kind.items():
-        found |= dict.fromkeys(some, GONE)
+        records |= dict.fromkeys(some, GONE)
         for key, fields in _READERS[kind](db, some):
             if fields is None:
-                found.pop(key, None)
-            elif key in found:
-                found[key] = {name: value for name, value in fields.items() if value is not None}
-    return found
+                records.pop(key, None)
+            elif key in records:
+                records[key] = {name: value for name, value in fields.items() if value is not None}
+    return records
 
 
 def list_keys(db: Connection) -> list[Key]:
@@ -140,10 +140,10 @@ def _read_memories(db: Connection, keys: Sequence[Key]) -> Rows:
 
 def _without_folder(anchor: dict[str, Any]) -> dict[str, Any]:
     """Return an anchor without the machine-specific folder of its checkout."""
-    told = {name: value for name, value in anchor.items() if name != "checkout"}
-    if PurePath(told["path"]).is_absolute():
-        told["path"] = path_in_checkout(told["path"], anchor.get("checkout"))
-    return told
+    fields = {name: value for name, value in anchor.items() if name != "checkout"}
+    if PurePath(fields["path"]).is_absolute():
+        fields["path"] = path_in_checkout(fields["path"], anchor.get("checkout"))
+    return fields
 
 
 def _read_edges(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -152,8 +152,8 @@ def _read_edges(db: Connection, keys: Sequence[Key]) -> Rows:
         f"JOIN memory b ON b.seq = e.to_seq WHERE a.id IN {_GIVEN} AND e.made_by NOT IN {_JOB_EDGES}",
         _ids(key.memory_id for key in keys),
     )
-    for one, other, kind, made_by, at in rows:
-        yield Key(EDGE, one, other, kind), {"made_by": made_by, "at": at}
+    for memory_id, other_id, kind, made_by, at in rows:
+        yield Key(EDGE, memory_id, other_id, kind), {"made_by": made_by, "at": at}
 
 
 def _read_history(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -162,9 +162,9 @@ def _read_history(db: Connection, keys: Sequence[Key]) -> Rows:
         f"JOIN memory m ON m.seq = h.memory_seq LEFT JOIN memory a ON a.seq = h.about_seq WHERE h.uid IN {_GIVEN}",
         _ids(key.name for key in keys),
     )
-    for one, other, uid, at, event, content, detail, author in rows:
+    for memory_id, other_id, uid, at, event, content, detail, author in rows:
         fields = {"at": at, "event": event, "content": content, "detail": json.loads(detail), "author": author}
-        yield Key(HISTORY, one, other, uid), fields
+        yield Key(HISTORY, memory_id, other_id, uid), fields
 
 
 def _read_verdicts(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -175,8 +175,8 @@ def _read_verdicts(db: Connection, keys: Sequence[Key]) -> Rows:
         f"WHERE a.id IN {_GIVEN} AND p.state <> 'waiting'",
         _ids(key.memory_id for key in keys),
     )
-    for one, other, state, settled_at in rows:
-        yield Key(VERDICT, one, other), {"state": state, "settled_at": settled_at}
+    for memory_id, other_id, state, settled_at in rows:
+        yield Key(VERDICT, memory_id, other_id), {"state": state, "settled_at": settled_at}
 
 
 def _read_answers(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -186,8 +186,8 @@ def _read_answers(db: Connection, keys: Sequence[Key]) -> Rows:
         _ids(key.name for key in keys),
     )
     names = ("session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld")
-    for one, name, *values in rows:
-        yield Key(ANSWER, one, "", name), dict(zip(names, values, strict=True))
+    for memory_id, name, *values in rows:
+        yield Key(ANSWER, memory_id, "", name), dict(zip(names, values, strict=True))
 
 
 def _read_refusals(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -195,8 +195,8 @@ def _read_refusals(db: Connection, keys: Sequence[Key]) -> Rows:
         f"SELECT memory_id, mark, how, at FROM refusal WHERE mark IN {_GIVEN} AND how <> 'purged'",  # noqa: S608
         _ids(key.name for key in keys),
     )
-    for one, mark, how, at in rows:
-        yield Key(REFUSAL, one, "", mark), {"how": how, "at": at}
+    for memory_id, mark, how, at in rows:
+        yield Key(REFUSAL, memory_id, "", mark), {"how": how, "at": at}
 
 
 _READERS: Mapping[str, Callable[[Connection, Sequence[Key]], Rows]] = {
@@ -243,8 +243,8 @@ def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[
 
 
 def _tags(fields: Fields, known: Sequence[str]) -> list[str]:
-    told = [name.removeprefix(TAG) for name in fields if name.startswith(TAG)]
-    return [*(tag for tag in known if tag in told), *(tag for tag in told if tag not in known)]
+    tags = [name.removeprefix(TAG) for name in fields if name.startswith(TAG)]
+    return [*(tag for tag in known if tag in tags), *(tag for tag in tags if tag not in known)]
 
 
 def _place_anchor(anchor: dict[str, Any] | None, known: str | None) -> str | None:

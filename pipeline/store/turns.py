@@ -46,9 +46,9 @@ def add(db: Connection, messages: Iterable[Message]) -> list[int]:
     seqs = [
         db.execute(
             "INSERT INTO turn (session_id, role, content, at) VALUES (?, ?, ?, ?) RETURNING seq",
-            (one.session_id, one.role, one.content, one.at),
+            (message.session_id, message.role, message.content, message.at),
         ).fetchone()[0]
-        for one in messages
+        for message in messages
     ]
     if seqs:
         db.execute("DELETE FROM turn WHERE seq <= ?", (seqs[-1] - KEPT_TURNS,))
@@ -101,15 +101,15 @@ def forget_all(db: Connection) -> None:
 
 def forget(db: Connection, seqs: Iterable[int]) -> None:
     """Delete turns, and the names of their sessions."""
-    found = [(seq,) for seq in seqs]
+    keys = [(seq,) for seq in seqs]
     # A session may be named by its first message.
-    db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", found)
-    db.executemany("DELETE FROM turn WHERE seq = ?", found)
+    db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
+    db.executemany("DELETE FROM turn WHERE seq = ?", keys)
 
 
 def forget_names(db: Connection, session_ids: Iterable[str]) -> None:
     """Delete the names of sessions."""
-    db.executemany("UPDATE agent_session SET name = NULL WHERE id = ?", [(one,) for one in session_ids])
+    db.executemany("UPDATE agent_session SET name = NULL WHERE id = ?", [(session_id,) for session_id in session_ids])
 
 
 def find_last_kept(db: Connection, session_id: str) -> Memory | None:

@@ -21,26 +21,26 @@ def may_be_mined(table: str = "memory") -> str:
     )
 
 
-def condition(wanted: Filter) -> tuple[str, list[Any]]:
+def condition(criteria: Filter) -> tuple[str, list[Any]]:
     """Return an SQL condition on the memory table for a filter, and its values."""
     parts = [
-        "archived_at IS NOT NULL" if wanted.archived else "archived_at IS NULL",
-        "candidate = 1" if wanted.candidates else "candidate = 0",
+        "archived_at IS NOT NULL" if criteria.archived else "archived_at IS NULL",
+        "candidate = 1" if criteria.candidates else "candidate = 0",
     ]
     values: list[Any] = []
-    for clause, clause_values in (_reach(wanted), _validity(wanted)):
+    for clause, clause_values in (_reach(criteria), _validity(criteria)):
         parts.append(clause)
         values.extend(clause_values)
-    if wanted.kinds:
-        parts.append(f"kind IN ({','.join('?' * len(wanted.kinds))})")
-        values.extend(wanted.kinds)
+    if criteria.kinds:
+        parts.append(f"kind IN ({','.join('?' * len(criteria.kinds))})")
+        values.extend(criteria.kinds)
     for clause, value in (
-        ("session_id = ?", wanted.session_id),
-        ("occurred_at >= ?", wanted.since),
-        ("occurred_at < ?", wanted.until),
-        ("occurred_at <= ?", wanted.as_of),
-        ("branch = ?", wanted.branch),
-        ("json_extract(details, '$.chain') = ?", wanted.chain),
+        ("session_id = ?", criteria.session_id),
+        ("occurred_at >= ?", criteria.since),
+        ("occurred_at < ?", criteria.until),
+        ("occurred_at <= ?", criteria.as_of),
+        ("branch = ?", criteria.branch),
+        ("json_extract(details, '$.chain') = ?", criteria.chain),
     ):
         if value is not None:
             parts.append(clause)
@@ -69,9 +69,9 @@ def open_to(person: str | None) -> str:
     return f"(scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.TASK}') OR {named_by('scope_id', person)})"
 
 
-def select_owned(wanted: Filter) -> tuple[str, list[Any]]:
+def select_owned(criteria: Filter) -> tuple[str, list[Any]]:
     """Return the condition for memories that a caller sees in addition to the workspace's."""
-    clause, values = condition(wanted)
+    clause, values = condition(criteria)
     # Repeated for the planner: only then does it use the index of owned memories.
     return f"scope_kind <> '{ScopeKind.WORKSPACE}' AND {clause}", values
 
@@ -92,12 +92,12 @@ def is_open_to(scope: Scope, person: str | None) -> bool:
     return scope.kind not in PRIVATE or owner_of(scope.id) == person
 
 
-def is_asked_for(scope: Scope, wanted: Filter) -> bool:
+def is_asked_for(scope: Scope, criteria: Filter) -> bool:
     """Return whether the filter allows a memory of a scope, like `condition`."""
-    if wanted.scope is not None:
-        return scope == wanted.scope
+    if criteria.scope is not None:
+        return scope == criteria.scope
     # A query for a single session counts as coming from that session.
-    return reaches(scope, replace(wanted.viewer, session=wanted.viewer.session or wanted.session_id))
+    return reaches(scope, replace(criteria.viewer, session=criteria.viewer.session or criteria.session_id))
 
 
 def within_reach(viewer: Viewer) -> tuple[str, list[Any]]:
@@ -115,17 +115,17 @@ def viewer_within(scope: Scope, person: str | None = None) -> Viewer:
     return Viewer(named["user"], named["agent"], named["session"], named["task"], person=whose)
 
 
-def _reach(wanted: Filter) -> tuple[str, list[Any]]:
-    if wanted.scope is not None:
-        return "scope_kind = ? AND scope_id = ?", [wanted.scope.kind, wanted.scope.id or ""]
-    viewer = wanted.viewer
+def _reach(criteria: Filter) -> tuple[str, list[Any]]:
+    if criteria.scope is not None:
+        return "scope_kind = ? AND scope_id = ?", [criteria.scope.kind, criteria.scope.id or ""]
+    viewer = criteria.viewer
     if viewer.everything:
         return open_to(viewer.person), []
     owners = {
         ScopeKind.USER: viewer.user,
         ScopeKind.AGENT: viewer.agent,
         # A query for a single session counts as coming from that session.
-        ScopeKind.SESSION: viewer.session or wanted.session_id,
+        ScopeKind.SESSION: viewer.session or criteria.session_id,
         ScopeKind.TASK: viewer.task,
     }
     # Owners have no empty names: an empty column means no owner.
@@ -134,14 +134,14 @@ def _reach(wanted: Filter) -> tuple[str, list[Any]]:
     if viewer.person is None:
         # A user memory without a name belongs to the data directory's owner.
         anyone += f" OR (scope_kind = '{ScopeKind.USER}' AND scope_id = '')"
-    own = "".join(f" OR (scope_kind = '{kind}' AND scope_id = ?)" for kind in named)
-    return f"({anyone}{own})", list(named.values())
+    owned = "".join(f" OR (scope_kind = '{kind}' AND scope_id = ?)" for kind in named)
+    return f"({anyone}{owned})", list(named.values())
 
 
-def _validity(wanted: Filter) -> tuple[str, list[Any]]:
-    moment = wanted.as_of or utc_now()
+def _validity(criteria: Filter) -> tuple[str, list[Any]]:
+    moment = criteria.as_of or utc_now()
     clause = "(valid_from IS NULL OR valid_from <= ?) AND (valid_to IS NULL OR valid_to > ?)"
-    if wanted.archived:
+    if criteria.archived:
         # Ended facts are selected by their end.
         return clause, [moment, moment]
     return f"{clause} AND (expires_at IS NULL OR expires_at > ?)", [moment, moment, moment]

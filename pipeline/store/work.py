@@ -75,13 +75,13 @@ def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: floa
     """
     dead_letter_vanished(db, now)
     ready = f"SELECT memory_seq, attempts FROM work WHERE stage = :stage AND {_DUE}"  # noqa: S608 - constant text
-    given = {"stage": stage, "limit": limit, **_moment(now)}
-    rows = db.execute(f"{ready} AND attempts = 0 ORDER BY memory_seq LIMIT :limit", given).fetchall()
+    values = {"stage": stage, "limit": limit, **_moment(now)}
+    rows = db.execute(f"{ready} AND attempts = 0 ORDER BY memory_seq LIMIT :limit", values).fetchall()
     if not rows:
-        given["limit"] = max(1, limit // FEWER)
-        rows = db.execute(f"{ready} AND attempts = 1 ORDER BY memory_seq LIMIT :limit", given).fetchall()
+        values["limit"] = max(1, limit // FEWER)
+        rows = db.execute(f"{ready} AND attempts = 1 ORDER BY memory_seq LIMIT :limit", values).fetchall()
     if not rows:
-        rows = db.execute(f"{ready} ORDER BY not_before, memory_seq LIMIT 1", given).fetchall()
+        rows = db.execute(f"{ready} ORDER BY not_before, memory_seq LIMIT 1", values).fetchall()
     db.executemany(
         "UPDATE work SET lease_owner = ?, lease_until = ?, attempts = attempts + 1 WHERE stage = ? AND memory_seq = ?",
         [(owner, now + lease_s, stage, seq) for seq, _ in rows],
@@ -217,7 +217,7 @@ def oldest_by_stage(db: Connection) -> dict[Stage, float]:
 
 def find_undigested(db: Connection, limit: int) -> Undigested:
     """Return the pending work of the newest memories, up to `limit` items per stage."""
-    since, found = 0, []
+    since, undigested = 0, []
     for stage in DIGESTING:
         rows = db.execute(
             "SELECT w.memory_seq, w.stage, w.dead, m.id FROM work w JOIN memory m ON m.seq = w.memory_seq "
@@ -226,8 +226,8 @@ def find_undigested(db: Connection, limit: int) -> Undigested:
         ).fetchall()
         if len(rows) == limit:
             since = max(since, rows[-1][0])
-        found += [row[1:] for row in rows]
-    return _group_undigested(since, found)
+        undigested += [row[1:] for row in rows]
+    return _group_undigested(since, undigested)
 
 
 def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:

@@ -51,9 +51,9 @@ class WatchedConnection(psycopg.Connection[Row]):
     def _watch(self, gen: PQGen[RV]) -> PQGen[RV]:
         began = heard = time.monotonic()
         try:
-            wanted = next(gen)
+            state = next(gen)
             while True:
-                ready = yield wanted
+                ready = yield state
                 if ready:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > SILENCE_S:
@@ -61,7 +61,7 @@ class WatchedConnection(psycopg.Connection[Row]):
                         self.close()
                         raise psycopg.OperationalError("it hangs, or waits for its standby")
                     heard = time.monotonic()
-                wanted = gen.send(ready)
+                state = gen.send(ready)
         except StopIteration as ended:
             return cast("RV", ended.value)
 
@@ -108,25 +108,25 @@ class PostgresConnection:
 
     def execute(self, statement: str, parameters: Parameters = ()) -> Cursor:
         """Run a statement."""
-        said = translate(statement, of_workspace=self.of_workspace)
-        return self._do(lambda cursor: cursor.execute(said, name_values(said, parameters)))
+        translated = translate(statement, of_workspace=self.of_workspace)
+        return self._do(lambda cursor: cursor.execute(translated, name_values(translated, parameters)))
 
     def executemany(self, statement: str, rows: Iterable[Parameters]) -> Changed:
         """Run a statement for each row."""
-        said, changed = translate(statement, of_workspace=self.of_workspace), 0
+        translated, changed = translate(statement, of_workspace=self.of_workspace), 0
         rest = iter(rows)
         while some := list(islice(rest, AT_ONCE)):
-            together = self._do(partial(_fill_in, said, some))
+            together = self._do(partial(_fill_in, translated, some))
             changed += sum(cursor.rowcount for cursor in self._answers(together))
         return Changed(changed)
 
     def run_script(self, script: str) -> Row:
         """Run a script in PostgreSQL's dialect at once; return the first row of the last query."""
-        found: Row = ()
+        row: Row = ()
         for cursor in self._answers(script):
             if cursor.description is not None:
-                found = cursor.fetchone() or ()
-        return found
+                row = cursor.fetchone() or ()
+        return row
 
     def commit(self, script: str = "COMMIT") -> None:
         """Commit by a script; raise StoreUnavailable and drop the connection without an answer in time."""

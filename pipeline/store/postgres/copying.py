@@ -27,11 +27,13 @@ class PostgresTables(WritableTables):
         self._workspace = workspace
         # Until the transaction ends.
         db.execute("SELECT set_config('reverie.workspace', %s, true)", (workspace or "",))
-        found = self._list_columns(tables)
+        columns_by_table = self._list_columns(tables)
         self.tables = [
-            table if set(found[table.name]) == set(table.columns) else replace(table, columns=found[table.name])
+            table
+            if set(columns_by_table[table.name]) == set(table.columns)
+            else replace(table, columns=columns_by_table[table.name])
             for table in tables
-            if table.name in found
+            if table.name in columns_by_table
         ]
 
     def count(self, tables: Iterable[Table]) -> int:
@@ -49,7 +51,7 @@ class PostgresTables(WritableTables):
             columns=sql.SQL(", ").join(map(_read, table.columns, table.types)),
             table=sql.Identifier(table.name),
             mine=self._mine(),
-            key=sql.SQL(", ").join(_identify(table.columns[place] for place in table.key)),
+            key=sql.SQL(", ").join(_identify(table.columns[position] for position in table.key)),
         )
         with self._db.cursor() as cursor, cursor.copy(statement) as copying:
             copying.set_types([_TYPES[kind] for kind in table.types])
@@ -58,8 +60,8 @@ class PostgresTables(WritableTables):
     def marks(self) -> dict[str, int]:
         """Return the highest number of each table that never reuses numbers, if the row with that number is gone."""
         once = [table for table in self.tables if table.once]
-        found = ((table.name, self._find_mark(table)) for table in once)
-        return {name: last for name, last in found if last}
+        marks = ((table.name, self._find_mark(table)) for table in once)
+        return {name: last for name, last in marks if last}
 
     def clear(self, tables: Iterable[Table]) -> None:
         """Delete every row of tables, and reset their counters."""
@@ -114,22 +116,22 @@ class PostgresTables(WritableTables):
 
     def _find_mark(self, table: Table) -> int | None:
         if self._workspace is None:
-            given = self._db.execute("SELECT pg_sequence_last_value(%s::regclass)", (self._find_sequence(table),))
+            row = self._db.execute("SELECT pg_sequence_last_value(%s::regclass)", (self._find_sequence(table),))
         else:
-            given = self._db.execute(
+            row = self._db.execute(
                 "SELECT last FROM numbered WHERE name = %s AND workspace = %s", (table.name, self._workspace)
             )
-        last = (given.fetchone() or (None,))[0]
+        last = (row.fetchone() or (None,))[0]
         highest = self._ask("SELECT coalesce(max(seq), 0) FROM {table} WHERE {mine}", table)[0]
         return last if last is not None and last > highest else None
 
     def _find_sequence(self, table: Table) -> str | None:
-        found = self._db.execute(
+        row = self._db.execute(
             "SELECT pg_get_serial_sequence(%s, attname) FROM pg_attribute "
             "WHERE attrelid = to_regclass(%s) AND attidentity <> ''",
             (f'"{table.name}"', f'"{table.name}"'),
         ).fetchone()
-        return None if found is None else found[0]
+        return None if row is None else row[0]
 
     def _put_sequence(self, table: Table, mark: int) -> None:
         sequence = self._find_sequence(table)

@@ -38,5 +38,5 @@ def failure_of(error: psycopg.Error) -> ReverieError | sqlite3.Error:
 
 def _first_line(error: psycopg.Error) -> str:
     # The rest of the message quotes the statement and user text.
-    said = error.diag.message_primary or str(error)
-    return said.strip().partition("\n")[0]
+    message = error.diag.message_primary or str(error)
+    return message.strip().partition("\n")[0]

@@ -69,8 +69,8 @@ class PostgresPlace(StorePlace):
         with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
             # Take the locks of every write: no other write to the workspace, no change of the schema.
             db.execute(f"SELECT {schema.HOLD_SCHEMA}, pg_advisory_xact_lock(hashtextextended(?, 0))", (part.name,))
-            found = _find(db, part)
-            if (None if found is None else fingerprint(found)) != before:
+            current = _find(db, part)
+            if (None if current is None else fingerprint(current)) != before:
                 raise Conflict(f"{part.name} was written to at {self.name} meanwhile")
             self._writer = db
             try:

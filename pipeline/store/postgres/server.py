@@ -98,8 +98,8 @@ class Server(PeersTables):
             self._idle.append(connection)
             surplus = self._idle[:-MOST_IDLE]
             del self._idle[:-MOST_IDLE]
-        for one in surplus:
-            one.close()
+        for surplus_connection in surplus:
+            surplus_connection.close()
 
     @contextmanager
     def opened(self) -> Iterator[Connection]:
@@ -157,8 +157,8 @@ class Server(PeersTables):
     def _drop_idle(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
-        for one in idle:
-            one.close()
+        for connection in idle:
+            connection.close()
 
     def _connect(self) -> PostgresConnection:
         try:
@@ -202,5 +202,8 @@ def _put_first(leader: tuple[str, str] | None, address: dict[str, Any]) -> dict[
     if len(hosts) == 1 or len(ports) not in (1, len(hosts)) or "hostaddr" in address:
         return address
     named = zip(hosts, ports if len(ports) > 1 else ports * len(hosts), strict=True)
-    host, port = zip(*sorted(named, key=lambda one: (one[0], one[1] or DEFAULT_PORT) != leader), strict=True)
+    host, port = zip(
+        *sorted(named, key=lambda address_part: (address_part[0], address_part[1] or DEFAULT_PORT) != leader),
+        strict=True,
+    )
     return address | {"host": ",".join(host), "port": ",".join(port)}

@@ -35,10 +35,10 @@ def translate(statement: str, *, of_workspace: bool) -> bytes:
     return _PARTS.sub(partial(_replace, of_workspace), statement).encode()
 
 
-def _replace(of_workspace: bool, found: re.Match[str]) -> str:
-    part, text = found.lastgroup, found[0]
+def _replace(of_workspace: bool, match: re.Match[str]) -> str:
+    part, text = match.lastgroup, match[0]
     if part in ("number", "name"):
-        return f"%({'p' if part == 'number' else ''}{found[part]})s"
+        return f"%({'p' if part == 'number' else ''}{match[part]})s"
     if part == "conflict":
         return f"{text}workspace, " if of_workspace else text
     if part == "among":
