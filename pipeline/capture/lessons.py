@@ -1,4 +1,4 @@
-"""What a session teaches: corrections, what was taken back, what failed and how it was mended, what was said twice."""
+"""Lessons of a session: corrections, reverted edits, failures that were fixed, and repeated statements."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ from pipeline.write.tool_actions import shorten_command
 IMPORTANCE = 0.6
 MOST_PROPOSED = 10
 FILES_TOLD = 3
-# Of the words of the shorter of two remarks, this share stands in the other.
+# Minimum share of the shorter remark's words that the other must contain.
 ALIKE = 0.6
 FEWEST_COMMON = 3
 _REVERT = re.compile(r"\bgit\s+(?:revert|restore|reset\s+--hard|checkout\s+(?:--|HEAD|\.)|stash\s+drop)")
 
 
 def propose_lessons(session_id: str, said: Sequence[Turn], did: Sequence[Action]) -> list[Draft]:
-    """Return the lessons that a session suggests, each once; `said` and `did` in their order."""
+    """Return the lessons that a session suggests, without duplicates; `said` and `did` are in order."""
     found: dict[str, Draft] = {}
     for reason, text, turn in (*_corrections(said), *_repeated(said), *_mended(did), *_reverts(said, did)):
         metadata = {"reason": reason} | ({"turn": turn.seq} if turn is not None else {})
@@ -46,7 +46,7 @@ Found = Iterator[tuple[str, str, Turn | None]]
 
 
 def _remarks(said: Sequence[Turn]) -> list[tuple[str, Turn]]:
-    """Return the sentences with which a person corrects the agent, which has spoken before."""
+    """Return the sentences in which a person corrects the agent, after the agent spoke."""
     spoken = [before for before in said if before.role is Role.ASSISTANT]
     first = spoken[0].seq if spoken else None
     return [
@@ -64,7 +64,7 @@ def _corrections(said: Sequence[Turn]) -> Found:
 
 
 def _repeated(said: Sequence[Turn]) -> Found:
-    """Yield what a person said in two turns of a session, in the words of the later one."""
+    """Yield statements that a person repeated in a session, in the words of the later turn."""
     sentences = [
         (sentence, frozenset(search_tokens(sentence)), turn)
         for turn in said
@@ -82,7 +82,7 @@ def _repeated(said: Sequence[Turn]) -> Found:
 
 
 def _mended(did: Sequence[Action]) -> Found:
-    """Yield what failed and works after files were edited."""
+    """Yield commands that failed and succeeded after files were edited."""
     failed: dict[str, int] = {}
     for place, action in enumerate(did):
         if action.type not in (ActionType.TEST, ActionType.COMMAND):
@@ -102,11 +102,11 @@ def _mended(did: Sequence[Action]) -> Found:
 
 
 def _reverts(said: Sequence[Turn], did: Sequence[Action]) -> Found:
-    """Yield what was edited and taken back at once, with the remark that asked for it."""
+    """Yield edits that were reverted at once, with the remark that asked for it."""
     for before, action in pairwise(did):
         if before.type is not ActionType.EDIT or not action.ok or not _REVERT.search(action.target):
             continue
         asked = [(sentence, turn) for sentence, turn in _remarks(said) if before.at <= turn.at <= action.at]
         why = f" {asked[-1][0]}" if asked else ""
         turn = asked[-1][1] if asked else None
-        yield "reverted", f"An edit of {before.target} was taken back (`{shorten_command(action.target)}`).{why}", turn
+        yield "reverted", f"An edit of {before.target} was reverted (`{shorten_command(action.target)}`).{why}", turn

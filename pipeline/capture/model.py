@@ -1,4 +1,4 @@
-"""The optional model as a reader of turns: it finds what lasts, in the words that were said."""
+"""Extract lasting statements with the optional language model, in the words of the message."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ SYSTEM = (
 
 
 class Kept(BaseModel):
-    """A sentence that lasts."""
+    """A lasting sentence."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -28,7 +28,7 @@ class Kept(BaseModel):
 
 
 class Extraction(BaseModel):
-    """What the model is asked for."""
+    """The model's answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,7 +36,7 @@ class Extraction(BaseModel):
 
 
 def extract(model: JobModel, message: str, before: str) -> list[Statement] | None:
-    """Return what lasts of a message, None if the model gives no answer of use; no word of it is the model's own."""
+    """Return the lasting statements of a message, None without a useful answer; all words come from the message."""
     said = " ".join(message.split())
     answer = model.ask(
         JOB,

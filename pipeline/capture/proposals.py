@@ -1,4 +1,4 @@
-"""From what a person said in a turn to the memories that are proposed: sentence by sentence, each as what it is."""
+"""Propose memories from a person's statements in a turn, sentence by sentence."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,12 +13,12 @@ from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
 from pipeline.text.sentences import split_sentences
 
-# Of a longer message the end, where people say what they want, and the beginning are read.
+# Of a longer message, read the end (usually the request) and the start.
 READ_CHARS = 6000
 MOST_SENTENCES = 60
 LONGEST_SENTENCE = 400
 FEWEST_WORDS = 3
-# How probably a sentence must last, and how probably be about the person to go where every project reads it.
+# Minimum probabilities that a sentence is lasting, and that it is about the person rather than the project.
 LASTS = 0.7
 ABOUT_PERSON = 0.7
 MOST_A_TURN = 5
@@ -33,7 +33,7 @@ _KINDS = {
     Label.DEADLINE: (Kind.FACT, 0.6),
 }
 _OF_PERSON = frozenset({Label.PREFERENCE, Label.IDENTITY})
-# Closed classes in the languages of the examples: who speaks for a project speaks not of themselves.
+# Closed classes in the languages of the examples: statements in the name of a project are not about the person.
 _OF_PROJECT = re.compile(
     r"\b(?:we|our|us|this (?:repo\w*|project|codebase|branch)|wir|unser\w*|uns|(?:in )?diese[mns]? (?:repo\w*|projekt)|"
     r"nosotr[oa]s|nuestr\w+|aquí|este (?:repo\w*|proyecto)|nous|notre|nos|on|ce (?:dépôt|projet|repo))\b",
@@ -43,7 +43,7 @@ _OF_PROJECT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A memory that is proposed: its draft, and whether it is about the person, whatever the workspace."""
+    """A proposed memory: its draft, and whether it is about the person rather than the workspace."""
 
     draft: Draft
     slot: Slot | None
@@ -51,7 +51,7 @@ class Proposal:
 
 
 def list_sentences(message: str) -> list[str]:
-    """Return the sentences that a person says in a message in their own words; commands are none."""
+    """List the sentences of a message in the person's own words, without commands."""
     text = "\n".join(list_own_lines(message))
     if len(text) > READ_CHARS:
         half = READ_CHARS // 2
@@ -59,12 +59,12 @@ def list_sentences(message: str) -> list[str]:
     lines = [line for line in text.splitlines() if read_command(line) is None]
     found = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
     said = [one for one in found if len(one.split()) >= FEWEST_WORDS and len(one) <= LONGEST_SENTENCE]
-    # What is asked is not said.
+    # Questions are no statements.
     return [one for one in said if not one.endswith(("?", "？"))][-MOST_SENTENCES:]
 
 
 def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
-    """Return the statements that surely last, in their order; of many those that do most surely."""
+    """Return the statements that surely last, in order; of too many, the most certain."""
     lasting = [one for one in statements if one.lasts >= LASTS]
     best = sorted(lasting, key=lambda one: one.lasts, reverse=True)[:MOST_A_TURN]
     return [one for one in lasting if one in best]
@@ -73,7 +73,7 @@ def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
 def propose(
     turn: Turn, statements: Sequence[Statement], known: Callable[[str], Iterable[Memory]], *, personal: bool
 ) -> Iterator[Proposal]:
-    """Yield a proposal for each statement of a turn; `personal` lets what is about the person go to their own."""
+    """Yield a proposal for each statement of a turn; with `personal`, those about the person go to their store."""
     assert turn.role is Role.USER
     for one in statements:
         about_person = (

@@ -1,4 +1,4 @@
-"""The embed stage: each passage of a memory becomes a vector in the index."""
+"""The embed stage: store a vector for each passage of a memory in the index."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +19,10 @@ from pipeline.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class EmbedStage:
-    """Embed memories of one workspace into the table of the encoder's model.
+    """Embed the memories of a workspace into the table of the encoder's model.
 
-    `follows_languages` where what the memories are written in decides which model that is. Where `screens` is set,
-    texts that may come from outside are then judged by the screen stage.
+    With `follows_languages`, the languages of the memories choose the model. With `screens`, texts that may come from
+    outside are queued for the screen stage.
     """
 
     database: Database
@@ -55,7 +55,7 @@ class EmbedStage:
         owner: str,
     ) -> None:
         with table.exclusive():
-            # An edit or a purge takes the item away; checked under the lock, so that no vector outlives its memory.
+            # An edit or a purge removes the item; checked under the lock, so that no vector outlives its memory.
             with self.database.read() as db:
                 held = {item.seq for item in items if work.is_held(db, item, owner)}
                 stamp = meta.get_int(db, meta.VECTORS_GENERATION) + 1

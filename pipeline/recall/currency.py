@@ -1,7 +1,7 @@
-"""The current one first: of the best that give one slot different values, the one that was said last stands first.
+"""Put current values first: among the best hits that give different values for one slot, the newest comes first.
 
-A slot is taken from how a text states it, word for word; where one says it in fewer words, the question must name what
-is left out. Only what stands near the top is looked at, and it changes places among itself alone.
+A slot is taken literally from the text that states it; if a text states it in fewer words, the query must name the
+rest. Only the top hits are examined, and they only change places among themselves.
 """
 
 import re
@@ -16,24 +16,24 @@ from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, fin
 from pipeline.text.tokens import speaker_of
 
 LOOKED_AT = 30
-# Of a question that one stated slot answers, so much of its words stands in that slot.
+# Minimum share of the query's words that a slot must contain.
 ANSWERED = 0.6
-# A text that states more values is a table; of those, what shares most with the question is looked at.
+# A text with more values is a table; only the values closest to the query are examined.
 MOST_VALUES = 12
-# Two slots of fewer words are the same by chance: "a total of 30 pages".
+# Shorter slots are equal by chance: "a total of 30 pages".
 SURE_WORDS = 3
-# What holds so many more words of the question elsewhere is about the question by those.
+# A memory with this many more words of the query outside of the slot is relevant because of them.
 MORE_BESIDE = 2
-# What holds something of its own of every kind it lists is replaced by nothing.
+# A memory with additional items of every kind that it lists is not replaced.
 LISTING = frozenset({Kind.CODE, Kind.DOCUMENT, Kind.KEYED_FACT})
-# Who asks for an earlier value does not ask for the current one.
+# A query for an earlier value does not ask for the current one.
 _EARLIER = re.compile(
     r"\b(?:(?:original|previous|former|initial)(?:ly)?|earlier|before|at first|back then|used to|old)\b", re.IGNORECASE
 )
 
 
 def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
-    """Return a ranking in which of values of one slot the newest stands first."""
+    """Return a ranking in which the newest of several values of a slot comes first."""
     if _EARLIER.search(text):
         return ranking
     top = ranking.order[:LOOKED_AT].tolist()
@@ -51,7 +51,7 @@ def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
 def _group_by_slot(
     told: Mapping[int, Memory], stated: Mapping[int, list[StatedValue]], asked: frozenset[str]
 ) -> list[list[int]]:
-    """Group memories, by row number, that give one slot different values."""
+    """Group memories, by row number, that give different values for one slot."""
     stated = {seq: stated[seq] for seq, memory in told.items() if memory.kind not in LISTING and not memory.instructs}
     answering = {seq: [one for one in values if _answers(one, asked)] for seq, values in stated.items()}
     if any(answering.values()):
@@ -70,7 +70,7 @@ def _find_asked_values(content: str, asked: frozenset[str], text: str) -> list[S
 
 
 def _is_asked(one: StatedValue, asked: frozenset[str], text: str) -> bool:
-    # Who names a value asks about that one, whatever holds by now; and what stands beside it may be the better answer.
+    # A query that names a value asks about that value, current or not; its neighbor may be the better answer.
     return one.value not in text and len(one.beside & asked) < MORE_BESIDE
 
 
@@ -79,7 +79,7 @@ def _answers(one: StatedValue, asked: frozenset[str]) -> bool:
 
 
 def _may_replace(one: Memory, other: Memory) -> bool:
-    """Return whether what one memory says may be meant as a change of what another says, whichever is newer."""
+    """Return whether one memory may be an update of the other, regardless of their order."""
     older, newer = sorted((one, other), key=lambda memory: (memory.occurred_at, memory.seq))
     return (
         (older.scope, older.branch, speaker_of(older.content)) == (newer.scope, newer.branch, speaker_of(newer.content))

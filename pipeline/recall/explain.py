@@ -1,4 +1,4 @@
-"""Why a hit stands where it stands, and why a named memory is not among the hits."""
+"""Explain the rank of a hit, and why a memory is not among the hits."""
 
 from collections.abc import Iterator, Mapping
 from sqlite3 import Connection
@@ -31,11 +31,11 @@ from pipeline.store import memories
 from pipeline.store.visibility import is_asked_for
 from pipeline.times import utc_now
 
-ANOTHERS = "filtered by scope: it belongs to somebody else, or to a scope that was not asked for"
+ANOTHERS = "filtered by scope: it belongs to another user, or to a scope outside of the query"
 
 
 def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places: Seqs) -> list[Signals]:
-    """Explain the memories at some places of the pool."""
+    """Explain the memories at some positions of the pool."""
     lifts = [_lifts(ranking, int(place)) for place in places]
     lifting = memories.by_seqs(db, {seq for found in lifts for _, seq, _ in found})
     return [
@@ -52,7 +52,7 @@ def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places:
 def explain_memory(
     db: Connection, ranking: Ranking, candidates: Candidates, query: Query, memory: Memory
 ) -> MemoryExplanation:
-    """Say why a memory is or is not among a query's hits; of another's, that it is another's and no more."""
+    """Explain why a memory is or is not among the hits; for another user's memory, reveal only that it is another's."""
     if not is_asked_for(memory.scope, query.filter):
         unseen = {channel: ChannelView(None, 0.0, considered=False) for channel, _, _ in candidates.channels()}
         return MemoryExplanation(memory, None, None, unseen, None, 0.0, (ANOTHERS,))
@@ -89,7 +89,7 @@ def _score(scores: Floats, seq: int) -> float:
 
 
 def _filter_reasons(query: Query, memory: Memory) -> list[str]:
-    """Name the gates that keep a memory out, whatever it says."""
+    """List the filters that exclude a memory regardless of its text."""
     return [*_time_reasons(query.filter, memory), *_filter_field_reasons(query.filter, memory)]
 
 
@@ -98,13 +98,13 @@ def _time_reasons(wanted: Filter, memory: Memory) -> Iterator[str]:
     if memory.archived_at is not None:
         yield f"filtered: archived at {memory.archived_at}"
     if memory.candidate:
-        yield "filtered: it waits for review"
+        yield "filtered: it is waiting for review"
     if memory.valid_from is not None and memory.valid_from > moment:
-        yield f"filtered: it holds from {memory.valid_from} on"
+        yield f"filtered: it is valid from {memory.valid_from} on"
     if memory.valid_to is not None and memory.valid_to <= moment:
-        yield f"filtered: it held until {memory.valid_to}"
+        yield f"filtered: it was valid until {memory.valid_to}"
     if memory.expires_at is not None and memory.expires_at <= moment:
-        yield f"filtered: it ended at {memory.expires_at}"
+        yield f"filtered: it expired at {memory.expires_at}"
     if wanted.as_of is not None and memory.occurred_at > wanted.as_of:
         yield f"filtered by as_of: it happened at {memory.occurred_at}"
 
@@ -132,11 +132,11 @@ def _missing_reasons(query: Query, seen: Mapping[Channel, ChannelView]) -> list[
             reasons.append(f"{channel}: the channel did not answer in time")
         elif found.rank is None:
             reasons.append(
-                f"{channel}: " + ("no word in common" if channel is Channel.LEXICAL else "no vector close by")
+                f"{channel}: " + ("no word in common" if channel is Channel.LEXICAL else "no similar vector")
             )
         else:
-            reasons.append(f"{channel}: rank {found.rank}, too far down to be considered")
-    return [*reasons, "nothing beside it in its session was among the best either"]
+            reasons.append(f"{channel}: rank {found.rank}, too low to be considered")
+    return [*reasons, "no neighbor in its session was among the best"]
 
 
 def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[Lift, ...]) -> Signals:

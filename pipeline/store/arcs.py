@@ -273,7 +273,8 @@ def members(db: Connection, viewer: Viewer, arc_seq: int, limit: int, after: int
     return select(
         db,
         f"seq IN (SELECT memory_seq FROM arc_member WHERE arc_seq = ? "  # noqa: S608 - constant text
-        f"AND position > coalesce({rank_of.format('?')}, -1)) AND {clause} ORDER BY {rank_of.format('memory.seq')} LIMIT ?",
+        f"AND position > coalesce({rank_of.format('?')}, -1)) AND {clause} "
+        f"ORDER BY {rank_of.format('memory.seq')} LIMIT ?",
         (arc_seq, after, *values, limit),
     )
 

@@ -1,7 +1,7 @@
-"""Entities that their spelling gives away, found by rules alone.
+"""Find entities by their spelling, with rules alone.
 
-Every pattern is linear in the text: it reads a maximal run once (possessive quantifiers, a lookbehind that
-forbids starting inside a run) or looks a bounded distance ahead; plain code then decides what a run means.
+Every pattern is linear in the text: it reads a maximal run once (possessive quantifiers, a lookbehind that forbids
+starting inside a run) or looks a bounded distance ahead; plain code then interprets the run.
 """
 
 import re
@@ -15,7 +15,7 @@ from pipeline.text.names import DATE, TRAILING, canonical_entity_name, iso_date
 
 _LEXICON = load_lexicon("entities")
 
-# Of two candidates of one length over the same text, the earlier kind wins.
+# Among candidates of equal length over the same text, the earlier kind wins.
 _PRECEDENCE = tuple(
     EntityKind(kind)
     for kind in [
@@ -62,7 +62,7 @@ _PULL = re.compile(
 )
 _TICKET_KEY = re.compile(r"(?<![\w/.-])([A-Z]{2}[A-Z0-9]{0,8})-([1-9][0-9]{0,6})(?!\w|[-.:/][\w])")
 _VULNERABILITY = re.compile(r"(?<![\w-])CVE-[0-9]{4}-[0-9]{4,7}(?!\w)", re.IGNORECASE)
-# Standards, ciphers, models and months are spelt as tickets are.
+# Standards, ciphers, models and months are spelled like tickets.
 _NOT_A_PROJECT = re.compile(_LEXICON.alternatives("not_projects"))
 _ISSUE = re.compile(r"(?<![\w#&/.-])([\w-]{1,39}+/[\w-]{1,60}+)?#([1-9][0-9]{0,6})(?![\w-]|[.,][0-9])")
 _ISSUE_CUE = re.compile(rf"(?:{_LEXICON.alternatives('issue_cues')})[ \t:(]*$", re.IGNORECASE)
@@ -125,11 +125,10 @@ _Rule = Callable[[str], Iterator[EntityMention]]
 
 
 def find_by_rule(text: str) -> list[EntityMention]:
-    """Find the entities that spelling gives away, in order of place.
+    """Find the entities that their spelling reveals, in text order.
 
-    No two mentions overlap, with one exception: a pull request, an issue or a port named inside a URL is
-    given beside it. Of overlapping candidates the longest wins, then the kind of higher precedence, then the
-    first.
+    Mentions do not overlap, with one exception: a pull request, an issue or a port in a URL is listed in addition to
+    the URL. Among overlapping candidates the longest wins, then the kind of higher precedence, then the first.
     """
     candidates = [mention for rule in _RULES for mention in rule(text)]
     candidates.sort(key=lambda m: (m.start - m.end, _PRECEDENCE.index(m.kind), m.start))
@@ -196,7 +195,7 @@ def _is_path(run: str, following: str) -> bool:
 
 
 def _is_bare_path(run: str, parts: list[str], following: str) -> bool:
-    """Tell a path without an extension from words that a slash joins ("and/or", "read/write")."""
+    """Return whether a run is a path without an extension, not words joined by a slash ("and/or", "read/write")."""
     closed = run.endswith("/") and not following.isalpha()
     if len(parts) == 1:
         return closed and not run.startswith("/") and bool(_ROOT.fullmatch(parts[0]))
@@ -279,7 +278,7 @@ def _packages(text: str) -> Iterator[EntityMention]:
 
 
 def _find_installed(text: str, install: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Give the places of the packages that an install line names; in prose only the first can be one."""
+    """Return the positions of the packages in an install line; in prose only the first word can be a package."""
     line_start = text.rfind("\n", 0, install.start()) + 1
     quoted = text[line_start : install.start()].strip(" \t>*-$") == "" or text[install.start() - 1] in "`$"
     skip = False
@@ -302,12 +301,12 @@ def _commands(text: str) -> Iterator[EntityMention]:
     for start, end in spans:
         line = text[start:end]
         install = _INSTALL.search(line)
-        # What an install line is about is its packages.
+        # The subject of an install line is its packages.
         if install and any(_find_installed(line, install)):
             continue
         lead = len(line) - len(line.lstrip(" $"))
         command = _mention(EntityKind.COMMAND, text, start + lead, start + len(line.rstrip()))
-        # A prompt with nothing but a full stop behind it asks for nothing.
+        # A prompt followed only by a full stop is no command.
         if command.name:
             yield command
 
@@ -326,7 +325,7 @@ def _identifiers(text: str) -> Iterator[EntityMention]:
         if _QUOTED_NAME.fullmatch(found[1]):
             yield _mention(EntityKind.IDENTIFIER, text, *found.span(1))
     for found in _NAME_RUN.finditer(text):
-        # Most runs are plain words, and what stands before an at sign is a mailbox.
+        # Most runs are plain words, and text before an at sign is a mailbox.
         if (found[0][1:].islower() and found[0].isalpha()) or text[found.end() : found.end() + 1] == "@":
             continue
         # A test is named by its file and itself: the file is found as a file.
@@ -351,7 +350,7 @@ def _is_code_name(run: str) -> bool:
         return False
     if "::" in run or "->" in run:
         return True
-    # A capital after the point is more often a sentence that lacks its space.
+    # A capital after the point is usually a sentence without a space.
     return all(len(part) > 1 and part[1:].islower() for part in parts) and all(
         part.islower() and not _TOP_LEVEL.fullmatch(part) for part in parts[1:]
     )

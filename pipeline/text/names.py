@@ -1,4 +1,4 @@
-"""Names that people and programs spell differently, brought to one form: of facts, and of entities by their kind."""
+"""Canonical forms of names that people and programs spell differently: of facts, and of entities by kind."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ from pipeline.records import EntityKind
 MAX_NAME_CHARS: Final = 200
 SEPARATOR: Final = "_"
 
-# They tell C++ from C# and R&D from RD; alone they say nothing.
+# These distinguish C++ from C# and R&D from RD; alone they mean nothing.
 _TELLING: Final = frozenset("+#&@%")
 _QUOTES: Final = frozenset("'\"`´‘’‚‛“”„‟«»‹›ʼ′″")
 _WORD_CATEGORIES: Final = frozenset("LMN")
@@ -21,16 +21,16 @@ _RUN: Final = re.compile(rf"[^{SEPARATOR}]+")
 
 
 def canonical_name(text: str) -> str:
-    """Bring a name to its one form: folded, words joined by `_`; "" when it holds no letter and no digit."""
+    """Return the canonical form of a name: folded, words joined by `_`; "" without letters and digits."""
     name = _reduce_name(_humps_apart(unicodedata.normalize("NFKC", text)))
-    # Folding and composing can each make work for the other, as can a mark that lost what stood before it.
+    # Folding and composing can each require the other again, and so can a mark that lost its base letter.
     while (again := _reduce_name(name)) != name:
         name = again
     return name
 
 
 def _humps_apart(text: str) -> str:
-    """Put a separator before each hump of a camelCase name; an acronym of two letters or more is one hump."""
+    """Put a separator before each hump of a camelCase name; an acronym of two or more letters is one hump."""
     parts: list[str] = []
     for index, character in enumerate(text):
         if _is_capital(character) and index:
@@ -56,7 +56,7 @@ def _reduce_name(text: str) -> str:
 
 
 def _keep_character(character: str) -> str:
-    """Return the character itself, nothing for what only decorates, or else the separator."""
+    """Return the character itself, nothing for a decoration, or else the separator."""
     category = unicodedata.category(character)
     if character in _QUOTES or category == _INVISIBLE:
         return ""
@@ -65,7 +65,7 @@ def _keep_character(character: str) -> str:
     return SEPARATOR
 
 
-# Entities: the one name under which all spellings of an entity meet
+# Entities: the canonical name for all spellings of an entity
 
 TRAILING = ".,;:!?'\"`"
 
@@ -101,7 +101,7 @@ DATE = re.compile(
 
 
 def canonical_entity_name(kind: EntityKind, surface: str) -> str:
-    """Give the name under which all spellings of one entity meet. Idempotent."""
+    """Return the canonical name for all spellings of an entity. Idempotent."""
     name = surface
     while (simpler := _simplify(kind, name)) != name:
         name = simpler
@@ -109,7 +109,7 @@ def canonical_entity_name(kind: EntityKind, surface: str) -> str:
 
 
 def iso_date(found: re.Match[str]) -> str | None:
-    """Write a match of `DATE` as ISO 8601, to the day or the month; None if the calendar lacks it."""
+    """Return a match of `DATE` as ISO 8601, to the day or the month; None if the date does not exist."""
     parts = {name[0]: value for name, value in found.groupdict().items() if value and name != "sep"}
     month = parts["m"]
     number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
@@ -132,7 +132,7 @@ def _path(name: str) -> str:
     path = re.sub(r"[\\/]+", "/", name)
     path = re.sub(r"^(?:\./)+", "", path)
     path = path.rstrip("/") or path
-    # Windows compares names without regard to case.
+    # Windows ignores case in names.
     return path.casefold() if _DRIVE.match(path) else path
 
 
@@ -152,7 +152,7 @@ def _number(name: str) -> str:
 
 def _package(name: str) -> str:
     folded = name.casefold()
-    # A Python project has one name however its words are joined; npm scopes and Go modules are paths.
+    # Python projects ignore how words are joined; npm scopes and Go modules are paths.
     return folded if "/" in folded else re.sub(r"[-_.]+", "-", folded)
 
 

@@ -1,7 +1,7 @@
-"""Finding quotations of texts that are not kept: of each only marks of its words and of its word sequences remain.
+"""Find quotations of texts that are not stored: only marks of their words and word sequences are.
 
-A text quotes another when it contains six of its words in a row, or all of them where there are fewer. It also quotes
-it when it contains a telling word: a long word, or one with digits, that the other text alone uses.
+A text quotes another when it contains six of its words in a row, or all of them if there are fewer. It also quotes it
+when it contains a telling word: a long word, or a word with digits, that only the other text uses.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from pipeline.text.normalize import normalize_text
 
 ROW_WORDS = 6
 TELLING_CHARS = 8
-# Each is looked for in every other memory; of more, the longest count.
+# Each is searched in all other memories; among more, the longest count.
 MOST_TELLING = 32
-# Tags and titles of fewer words are too ordinary: of these, only telling words count.
+# Shorter tags and titles are too common: of these, only telling words count.
 TITLE_WORDS = 3
 
-# Scripts without spaces between words are read letter by letter.
+# Scripts without spaces between words are split into letters.
 _UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])\w)+")
 # An escaped line feed or tab in JSON would join the words around it.
@@ -43,7 +43,7 @@ class QuotationMarks:
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Self:
-        """Return the marks of a JSON object."""
+        """Parse the marks from a JSON object."""
         words, rows, telling = (frozenset(given[name]) for name in ("words", "rows", "telling"))
         return cls(given["key"], words, rows, tuple(given["lengths"]), telling)
 
@@ -70,7 +70,7 @@ def mark_texts(
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in order, without their case."""
+    """Return the words of a text in order, in lower case."""
     return _WORD.findall(normalize_text(_ESCAPE.sub(" ", text)).casefold())
 
 
@@ -79,7 +79,7 @@ class QuotationFinder:
 
     def __init__(self, marks: Sequence[QuotationMarks]) -> None:
         self._marks = marks
-        # Logs repeat their words: each is hashed once.
+        # Logs repeat their words, so hashes are cached.
         self._known: list[dict[str, tuple[bool, bool]]] = [{} for _ in marks]
 
     def quotes(self, text: str | None) -> bool:

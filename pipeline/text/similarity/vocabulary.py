@@ -1,4 +1,4 @@
-"""The closed lists of words by which two texts are compared, as tables over `lexicon/similarity.toml`."""
+"""The closed word lists for comparing two texts, from `lexicon/similarity.toml`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -95,22 +95,22 @@ ENDINGS: Final = _LEXICON.words("endings")
 
 
 def same_meaning(first: str, second: str) -> bool:
-    """Return whether two base forms are one word or listed as synonyms."""
+    """Return whether two base forms are equal or listed as synonyms."""
     return first == second or SYNONYMS.get(first, first) == SYNONYMS.get(second, second)
 
 
 def opposites_of(word: str) -> set[str]:
-    """Return the words whose presence in the place of this one tells two texts apart."""
+    """Return the words that change a text's meaning if they replace this one."""
     return denials_of(word) | DISTINGUISHING.get(word, set())
 
 
 def denials_of(word: str) -> set[str]:
-    """Return the words that deny this one of the same subject, by list or by prefix, as in "safe" and "unsafe"."""
+    """Return the words that contradict this one about the same subject, by list or by prefix ("safe" and "unsafe")."""
     return DENYING.get(word, set()) | by_prefix(word)
 
 
 def by_prefix(word: str) -> set[str]:
-    """Return the word with a denying prefix put on or taken off."""
+    """Return the word with a negating prefix added or removed."""
     if len(word) < 4:
         return set()
     bare = {word.removeprefix(prefix) for prefix in DENYING_PREFIXES if len(word) > len(prefix) + 3}

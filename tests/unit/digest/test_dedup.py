@@ -211,7 +211,7 @@ def test_a_memory_is_not_merged_into_one_that_waits_for_review(dedup_store):
     newer = dedup_store.write(text.lower())
     dedup_store.digest()
     assert newer in dedup_store.active()
-    assert dedup_store.pairs() == [(older, newer, ("the older one waits for review",))]
+    assert dedup_store.pairs() == [(older, newer, ("the older one is waiting for review",))]
 
 
 def test_what_a_person_kept_apart_is_not_merged(dedup_store):

@@ -84,8 +84,8 @@ def test_a_store_of_another_version_is_not_copied(stores):
     ("change", "says"),
     [
         ("UPDATE memory SET content = CAST(x'ff' AS TEXT) WHERE seq = 7", "memory: the row after 6 .* UTF-8"),
-        ("UPDATE memory SET content = x'00' WHERE seq = 7", "memory 7: content holds bytes where TEXT"),
-        ("UPDATE memory SET pinned = 'yes' WHERE seq = 7", "memory 7: pinned holds str where INTEGER"),
+        ("UPDATE memory SET content = x'00' WHERE seq = 7", "memory 7: content contains bytes where TEXT"),
+        ("UPDATE memory SET pinned = 'yes' WHERE seq = 7", "memory 7: pinned contains str where INTEGER"),
     ],
 )
 def test_a_value_that_no_other_engine_takes_is_named_without_being_told(stores, change, says):
