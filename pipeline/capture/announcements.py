@@ -38,8 +38,8 @@ def find_announcement_end(line: str) -> int | None:
     beginning = line[:_READ_CHARS]
     if ":" not in beginning and "：" not in beginning:
         return None
-    found = _compile_patterns().announcement.match(beginning)
-    return None if found is None else found.end()
+    match = _compile_patterns().announcement.match(beginning)
+    return None if match is None else match.end()
 
 
 def points_at_text(line: str) -> bool:

@@ -94,9 +94,9 @@ def read_command(line: str) -> MemoryCommand | None:
     """Return the command in a line; a question is no command."""
     if line.rstrip().endswith("?"):
         return None
-    if found := _REMEMBER.match(line):
-        return MemoryCommand(CommandType.REMEMBER, found["text"].strip())
-    if found := _FORGET.match(line) or _FORGET_TEXT.match(line):
-        about = found.groupdict().get("about") or ""
+    if match := _REMEMBER.match(line):
+        return MemoryCommand(CommandType.REMEMBER, match["text"].strip())
+    if match := _FORGET.match(line) or _FORGET_TEXT.match(line):
+        about = match.groupdict().get("about") or ""
         return MemoryCommand(CommandType.FORGET, about.strip().rstrip("."))
     return None

@@ -37,12 +37,19 @@ class Extraction(BaseModel):
 
 def extract(model: JobModel, message: str, before: str) -> list[Statement] | None:
     """Return the lasting statements of a message, None without a useful answer; all words come from the message."""
-    said = " ".join(message.split())
+    text = " ".join(message.split())
     answer = model.ask(
         JOB,
         SYSTEM,
         as_data(agent_said_before=before[-1000:], message=message),
         Extraction,
-        lambda found: all(" ".join(one.sentence.split()) in said and one.label is not Label.NONE for one in found.kept),
+        lambda answer: all(
+            " ".join(statement.sentence.split()) in text and statement.label is not Label.NONE
+            for statement in answer.kept
+        ),
     )
-    return None if answer is None else [Statement(one.sentence, 1.0, one.label, 1.0) for one in answer.kept]
+    return (
+        None
+        if answer is None
+        else [Statement(statement.sentence, 1.0, statement.label, 1.0) for statement in answer.kept]
+    )

@@ -38,8 +38,8 @@ class Lines:
     def find_quote_end(self, number: int, closing: str) -> int | None:
         """Return the line after the next one that ends with a closing mark, None if there is none."""
         ends = [self.quote_ends.get(mark, []) for mark in closing]
-        found = [own[place] for own in ends if (place := bisect_right(own, number)) < len(own)]
-        return min(found) + 1 if found else None
+        ends_found = [own[index] for own in ends if (index := bisect_right(own, number)) < len(own)]
+        return min(ends_found) + 1 if ends_found else None
 
     def skip(self, number: int, belongs: Callable[[str], bool]) -> int:
         """Return the first line from a number on that does not belong."""
@@ -152,10 +152,10 @@ _SHELL = re.compile(r"\s*(?:[$#%] )?(?:sudo )?(?:cat|tee|bash|sh|zsh|ssh|python3
 def find_heredoc(lines: Lines, number: int) -> Block | None:
     """Find a here-document with the command above it."""
     line = lines.lines[number]
-    found = _HEREDOC.search(line) if "<<" in line else None
-    if found is None:
+    match = _HEREDOC.search(line) if "<<" in line else None
+    if match is None:
         return None
-    mark = found["quoted"] or found["bare"]
+    mark = match["quoted"] or match["bare"]
     if lines.last_of.get(mark, -1) > number:
         return Block(lines.skip(number + 1, lambda inner: inner.strip() != mark) + 1)
     return Block(lines.count) if _SHELL.match(line) else None

@@ -57,17 +57,21 @@ def list_sentences(message: str) -> list[str]:
         half = READ_CHARS // 2
         text = f"{text[:half]}\n{text[-half:]}"
     lines = [line for line in text.splitlines() if read_command(line) is None]
-    found = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
-    said = [one for one in found if len(one.split()) >= FEWEST_WORDS and len(one) <= LONGEST_SENTENCE]
+    sentences = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
+    long_enough = [
+        sentence
+        for sentence in sentences
+        if len(sentence.split()) >= FEWEST_WORDS and len(sentence) <= LONGEST_SENTENCE
+    ]
     # Questions are no statements.
-    return [one for one in said if not one.endswith(("?", "？"))][-MOST_SENTENCES:]
+    return [sentence for sentence in long_enough if not sentence.endswith(("?", "？"))][-MOST_SENTENCES:]
 
 
 def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
     """Return the statements that surely last, in order; of too many, the most certain."""
-    lasting = [one for one in statements if one.lasts >= LASTS]
-    best = sorted(lasting, key=lambda one: one.lasts, reverse=True)[:MOST_A_TURN]
-    return [one for one in lasting if one in best]
+    lasting = [statement for statement in statements if statement.lasts >= LASTS]
+    best = sorted(lasting, key=lambda statement: statement.lasts, reverse=True)[:MOST_A_TURN]
+    return [statement for statement in lasting if statement in best]
 
 
 def propose(
@@ -75,22 +79,24 @@ def propose(
 ) -> Iterator[Proposal]:
     """Yield a proposal for each statement of a turn; with `personal`, those about the person go to their store."""
     assert turn.role is Role.USER
-    for one in statements:
+    for statement in statements:
         about_person = (
-            one.label in _OF_PERSON and one.certainty >= ABOUT_PERSON and _OF_PROJECT.search(one.sentence) is None
+            statement.label in _OF_PERSON
+            and statement.certainty >= ABOUT_PERSON
+            and _OF_PROJECT.search(statement.sentence) is None
         )
-        kind, importance = _KINDS[one.label]
-        slot = find_slot(one.sentence, known) if one.label is Label.FACT else None
+        kind, importance = _KINDS[statement.label]
+        slot = find_slot(statement.sentence, known) if statement.label is Label.FACT else None
         draft = Draft(
-            content=one.sentence,
+            content=statement.sentence,
             kind=kind,
             importance=importance,
             scope=personal_scope(owner_of(turn.session_id)) if about_person and personal else None,
-            tags=(SAID_TAG, one.label),
-            metadata={"turn": turn.seq, "certainty": round(one.lasts, 3)},
+            tags=(SAID_TAG, statement.label),
+            metadata={"turn": turn.seq, "certainty": round(statement.lasts, 3)},
             session_id=turn.session_id,
             source=Source.AMBIENT,
             occurred_at=turn.at,
-            details={"rule": one.sentence} if kind is Kind.LESSON else {},
+            details={"rule": statement.sentence} if kind is Kind.LESSON else {},
         )
         yield Proposal(draft, slot, about_person)

@@ -100,12 +100,12 @@ def _is_named(key: FactKey, lowered: str) -> bool:
 
 
 def _find_stated(sentence: str) -> Slot | None:
-    if found := _PORT.search(sentence):
-        return _slot(found["subject"], "port", int(found["port"] or found["bare"]))
-    if found := _VERSION.search(sentence):
-        return _slot(found["subject"], "version", found["value"])
-    if found := _OWNER.search(sentence):
-        return _slot(found["subject"], "owner", found["value"])
+    if match := _PORT.search(sentence):
+        return _slot(match["subject"], "port", int(match["port"] or match["bare"]))
+    if match := _VERSION.search(sentence):
+        return _slot(match["subject"], "version", match["value"])
+    if match := _OWNER.search(sentence):
+        return _slot(match["subject"], "owner", match["value"])
     return None
 
 

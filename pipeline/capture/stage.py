@@ -51,10 +51,10 @@ class CaptureStage:
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Read each turn in a separate transaction: a worker that dies between two repeats none."""
         with self.database.read() as db:
-            found = {turn.seq: turn for turn in turns.by_seqs(db, [item.seq for item in items])}
+            turns_by_seq = {turn.seq: turn for turn in turns.by_seqs(db, [item.seq for item in items])}
         settings, model = self.settings(), self.model()
         for item in items:
-            turn = found.get(item.seq)
+            turn = turns_by_seq.get(item.seq)
             if turn is not None and turn.role is Role.USER and settings.is_on and not self._is_silent(turn):
                 self._offer(turn, self._find_lasting(turn, model), settings)
             with self.database.write() as db:
@@ -72,9 +72,9 @@ class CaptureStage:
         if model is not None:
             with self.database.read() as db:
                 before = turns.find_before(db, turn)
-            found = extract(model, "\n".join(sentences), "" if before is None else before.content)
-            if found is not None:
-                return found
+            statements = extract(model, "\n".join(sentences), "" if before is None else before.content)
+            if statements is not None:
+                return statements
         return choose_lasting(self.classifier().classify(sentences))
 
     def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> None:
@@ -86,7 +86,11 @@ class CaptureStage:
         who = owner_of(turn.session_id)
         policy = replace(settings.policy, author=who)
         for to_person in (False, True):
-            offered = [_prepare(one) for one in proposals if (one.about_person and settings.personal) is to_person]
+            offered = [
+                _prepare(proposal)
+                for proposal in proposals
+                if (proposal.about_person and settings.personal) is to_person
+            ]
             if offered:
                 # A turn that is read twice proposes nothing new: its statements are stored by then.
                 commit(self.personal(who) if to_person else self.database, offered, policy)

@@ -103,8 +103,8 @@ class DedupStage:
         }
 
     def _find_candidates(self, seq: int, passage: Vector, generation: tuple[int, int]) -> list[int]:
-        found, cosines = self.dense().find_near(passage, generation, CONSIDERED)
-        near: list[int] = found[(cosines > NEAR - CODING_ERROR) & (found != seq)].tolist()
+        neighbors, cosines = self.dense().find_near(passage, generation, CONSIDERED)
+        near: list[int] = neighbors[(cosines > NEAR - CODING_ERROR) & (neighbors != seq)].tolist()
         return near
 
     def _choose_nearest(self, mine: Sequence[Memory], candidates: dict[int, list[int]]) -> dict[int, list[int]]:
@@ -125,8 +125,10 @@ class DedupStage:
     def _judge(self, mine: Sequence[Memory], near: dict[int, dict[int, float]]) -> dict[int, list[PairFinding]]:
         """Return by row number the relations of each memory to its neighbors, in the order of writing."""
         with self.database.read() as db:
-            found = duplicates.list_comparable(db, sorted({other for cosines in near.values() for other in cosines}))
-        others = {memory.seq: memory for memory in found}
+            comparable = duplicates.list_comparable(
+                db, sorted({other for cosines in near.values() for other in cosines})
+            )
+        others = {memory.seq: memory for memory in comparable}
         return {
             memory.seq: [
                 finding
@@ -138,8 +140,8 @@ class DedupStage:
         }
 
 
-def _compare(one: Memory, other: Memory, cosine: float) -> Iterator[PairFinding]:
-    older, newer = sorted((one, other), key=lambda memory: memory.seq)
+def _compare(first: Memory, second: Memory, cosine: float) -> Iterator[PairFinding]:
+    older, newer = sorted((first, second), key=lambda memory: memory.seq)
     judgement = classify_pair(older.content, newer.content, cosine)
     if judgement.relation is not Relation.DIFFERENT:
         yield PairFinding(older, newer, cosine, judgement)
@@ -147,10 +149,10 @@ def _compare(one: Memory, other: Memory, cosine: float) -> Iterator[PairFinding]
 
 def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
     """Apply a finding if both memories still exist and no other decision was made."""
-    found = memories.by_seqs(db, (finding.older.seq, finding.newer.seq))
-    if len(found) < 2:
+    current = memories.by_seqs(db, (finding.older.seq, finding.newer.seq))
+    if len(current) < 2:
         return
-    older, newer = found[finding.older.seq], found[finding.newer.seq]
+    older, newer = current[finding.older.seq], current[finding.newer.seq]
     if (older.content, newer.content) != (finding.older.content, finding.newer.content):
         # An edited text is embedded and compared again.
         return
@@ -158,7 +160,7 @@ def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
         return
     if older.archived_at is not None:
         _refuse_again(db, older, newer, finding.judgement.relation, now)
-    elif len(ingested.in_step(db, list(found))) < 2:
+    elif len(ingested.in_step(db, list(current))) < 2:
         _link_or_merge(db, older, newer, finding, now)
 
 
@@ -199,7 +201,7 @@ def _by_memory(table: VectorTable, seqs: Sequence[int]) -> dict[int, Vector]:
     return {int(seq): rows.matrix[rows.seqs == seq] for seq in np.unique(rows.seqs)}
 
 
-def _cosine(one: Vector, other: Vector) -> float:
+def _cosine(first: Vector, second: Vector) -> float:
     """Return the similarity of two memories: every passage of each must have a match in the other."""
-    cosines = one @ other.T
+    cosines = first @ second.T
     return float(min(cosines.max(axis=0).min(), cosines.max(axis=1).min()))

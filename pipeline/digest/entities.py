@@ -124,7 +124,10 @@ class SpacyTagger:
             documents = [self._tokenize(text[:_MAX_CHARACTERS]) for text in texts]
             for start in range(0, len(documents), _BATCH):
                 batch = documents[start : start + _BATCH]
-                tagged += [list(_mentions(*found)) for found in zip(batch, self._decoder.decode(batch), strict=True)]
+                tagged += [
+                    list(_mentions(*tagged_document))
+                    for tagged_document in zip(batch, self._decoder.decode(batch), strict=True)
+                ]
         return tagged
 
 
@@ -142,11 +145,11 @@ class EntitiesStage:
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Extract entities, then link and complete, a few memories per transaction."""
         with self.database.read() as db:
-            found = memories.by_seqs(db, [item.seq for item in items])
-            texts = {seq: memory.content for seq, memory in found.items() if memory.kind is not Kind.CODE}
+            batch = memories.by_seqs(db, [item.seq for item in items])
+            texts = {seq: memory.content for seq, memory in batch.items() if memory.kind is not Kind.CODE}
             products = entities.list_named_products(db, _list_capitalised(texts.values()))
         mentions = dict(zip(texts, extract_batch(list(texts.values()), self.tagger(), products), strict=True))
-        mentions |= {seq: extract_from_code(found[seq].content) for seq in found.keys() - texts.keys()}
+        mentions |= {seq: extract_from_code(batch[seq].content) for seq in batch.keys() - texts.keys()}
         for start in range(0, len(items), PER_TRANSACTION):
             with self.database.write() as db:
                 for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
@@ -156,7 +159,7 @@ class EntitiesStage:
 
 def extract_from_code(text: str) -> list[EntityMention]:
     """Find the entities in an outline of code; its labels are no speakers."""
-    return _limit_mentions(found for found in find_by_rule(text) if found.kind is not EntityKind.PERSON)
+    return _limit_mentions(mention for mention in find_by_rule(text) if mention.kind is not EntityKind.PERSON)
 
 
 class _Spelling(NamedTuple):
@@ -182,8 +185,8 @@ def extract_batch(
     asked = [_blank(spelling.text, spelling.labels) for spelling in compress(read, open_to_names)]
     tagged = iter(tagger.tag(asked))
     return [
-        _combine(one, next(tagged) if is_open else [], products)
-        for one, is_open in zip(read, open_to_names, strict=True)
+        _combine(text_read, next(tagged) if is_open else [], products)
+        for text_read, is_open in zip(read, open_to_names, strict=True)
     ]
 
 
@@ -223,9 +226,9 @@ def _mentions(document: Any, spans: Iterable[NameSpan]) -> Iterator[EntityMentio
     for span in spans:
         kind = _LABELS.get(span.label)
         if kind is not None:
-            found = document[span.first : span.end]
+            tokens = document[span.first : span.end]
             yield EntityMention(
-                kind, canonical_entity_name(kind, found.text), found.text, found.start_char, found.end_char
+                kind, canonical_entity_name(kind, tokens.text), tokens.text, tokens.start_char, tokens.end_char
             )
 
 
@@ -247,10 +250,10 @@ def _combine(spelling: _Spelling, tagged: list[EntityMention], products: Abstrac
 
 
 def _find_products(text: str, products: AbstractSet[str]) -> Iterator[EntityMention]:
-    for found in _WORD.finditer(text) if products else ():
+    for match in _WORD.finditer(text) if products else ():
         # An ambiguous name needs its cue each time: "Go to the top".
-        if found[0][0].isupper() and found[0].casefold() in products and not needs_cue(found[0]):
-            yield EntityMention(EntityKind.PRODUCT, found[0].casefold(), found[0], *found.span())
+        if match[0][0].isupper() and match[0].casefold() in products and not needs_cue(match[0]):
+            yield EntityMention(EntityKind.PRODUCT, match[0].casefold(), match[0], *match.span())
 
 
 def _limit_mentions(mentions: Iterable[EntityMention]) -> list[EntityMention]:
@@ -274,17 +277,17 @@ def _free(taken: bytearray, mention: EntityMention) -> bool:
 
 def _speakers(text: str) -> list[EntityMention]:
     """Find speakers: a label at a line's start that is a person's name, or that recurs as in a conversation."""
-    labels = [found for found in _SPEAKER.finditer(text) if not _HEADING.search(found["name"])]
-    times = Counter(found["name"] for found in labels)
+    labels = [match for match in _SPEAKER.finditer(text) if not _HEADING.search(match["name"])]
+    times = Counter(match["name"] for match in labels)
     return [
         EntityMention(
             EntityKind.PERSON,
-            canonical_entity_name(EntityKind.PERSON, found["name"]),
-            found["name"],
-            *found.span("name"),
+            canonical_entity_name(EntityKind.PERSON, match["name"]),
+            match["name"],
+            *match.span("name"),
         )
-        for found in labels
-        if is_given_name(found["name"].split()[0]) or (times[found["name"]] > 1 and not found["name"].isupper())
+        for match in labels
+        if is_given_name(match["name"].split()[0]) or (times[match["name"]] > 1 and not match["name"].isupper())
     ]
 
 
@@ -296,7 +299,7 @@ def _blank(text: str, labels: list[EntityMention]) -> str:
 
 
 def _blank_places(text: str, taken: bytearray) -> str:
-    return "".join(" " if place else character for character, place in zip(text, taken, strict=True))
+    return "".join(" " if is_taken else character for character, is_taken in zip(text, taken, strict=True))
 
 
 def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMention | None:
@@ -357,8 +360,8 @@ def _judge_by_cues(kind: EntityKind, surface: str, before: str, after: str) -> E
         return EntityKind.ORGANISATION
     if PLACE_BEFORE.search(before):
         return EntityKind.PLACE
-    told = PERSON_BEFORE.search(before) or PERSON_AFTER.match(after)
-    person = told or (kind is EntityKind.PERSON and is_given_name(surface.split(maxsplit=1)[0]))
+    cue = PERSON_BEFORE.search(before) or PERSON_AFTER.match(after)
+    person = cue or (kind is EntityKind.PERSON and is_given_name(surface.split(maxsplit=1)[0]))
     return EntityKind.PERSON if person else EntityKind.NAME
 
 

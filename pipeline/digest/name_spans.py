@@ -34,7 +34,7 @@ class NameSpanDecoder:
         self._score_bias: Floats = upper.get_param("b")
         names = map(recogniser.moves.get_class_name, range(recogniser.moves.n_moves))
         moves = [tuple(name.partition("-")[::2]) for name in names]
-        self._places = {move: place for place, move in enumerate(moves)}
+        self._places = {move: index for index, move in enumerate(moves)}
         # The empty label of U is for tokens that must not be part of a name.
         self._outside = [move for move in moves if move[0] in "OBU" and move != ("U", "")]
         self._begins = np.array([action == "B" for action, _ in self._outside])
@@ -74,15 +74,15 @@ class NameSpanDecoder:
 
     def _find_end(self, features: Floats, first: int, tokens: int, label: str) -> int:
         """Return the end of a name that starts at a token."""
-        wanted = [self._places["I", label], self._places["L", label]]
+        indexes = [self._places["I", label], self._places["L", label]]
         for token in range(first + 1, tokens - 1):
             # Rows are offset by one from tokens.
             sums = features[token + 1, 0] + features[first + 1, 1] + features[token, 2] + self._bias
-            inside, last = self._score(sums[None], wanted)[0]
+            inside, last = self._score(sums[None], indexes)[0]
             if last > inside:
                 return token + 1
         return tokens
 
-    def _score(self, sums: Floats, places: Sequence[int]) -> Floats:
-        scores: Floats = sums.max(axis=-1) @ self._weights[places].T + self._score_bias[places]
+    def _score(self, sums: Floats, indexes: Sequence[int]) -> Floats:
+        scores: Floats = sums.max(axis=-1) @ self._weights[indexes].T + self._score_bias[indexes]
         return scores

@@ -39,21 +39,21 @@ class Claims:
     def list_all(self) -> list[Claim]:
         """List the claims, the latest first."""
         try:
-            return [Claim(**one) for one in json.loads(self._file.read_bytes())]
+            return [Claim(**record) for record in json.loads(self._file.read_bytes())]
         except FileNotFoundError:
             return []
 
     def is_free(self, workspace: str) -> bool:
         """Return whether no approved claim names a workspace."""
-        return not any(one.workspace == workspace and one.agreed for one in self.list_all())
+        return not any(claim.workspace == workspace and claim.agreed for claim in self.list_all())
 
     def is_agreed(self, file: Path, workspace: str) -> bool:
         """Return whether a person approved a claim."""
-        return any(_names(one, file, workspace) and one.agreed for one in self.list_all())
+        return any(_names(claim, file, workspace) and claim.agreed for claim in self.list_all())
 
     def note(self, file: Path, workspace: str) -> None:
         """Add a claim that awaits approval; a known claim stays unchanged."""
-        if not any(_names(one, file, workspace) for one in self.list_all()):
+        if not any(_names(claim, file, workspace) for claim in self.list_all()):
             with self._lock():
                 self._store([Claim(str(file), workspace, utc_now()), *self.list_all()])
 
@@ -61,18 +61,18 @@ class Claims:
         """Approve a claim; another claim of the same file ends."""
         claim = Claim(str(file), workspace, utc_now(), agreed=True)
         with self._lock():
-            self._store([claim, *(one for one in self.list_all() if one.file != claim.file)])
+            self._store([claim, *(other for other in self.list_all() if other.file != claim.file)])
         return claim
 
     def withdraw(self, file: Path) -> Claim:
         """Withdraw the approval of a file; raise NotFound if there was none."""
         with self._lock():
             known = self.list_all()
-            found = next((one for one in known if one.file == str(file) and one.agreed), None)
-            if found is None:
+            withdrawn = next((claim for claim in known if claim.file == str(file) and claim.agreed), None)
+            if withdrawn is None:
                 raise NotFound(f"there is no approved claim of {file} claims")
-            self._store([replace(one, agreed=False) if one is found else one for one in known])
-        return found
+            self._store([replace(claim, agreed=False) if claim is withdrawn else claim for claim in known])
+        return withdrawn
 
     def _lock(self) -> "FileLock":
         # Imported here because every command looks up its workspace and few write claims.
@@ -82,11 +82,11 @@ class Claims:
         return FileLock(f"{self._file}.lock", timeout=5, mode=0o600)
 
     def _store(self, claims: Sequence[Claim]) -> None:
-        agreed = [one for one in claims if one.agreed]
-        waiting = [one for one in claims if not one.agreed][:MAX_WAITING]
+        agreed = [claim for claim in claims if claim.agreed]
+        waiting = [claim for claim in claims if not claim.agreed][:MAX_WAITING]
         draft = self._file.with_name(f".{self._file.name}-{os.urandom(4).hex()}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump([asdict(one) for one in (*agreed, *waiting)], file, indent=1)
+            json.dump([asdict(claim) for claim in (*agreed, *waiting)], file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._file)

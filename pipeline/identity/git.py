@@ -130,10 +130,10 @@ class Git:
 
 def _reason(complaint: bytes) -> str:
     lines = complaint.decode("utf-8", "replace").strip().splitlines()
-    said = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "git failed")
+    message = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "git failed")
     advice = next((line.strip() for line in lines if line.strip().startswith("git config")), None)
-    said = said.removeprefix("fatal: ")
-    return f"git: {said}" if advice is None else f"git: {said}; if you trust it: {advice}"
+    message = message.removeprefix("fatal: ")
+    return f"git: {message}" if advice is None else f"git: {message}; if you trust it: {advice}"
 
 
 def _refusal(message: str) -> InvalidField:

@@ -49,13 +49,13 @@ def remote_of(repository: Repository) -> Remote | None:
 
 def _rewrite(url: str, variables: Iterable[Variable]) -> str:
     """Apply `url.BASE.insteadOf` to an address: the longest matching prefix counts, once."""
-    found = [
+    bases = [
         (value, base)
         for (section, base), key, value in variables
         if section == "url" and key == "insteadof" and url.startswith(value)
     ]
     # Among several bases for a prefix, git uses the first.
-    beginning, base = max(found, key=lambda rule: len(rule[0]), default=("", ""))
+    beginning, base = max(bases, key=lambda rule: len(rule[0]), default=("", ""))
     return base + url.removeprefix(beginning)
 
 
@@ -99,7 +99,7 @@ class _RepositoryFiles(_Files):
         self._places = (repository.common_dir, repository.git_dir, repository.root.resolve())
 
     def _may_read(self, file: Path) -> bool:
-        return any(file.is_relative_to(place) for place in self._places)
+        return any(file.is_relative_to(folder) for folder in self._places)
 
 
 class _UserFiles(_Files):
@@ -119,15 +119,15 @@ class _UserFiles(_Files):
 
 def _read_user_files(repository: Repository) -> list[Variable]:
     """Return the variables of the machine and the user that apply to a repository."""
-    found: list[Variable] = []
+    variables: list[Variable] = []
     home = _home()
-    for file in (MACHINE, *(home / place for place in OF_USER if home is not None)):
+    for file in (MACHINE, *(home / name for name in OF_USER if home is not None)):
         try:
-            found += _UserFiles(repository).read(file)
+            variables += _UserFiles(repository).read(file)
         except UnreadableFile:
             # Git warns about such a file and continues without it.
             continue
-    return found
+    return variables
 
 
 def _find(file: Path, value: str) -> Path | None:

@@ -110,8 +110,8 @@ def _host(authority: str, default_port: str) -> str:
     else:
         host, _, port = authority.partition(":")
     host = host.lower().rstrip(".")
-    kept = re.fullmatch(r"[0-9]{1,5}", port) is not None and port != default_port
-    return f"{host}:{port}" if host and kept else host
+    has_port = re.fullmatch(r"[0-9]{1,5}", port) is not None and port != default_port
+    return f"{host}:{port}" if host and has_port else host
 
 
 def _place(host: str, path: str) -> ProjectPlace | None:
@@ -200,8 +200,8 @@ def _read_override(folder: Path) -> tuple[Override | None, FieldError | None]:
 def _derive(folder: Path, split: Split) -> Identity:
     root = root_of_folder(folder)
     if root is None:
-        place = resolve_upwards(folder)[0]
-        return _by_path(place, f"{printable(place)} is in no git repository")
+        path = resolve_upwards(folder)[0]
+        return _by_path(path, f"{printable(path)} is in no git repository")
     try:
         repository = open_repository(root)
     except UnreadableFile as error:
@@ -222,11 +222,11 @@ def _by_remote(repository: Repository) -> Identity:
         return _by_directory(repository, "it has no remote")
     # A linked worktree is elsewhere: a relative address refers to the folder that all worktrees share.
     common = repository.common_dir
-    place = place_of_remote(remote.url, common.parent if common.name == ".git" else common)
-    if place is None:
+    location = place_of_remote(remote.url, common.parent if common.name == ".git" else common)
+    if location is None:
         return _by_directory(repository, f"the address of its remote {printable(remote.name)} names no location")
     return _identity(
-        place, "git-remote", f"remote {printable(remote.name)} of {printable(common)} is {printable(place.key)}"
+        location, "git-remote", f"remote {printable(remote.name)} of {printable(common)} is {printable(location.key)}"
     )
 
 
@@ -235,10 +235,10 @@ def _by_directory(repository: Repository, why: str) -> Identity:
     return _identity(place_of_path(common), "git", f"git directory {printable(common)}, {why}")
 
 
-def _by_path(place: Path, why: str) -> Identity:
-    return _identity(ProjectPlace(str(place), place.name), "path", why)
+def _by_path(path: Path, why: str) -> Identity:
+    return _identity(ProjectPlace(str(path), path.name), "path", why)
 
 
-def _identity(place: ProjectPlace, rule: Rule, detail: str) -> Identity:
-    slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:SLUG_CHARS] or "root"
-    return Identity(f"{slug}-{hashlib.sha256(os.fsencode(place.key)).hexdigest()[:8]}", rule, detail)
+def _identity(location: ProjectPlace, rule: Rule, detail: str) -> Identity:
+    slug = re.sub(r"[^a-z0-9]+", "-", location.name.lower()).strip("-")[:SLUG_CHARS] or "root"
+    return Identity(f"{slug}-{hashlib.sha256(os.fsencode(location.key)).hexdigest()[:8]}", rule, detail)

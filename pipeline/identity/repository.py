@@ -75,7 +75,7 @@ class Repository:
 
 def root_of_folder(folder: Path) -> Path | None:
     """Return the nearest parent folder with `.git`; raise InvalidField for a path that cannot be resolved."""
-    return next((place for place in resolve_upwards(folder) if exists(place / ".git")), None)
+    return next((parent for parent in resolve_upwards(folder) if exists(parent / ".git")), None)
 
 
 def open_repository(root: Path) -> Repository:

@@ -76,9 +76,9 @@ class PassageCodes:
         passages = np.arange(len(seqs)) - np.repeat(starts, counts)
         return cls(ordered, passages.astype(np.int32), *quantize_rows(matrix[order]))
 
-    def select(self, wanted: NDArray[np.bool_]) -> Self:
+    def select(self, mask: NDArray[np.bool_]) -> Self:
         """Return some of the passages."""
-        rows = self.seqs[wanted], self.passages[wanted], self.codes[wanted], self.scales[wanted]
+        rows = self.seqs[mask], self.passages[mask], self.codes[mask], self.scales[mask]
         return type(self)(*rows, self.position, self.continues)
 
     def latest(self) -> Self:

@@ -43,31 +43,31 @@ class ContextLengths:
 
     def without(self, changed: Seqs, size: int) -> "ContextLengths":
         """Return the cache for `size` memories, without entries that involve a changed memory."""
-        kept = ContextLengths(size)
+        lengths = ContextLengths(size)
         with self._lock:
             count = min(size, len(self._lengths))
-            kept._before[:count], kept._after[:count] = self._before[:count], self._after[:count]
-            parts = (np.arange(count), kept._before[:count], kept._after[:count])
+            lengths._before[:count], lengths._after[:count] = self._before[:count], self._after[:count]
+            parts = (np.arange(count), lengths._before[:count], lengths._after[:count])
             lost = np.logical_or.reduce([np.isin(part, changed) for part in parts])
-            kept._lengths[:count] = np.where(lost, 0, self._lengths[:count])
-        return kept
+            lengths._lengths[:count] = np.where(lost, 0, self._lengths[:count])
+        return lengths
 
     def of(self, vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
         """Return the lengths for memories and their neighbors; compute the missing ones from the vectors."""
         with self._lock:
-            found: Floats = values_at(self._lengths, seqs)
-            known = (values_at(self._before, seqs) == before) & (values_at(self._after, seqs) == after) & (found > 0)
+            lengths: Floats = values_at(self._lengths, seqs)
+            known = (values_at(self._before, seqs) == before) & (values_at(self._after, seqs) == after) & (lengths > 0)
         if known.all():
-            return found
-        wanted = np.flatnonzero(~known)
-        fresh = row_lengths(_contexts(vectors, seqs[wanted], before[wanted], after[wanted]))
-        found[wanted] = fresh
-        kept = seqs[wanted] < len(self._lengths)
-        places = seqs[wanted][kept]
+            return lengths
+        missing = np.flatnonzero(~known)
+        fresh = row_lengths(_contexts(vectors, seqs[missing], before[missing], after[missing]))
+        lengths[missing] = fresh
+        in_range = seqs[missing] < len(self._lengths)
+        cacheable = seqs[missing][in_range]
         with self._lock:
-            self._lengths[places] = fresh[kept]
-            self._before[places], self._after[places] = before[wanted][kept], after[wanted][kept]
-        return found
+            self._lengths[cacheable] = fresh[in_range]
+            self._before[cacheable], self._after[cacheable] = before[missing][in_range], after[missing][in_range]
+        return lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ class DenseScores:
 
     def embedded(self, seqs: Seqs) -> NDArray[np.bool_]:
         """Return which of the given memories have a vector."""
-        found: NDArray[np.bool_] = self.of(seqs) != 0
+        has_vector: NDArray[np.bool_] = self.of(seqs) != 0
         if self.held is None:
             # Only the nearest were scored.
-            found[~found] = self.vectors.first_passages(seqs[~found]).any(axis=1)
-        return found
+            has_vector[~has_vector] = self.vectors.first_passages(seqs[~has_vector]).any(axis=1)
+        return has_vector
 
     def closeness(self, cosines: Floats) -> Floats:
         """Return cosines on a scale with unrelated texts at 0 and equal texts at 1, for any encoder."""
@@ -154,12 +154,12 @@ class HeldVectors:
             return best, best
         code, scale = quantize_rows(query[None])
         products = np.asarray(numkong.cdist(code, self.codes, metric="dot"))[0]
-        found = (products * self.scales).astype(np.float32) * scale[0]
-        if len(self.memories) == len(found):
-            best[self.memories] = found
+        cosines = (products * self.scales).astype(np.float32) * scale[0]
+        if len(self.memories) == len(cosines):
+            best[self.memories] = cosines
             return best, best
         firsts = np.zeros_like(best)
-        best[self.memories], firsts[self.memories] = np.maximum.reduceat(found, self.starts), found[self.starts]
+        best[self.memories], firsts[self.memories] = np.maximum.reduceat(cosines, self.starts), cosines[self.starts]
         return best, firsts
 
     def first_passages(self, seqs: Seqs) -> Vector:
@@ -181,20 +181,20 @@ class StoredVectors:
 
     def cosines(self, query: Vector, limit: int, only: Sequence[int] | None) -> Floats:
         """Return the cosines of the nearest memories by row number; the others have none."""
-        found = self.table.nearest(query, limit, only)
-        by_row = np.zeros(max((seq for seq, _ in found), default=-1) + 1, np.float32)
-        for seq, cosine in found:
+        nearest = self.table.nearest(query, limit, only)
+        by_row = np.zeros(max((seq for seq, _ in nearest), default=-1) + 1, np.float32)
+        for seq, cosine in nearest:
             by_row[seq] = max(by_row[seq], cosine)
         return by_row
 
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros if there is none."""
         rows = self.table.vectors(seqs.tolist())
-        found = {int(seq): number for number, seq in reversed(list(enumerate(rows.seqs)))}
+        row_by_seq = {int(seq): number for number, seq in reversed(list(enumerate(rows.seqs)))}
         vectors = np.zeros((len(seqs), self.table.dimension), np.float32)
         for number, seq in enumerate(seqs.tolist()):
-            if seq in found:
-                vectors[number] = rows.matrix[found[seq]]
+            if seq in row_by_seq:
+                vectors[number] = rows.matrix[row_by_seq[seq]]
         return vectors
 
 
@@ -293,8 +293,8 @@ class DenseIndex:
 
 
 def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Vector:
-    everyone, places = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
-    own, previous, following = np.split(vectors.first_passages(everyone)[places], 3)
+    everyone, inverse = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
+    own, previous, following = np.split(vectors.first_passages(everyone)[inverse], 3)
     contexts: Vector = own + NEIGHBOUR_SHARE * (previous + following)
     return contexts
 
@@ -317,10 +317,10 @@ def _take_in(held: HeldVectors | None, rows: PassageCodes) -> HeldVectors:
 def _merge_rows(old: HeldVectors, new: PassageCodes) -> HeldVectors:
     if not len(new.seqs):
         return old
-    kept = ~np.isin(old.seqs, new.seqs)
+    unchanged = ~np.isin(old.seqs, new.seqs)
     merged = _order_rows(
-        np.concatenate([old.seqs[kept], new.seqs]),
-        np.concatenate([old.codes[kept], new.codes]),
-        np.concatenate([old.scales[kept], new.scales]),
+        np.concatenate([old.seqs[unchanged], new.seqs]),
+        np.concatenate([old.codes[unchanged], new.codes]),
+        np.concatenate([old.scales[unchanged], new.scales]),
     )
     return replace(merged, contexts=old.contexts.without(new.seqs, int(merged.memories[-1]) + 1))

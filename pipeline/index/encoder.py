@@ -208,15 +208,15 @@ class OnnxEncoder:
         count = len(tokens)
         if count <= self._window:
             return [Passage(0, 0, len(text), text)]
-        found: list[Passage] = []
+        passages_found: list[Passage] = []
         first, last = 0, 0
         while last < count:
             step = max(1, (last - first) * 3 // 4)
-            first = _word_start(tokens.word_ids, first + step, first + step // 2) if found else 0
+            first = _word_start(tokens.word_ids, first + step, first + step // 2) if passages_found else 0
             last = self._passage_end(text, tokens, first)
             start, end = tokens.offsets[first][0], tokens.offsets[last - 1][1]
-            found.append(Passage(len(found), start, end, text[start:end]))
-        return found
+            passages_found.append(Passage(len(passages_found), start, end, text[start:end]))
+        return passages_found
 
     def _passage_end(self, text: str, tokens: "Encoding", first: int) -> int:
         """Return the token before which a passage from `first` ends."""
@@ -286,9 +286,9 @@ def _batches(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _word_start(word_ids: Sequence[int | None], wanted: int, lowest: int) -> int:
+def _word_start(word_ids: Sequence[int | None], target: int, lowest: int) -> int:
     """Return the last token in (lowest, wanted] that starts a word, or else `wanted`."""
-    return next((i for i in range(wanted, lowest, -1) if word_ids[i] != word_ids[i - 1]), wanted)
+    return next((i for i in range(target, lowest, -1) if word_ids[i] != word_ids[i - 1]), target)
 
 
 # Background messages

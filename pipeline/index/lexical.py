@@ -68,8 +68,8 @@ class TailPostings:
         # Edits of recent memories are rare, so there is no index from a memory to its terms.
         for seqs, counts in self._columns.values():
             if seq in seqs:
-                place = seqs.index(seq)
-                del seqs[place], counts[place]
+                index = seqs.index(seq)
+                del seqs[index], counts[index]
 
     def posting(self, term: str) -> Posting:
         """Return the row numbers of the memories with a term, and the term's counts."""
@@ -96,13 +96,15 @@ class Corpus:
         seqs, counts = self.segment.posting(term)
         if not self.tail.lengths:
             return seqs, counts
-        kept = ~self.fresh[seqs]
+        not_in_tail = ~self.fresh[seqs]
         with self.lock:
             fresh, fresh_counts = self.tail.posting(term)
         # Another thread may have added memories: a word in more memories than are counted would get a negative
         # weight.
         known = values_at(self.fresh, fresh)
-        return np.concatenate((seqs[kept], fresh[known])), np.concatenate((counts[kept], fresh_counts[known]))
+        return np.concatenate((seqs[not_in_tail], fresh[known])), np.concatenate(
+            (counts[not_in_tail], fresh_counts[known])
+        )
 
     def mark_having(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
         """Return which of the given memories have any of the fields."""
@@ -253,12 +255,12 @@ class LexicalIndex:
         if not name:
             self._begin("", index_documents([]))
         elif self._loaded is not None and self._loaded[0] == name:
-            found = self._take_loaded(name)
-            if isinstance(found, Segment):
-                self._begin(name, found)
-            elif found is not None:
+            loaded = self._take_loaded(name)
+            if isinstance(loaded, Segment):
+                self._begin(name, loaded)
+            elif loaded is not None:
                 # The present segment stays in use; the next search tries again.
-                self._on_lost(found)
+                self._on_lost(loaded)
         elif not self._name or self._generation < covers:
             segment = load_segment(self._folder, name) if self._shared is None else self._await_shared(db, name)
             self._begin(name, segment)
@@ -267,10 +269,10 @@ class LexicalIndex:
 
     def _await_shared(self, db: Connection, name: str) -> Segment:
         self._load_beside(name).join(PATIENCE_S)
-        found = self._take_loaded(name)
-        if isinstance(found, Segment):
-            return found
-        self._on_lost(found or StorageUnreachable(f"lexical segment {name} is still being fetched"))
+        loaded = self._take_loaded(name)
+        if isinstance(loaded, Segment):
+            return loaded
+        self._on_lost(loaded or StorageUnreachable(f"lexical segment {name} is still being fetched"))
         return index_documents(list_documents(db))
 
     def _load_beside(self, name: str) -> threading.Thread:
@@ -282,10 +284,10 @@ class LexicalIndex:
     def _take_loaded(self, name: str) -> Segment | StoreUnavailable | None:
         if self._loaded is None or self._loaded[0] != name:
             return None
-        found, self._loaded = self._loaded[1], None
-        if isinstance(found, IndexUnavailable):
-            raise found
-        return found
+        segment, self._loaded = self._loaded[1], None
+        if isinstance(segment, IndexUnavailable):
+            raise segment
+        return segment
 
     def _begin(self, name: str, segment: Segment) -> None:
         self._name, self._segment, self._tail, self._corpus = name, segment, TailPostings(), None

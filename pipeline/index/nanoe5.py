@@ -117,14 +117,14 @@ class _Cursor:
 
     def numbers(self, layout: str | struct.Struct) -> tuple[Any, ...]:
         layout = layout if isinstance(layout, struct.Struct) else struct.Struct(layout)
-        found = layout.unpack_from(self.data, self._at)
+        unpacked = layout.unpack_from(self.data, self._at)
         self._at += layout.size
-        return found
+        return unpacked
 
     def array(self, kind: str, count: int) -> npt.NDArray[Any]:
-        found = np.frombuffer(self.data, kind, count, self._at)
-        self._at += found.nbytes
-        return found
+        values = np.frombuffer(self.data, kind, count, self._at)
+        self._at += values.nbytes
+        return values
 
 
 def _read_header(cursor: _Cursor) -> _Header:
@@ -171,7 +171,7 @@ def _read_normalizer(cursor: _Cursor) -> Any:
             replaced[replacement] = replaced.get(replacement, "") + f"\\x{{{character:x}}}"
     return normalizers.Sequence(
         [
-            *(normalizers.Replace(Regex(f"[{found}]"), text) for text, found in replaced.items()),
+            *(normalizers.Replace(Regex(f"[{pattern}]"), text) for text, pattern in replaced.items()),
             normalizers.NFKC(),
             normalizers.Replace(Regex(" {2,}"), " "),
         ]
@@ -179,21 +179,21 @@ def _read_normalizer(cursor: _Cursor) -> Any:
 
 
 def _read_weights(cursor: _Cursor, header: _Header) -> dict[str, Tensor]:
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for _ in range(cursor.numbers("<i")[0]):
         name = cursor.text(cursor.numbers("<H")[0]).decode()
         kind, count, offset, _ = cursor.numbers("<BIQQ")
         values = _read_tensor(cursor.data, kind, count, offset)
         if kind == _FOUR_BIT or name in {"emb.pos", "emb.type"}:
             values = values.reshape(-1, header.intermediate if name.endswith(".fo.w") else header.hidden)
-        found[_parameter(name)] = values
+        tensors[_parameter(name)] = values
     # A missing tensor would be loaded as random numbers.
-    if len(found) != len(_EMBEDDINGS) + 2 * len(_LAYER) * header.layers:
-        raise ValueError(f"it has {len(found)} tensors for {header.layers} layers")
+    if len(tensors) != len(_EMBEDDINGS) + 2 * len(_LAYER) * header.layers:
+        raise ValueError(f"it has {len(tensors)} tensors for {header.layers} layers")
     # Mean pooling does not use a pooler, but loading would report it as missing.
-    found["pooler.dense.weight"] = np.zeros((header.hidden, header.hidden), np.float32)
-    found["pooler.dense.bias"] = np.zeros(header.hidden, np.float32)
-    return found
+    tensors["pooler.dense.weight"] = np.zeros((header.hidden, header.hidden), np.float32)
+    tensors["pooler.dense.bias"] = np.zeros(header.hidden, np.float32)
+    return tensors
 
 
 def _read_tensor(data: bytes, kind: int, count: int, offset: int) -> Tensor:
@@ -273,16 +273,16 @@ def neutral_layer(original: Any, query_prompt: str, document_prompt: str) -> Any
     queries, documents = (
         [_encode(original, sentences, prompt) for sentences in languages] for prompt in (query_prompt, document_prompt)
     )
-    centre, kept = neutral_projection(_means(queries), _means(documents))
-    said = _complete(queries + documents)
-    kept = within_class_normalization(said @ kept) @ kept
+    centre, projection = neutral_projection(_means(queries), _means(documents))
+    translations = _complete(queries + documents)
+    projection = within_class_normalization(translations @ projection) @ projection
     width = len(centre)
     return Dense(
         width,
         width,
         activation_function=torch.nn.Identity(),
-        init_weight=torch.from_numpy(kept),
-        init_bias=torch.from_numpy(-kept @ centre),
+        init_weight=torch.from_numpy(projection),
+        init_bias=torch.from_numpy(-projection @ centre),
     )
 
 
@@ -296,16 +296,18 @@ def neutral_projection(queries: Vectors, documents: Vectors) -> tuple[Vectors, V
     differences = np.vstack([means - centre, (queries - documents).mean(axis=0, keepdims=True)])
     _, sizes, directions = np.linalg.svd(differences, full_matrices=False)
     removed = directions[sizes > _LEAST_SHARE * sizes[0]]
-    kept = np.eye(len(centre), dtype=np.float32) - removed.T @ removed
-    return centre, kept
+    projection = np.eye(len(centre), dtype=np.float32) - removed.T @ removed
+    return centre, projection
 
 
-def within_class_normalization(said: Vectors) -> Vectors:
+def within_class_normalization(translations: Vectors) -> Vectors:
     """Compute the map that shrinks directions in which translations vary; shape (d, d).
 
     The argument has each sentence in several forms; shape (sentences, forms, d). Sizes stay about the same.
     """
-    deviations = (said - said.mean(axis=1, keepdims=True)).reshape(-1, said.shape[-1]).astype(np.float64)
+    deviations = (
+        (translations - translations.mean(axis=1, keepdims=True)).reshape(-1, translations.shape[-1]).astype(np.float64)
+    )
     variances, directions = np.linalg.eigh(deviations.T @ deviations / len(deviations))
     relative = variances.clip(0) / variances.mean()
     shrunk: Vectors = ((directions / np.sqrt(relative + _SHRINKAGE)) @ directions.T).astype(np.float32)

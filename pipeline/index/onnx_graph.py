@@ -90,9 +90,11 @@ def _is_large(tensor: Any) -> bool:
     return bool(tensor.data_type == TensorProto.FLOAT and prod(tensor.dims) > LARGE_TABLE)
 
 
-def _tables(graph: Any, wanted: Callable[[Any], bool]) -> dict[str, Any]:
+def _tables(graph: Any, is_wanted: Callable[[Any], bool]) -> dict[str, Any]:
     """Find the tables that the graph only uses to look up rows."""
-    tables = {tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == _TABLE_RANK and wanted(tensor)}
+    tables = {
+        tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == _TABLE_RANK and is_wanted(tensor)
+    }
     for node in graph.node:
         of_rows = node.op_type == "Gather" and all(attribute.i == 0 for attribute in node.attribute)
         for position, name in enumerate(node.input):
@@ -105,12 +107,12 @@ def _lookup(node: Any) -> list[Any]:
     """Replace a lookup of rows by lookups of codes and scales."""
     from onnx import TensorProto, helper
 
-    (table, rows), (found,) = node.input, node.output
+    (table, rows), (output,) = node.input, node.output
     return [
-        helper.make_node("Gather", [f"{table}.codes", rows], [f"{found}.codes"]),
-        helper.make_node("Gather", [f"{table}.scales", rows], [f"{found}.scales"]),
-        helper.make_node("Cast", [f"{found}.codes"], [f"{found}.wide"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", [f"{found}.wide", f"{found}.scales"], [found]),
+        helper.make_node("Gather", [f"{table}.codes", rows], [f"{output}.codes"]),
+        helper.make_node("Gather", [f"{table}.scales", rows], [f"{output}.scales"]),
+        helper.make_node("Cast", [f"{output}.codes"], [f"{output}.wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{output}.wide", f"{output}.scales"], [output]),
     ]
 
 

@@ -89,7 +89,7 @@ class FolderPlace:
 
     def list_names(self) -> list[str]:
         """List the names of the existing tables."""
-        return sorted(place.stem for place in self._folder.glob(f"*{TABLE}"))
+        return sorted(folder.stem for folder in self._folder.glob(f"*{TABLE}"))
 
     def identify(self, name: str) -> object:
         """Return the inode of a table and, because inode numbers are reused, its change time."""
@@ -104,9 +104,9 @@ class FolderPlace:
         """Delete the tables and codes of all names except some; without exceptions, the folder."""
         if not keep and self._folder.exists():
             shutil.rmtree(self._folder)
-        for place in self._folder.glob(f"*{TABLE}"):
-            if place.stem not in keep:
-                shutil.rmtree(place)
+        for folder in self._folder.glob(f"*{TABLE}"):
+            if folder.stem not in keep:
+                shutil.rmtree(folder)
         _delete_codes(self._folder, keep)
 
     @contextmanager

@@ -34,19 +34,19 @@ def mask_scores(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
     if allowed is None:
         return scores
     known = scores[: len(allowed)]
-    kept = np.zeros_like(scores)
-    np.copyto(kept[: len(known)], known, where=allowed[: len(known)])
-    return kept
+    masked = np.zeros_like(scores)
+    np.copyto(masked[: len(known)], known, where=allowed[: len(known)])
+    return masked
 
 
 def best_places(scores: Floats, limit: int) -> Seqs:
     """Return the positions of the largest scores above zero, largest first; ties go to the lower position."""
-    places = np.flatnonzero(scores > 0)
-    if len(places) > limit:
-        found = scores[places]
+    positive = np.flatnonzero(scores > 0)
+    if len(positive) > limit:
+        positive_scores = scores[positive]
         # Include ties, so that age and not memory layout decides between them.
-        places = places[found >= np.partition(found, -limit)[-limit]]
-    return places[np.lexsort((places, -scores[places]))][:limit]
+        positive = positive[positive_scores >= np.partition(positive_scores, -limit)[-limit]]
+    return positive[np.lexsort((positive, -scores[positive]))][:limit]
 
 
 class SessionMap:

@@ -78,8 +78,8 @@ class Segment:
     def scores(self, terms: Sequence[str]) -> Floats:
         """Return each memory's score for distinct terms, by the statistics of this segment alone."""
         known = self.words.get_tokens_ids(terms)
-        found: Floats = self.words.get_scores_from_ids(known) if known else np.zeros(len(self.rows), np.float32)
-        return found[: len(self.rows)]
+        scores: Floats = self.words.get_scores_from_ids(known) if known else np.zeros(len(self.rows), np.float32)
+        return scores[: len(self.rows)]
 
     def posting(self, term: str) -> Posting:
         """Return the row numbers of the memories with a word, and the word's counts."""
@@ -123,7 +123,7 @@ def index_documents(documents: Iterable[Document]) -> Segment:
         # bm25s does not support an empty corpus: use one empty text.
         words.index((texts or [[]], vocabulary), create_empty_token=False, show_progress=False)
     lengths = np.array([len(text) for text in texts], np.int32)
-    holders = {field: np.array(found, np.int64) for field, found in fields.items()}
+    holders = {field: np.array(rows, np.int64) for field, rows in fields.items()}
     return Segment(words, _read_back_counts(words.scores, lengths), holders, np.array(rows, np.int64), lengths)
 
 
@@ -167,7 +167,7 @@ def load_segment(folder: Path, name: str) -> Segment:
         words = _library().BM25.load(target, load_vocab=False, **WORDS)
         vocabulary, fields = _read_names(target, manifest["sizes"])
         words.vocab_dict, words.unique_token_ids_set = vocabulary, set(vocabulary.values())
-        holders = {field: np.array(found, np.int64) for field, found in fields.items()}
+        holders = {field: np.array(rows, np.int64) for field, rows in fields.items()}
         counts, rows, lengths = (np.load(target / file, allow_pickle=False) for file in (COUNTS, ROWS, LENGTHS))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexUnavailable(f"lexical segment {name}: {error}", part=name) from error
@@ -231,7 +231,7 @@ def _read_back_counts(scores: Mapping[str, Any], lengths: NDArray[np.int32]) -> 
 def _write_names(
     target: Path, key: StoreKey | None, vocabulary: Mapping[str, int], holders: Mapping[str, Seqs]
 ) -> None:
-    fields = {field: found.tolist() for field, found in holders.items()}
+    fields = {field: rows.tolist() for field, rows in holders.items()}
     if key is None:
         contents = {VOCABULARY: _encode(vocabulary), FIELDS: _encode(fields)}
     else:

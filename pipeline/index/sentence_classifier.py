@@ -146,11 +146,11 @@ def _load(
     names = "-".join(re.sub(r"[^A-Za-z0-9.-]+", "-", encoder.name) for encoder in encoders)
     file = folder / f"{names}-{examples.digest()}.npy"
     try:
-        kept: Matrix = np.load(file, allow_pickle=False)
+        matrix: Matrix = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError, BadZipFile):
         fitted = fit(encoders, examples)
     else:
-        return kept
+        return matrix
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_suffix(".new.npy")
     np.save(draft, fitted, allow_pickle=False)

@@ -152,13 +152,13 @@ class SharedCodes:
         return pieces
 
     def _read_head(self) -> Head:
-        found = self._objects.get_tagged(HEAD)
-        if found is None:
+        tagged = self._objects.get_tagged(HEAD)
+        if tagged is None:
             raise IndexUnavailable(f"vectors: there are no codes at {self._objects.url}")
         try:
-            content = json.loads(found[0])
+            content = json.loads(tagged[0])
             pieces = tuple(Piece(str(key), int(count)) for key, count in content["pieces"])
-            return Head(bytes.fromhex(content["identity"]), pieces, found[1])
+            return Head(bytes.fromhex(content["identity"]), pieces, tagged[1])
         except (ValueError, KeyError, TypeError) as error:
             raise IndexUnavailable(f"vectors: the head of {self._objects.url} is damaged: {error}") from error
 

@@ -156,13 +156,15 @@ class VectorTable:
             return []
 
         def search(table: Any) -> Any:
-            wanted = table.search(query).distance_type("dot").select(["seq", "_distance"]).limit(limit)
+            query_builder = table.search(query).distance_type("dot").select(["seq", "_distance"]).limit(limit)
             if only is not None:
-                wanted = wanted.where(f"seq IN ({','.join(str(int(seq)) for seq in only)})", prefilter=True)
-            return wanted.to_arrow()
+                query_builder = query_builder.where(
+                    f"seq IN ({','.join(str(int(seq)) for seq in only)})", prefilter=True
+                )
+            return query_builder.to_arrow()
 
-        found = self._read_reopening(search)
-        return [(seq, 1.0 - d) for seq, d in zip(found["seq"].to_pylist(), found["_distance"].to_pylist(), strict=True)]
+        rows = self._read_reopening(search)
+        return [(seq, 1.0 - d) for seq, d in zip(rows["seq"].to_pylist(), rows["_distance"].to_pylist(), strict=True)]
 
     def fragments(self) -> int:
         """Count the fragments that appends have left."""
@@ -218,8 +220,8 @@ class VectorTable:
 
     def _rows(self, columns: list[str], condition: str | None) -> Any:
         def read(table: Any) -> Any:
-            wanted = table.search().select(columns).limit(2**31)
-            return (wanted.where(condition) if condition else wanted).to_arrow()
+            query_builder = table.search().select(columns).limit(2**31)
+            return (query_builder.where(condition) if condition else query_builder).to_arrow()
 
         return self._read_reopening(read)
 

@@ -41,24 +41,24 @@ def find_annotations(
     for memory in shown:
         by = denied.get(memory.seq, [])
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
-        said = Annotations(tuple(denial.other_id for denial in by), None, settled, newer.get(memory.seq))
+        annotation = Annotations(tuple(denial.other_id for denial in by), None, settled, newer.get(memory.seq))
         looks_at_file = memory.anchor is not None and not is_late()
-        annotations = refresh_staleness(memory, said, checkout) if looks_at_file else said
+        annotations = refresh_staleness(memory, annotation, checkout) if looks_at_file else annotation
         if annotations != NOTHING:
             found[memory.seq] = annotations
     return found
 
 
-def drop_superseded(db: Connection, found: Sequence[Memory]) -> list[Memory]:
+def drop_superseded(db: Connection, hits: Sequence[Memory]) -> list[Memory]:
     """Return memories without those that a newer memory supersedes."""
-    newer = _find_newer(db, found)
-    return [memory for memory in found if memory.seq not in newer]
+    newer = _find_newer(db, hits)
+    return [memory for memory in hits if memory.seq not in newer]
 
 
-def _find_newer(db: Connection, found: Sequence[Memory]) -> dict[int, str]:
-    scopes = {memory.seq: memory.scope for memory in found}
+def _find_newer(db: Connection, hits: Sequence[Memory]) -> dict[int, str]:
+    scopes = {memory.seq: memory.scope for memory in hits}
     return {
-        one.seq: one.by_id
-        for one in edges.list_superseding(db, list(scopes))
-        if reaches(one.by_scope, viewer_within(scopes[one.seq]))
+        pair.seq: pair.by_id
+        for pair in edges.list_superseding(db, list(scopes))
+        if reaches(pair.by_scope, viewer_within(scopes[pair.seq]))
     }

@@ -37,50 +37,50 @@ def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     if _EARLIER.search(text):
         return ranking
     top = ranking.order[:LOOKED_AT].tolist()
-    places = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
+    positions = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
     asked = frozenset(slot_words(text))
     stated = {
         seq: values
-        for seq, content in memories.contents(db, list(places)).items()
+        for seq, content in memories.contents(db, list(positions)).items()
         if (values := _find_asked_values(content, asked, text))
     }
     groups = _group_by_slot(memories.by_seqs(db, stated), stated, asked) if len(stated) > 1 else []
-    return put_newest_first(ranking, [[places[seq] for seq in group] for group in groups])
+    return put_newest_first(ranking, [[positions[seq] for seq in group] for group in groups])
 
 
 def _group_by_slot(
-    told: Mapping[int, Memory], stated: Mapping[int, list[StatedValue]], asked: frozenset[str]
+    texts: Mapping[int, Memory], stated: Mapping[int, list[StatedValue]], asked: frozenset[str]
 ) -> list[list[int]]:
     """Group memories, by row number, that give different values for one slot."""
-    stated = {seq: stated[seq] for seq, memory in told.items() if memory.kind not in LISTING and not memory.instructs}
-    answering = {seq: [one for one in values if _answers(one, asked)] for seq, values in stated.items()}
+    stated = {seq: stated[seq] for seq, memory in texts.items() if memory.kind not in LISTING and not memory.instructs}
+    answering = {seq: [value for value in values if _answers(value, asked)] for seq, values in stated.items()}
     if any(answering.values()):
         stated = answering
     return join_groups(
         (seq, other)
         for seq, other in combinations(stated, 2)
-        if any(_give_other_values(one, another, asked) for one, another in product(stated[seq], stated[other]))
-        and _may_replace(told[seq], told[other])
+        if any(_give_other_values(value, another, asked) for value, another in product(stated[seq], stated[other]))
+        and _may_replace(texts[seq], texts[other])
     )
 
 
 def _find_asked_values(content: str, asked: frozenset[str], text: str) -> list[StatedValue]:
-    values = dict.fromkeys(one for one in find_stated_values(content) if _is_asked(one, asked, text))
-    return sorted(values, key=lambda one: len(one.slot & asked), reverse=True)[:MOST_VALUES]
+    values = dict.fromkeys(value for value in find_stated_values(content) if _is_asked(value, asked, text))
+    return sorted(values, key=lambda value: len(value.slot & asked), reverse=True)[:MOST_VALUES]
 
 
-def _is_asked(one: StatedValue, asked: frozenset[str], text: str) -> bool:
+def _is_asked(value: StatedValue, asked: frozenset[str], text: str) -> bool:
     # A query that names a value asks about that value, current or not; its neighbor may be the better answer.
-    return one.value not in text and len(one.beside & asked) < MORE_BESIDE
+    return value.value not in text and len(value.beside & asked) < MORE_BESIDE
 
 
-def _answers(one: StatedValue, asked: frozenset[str]) -> bool:
-    return len(one.slot & asked) >= max(LEAST_WORDS, ANSWERED * len(asked))
+def _answers(value: StatedValue, asked: frozenset[str]) -> bool:
+    return len(value.slot & asked) >= max(LEAST_WORDS, ANSWERED * len(asked))
 
 
-def _may_replace(one: Memory, other: Memory) -> bool:
+def _may_replace(first: Memory, second: Memory) -> bool:
     """Return whether one memory may be an update of the other, regardless of their order."""
-    older, newer = sorted((one, other), key=lambda memory: (memory.occurred_at, memory.seq))
+    older, newer = sorted((first, second), key=lambda memory: (memory.occurred_at, memory.seq))
     return (
         (older.scope, older.branch, speaker_of(older.content)) == (newer.scope, newer.branch, speaker_of(newer.content))
         and (newer.trust is Trust.TRUSTED or older.trust is Trust.EVIDENCE)
@@ -88,10 +88,10 @@ def _may_replace(one: Memory, other: Memory) -> bool:
     )
 
 
-def _give_other_values(one: StatedValue, other: StatedValue, asked: frozenset[str]) -> bool:
-    if one.value == other.value:
+def _give_other_values(first: StatedValue, second: StatedValue, asked: frozenset[str]) -> bool:
+    if first.value == second.value:
         return False
-    short, long = sorted((one.slot, other.slot), key=len)
+    short, long = sorted((first.slot, second.slot), key=len)
     if short == long:
         return len(short) >= SURE_WORDS
     return short < long and long - short <= asked and 2 * len(short & asked) >= len(asked)

@@ -210,8 +210,8 @@ def _find_literals(
     alone = [holder for holder in holders if len(holder) == 1]
     if len(question.tokens) >= SHORTEST_RUN and not alone:
         near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:RUN_CANDIDATES]
-        found = memories.by_seqs(db, near.tolist())
-        texts = {seq: search_tokens(memory.content) for seq, memory in found.items()}
+        nearby = memories.by_seqs(db, near.tolist())
+        texts = {seq: search_tokens(memory.content) for seq, memory in nearby.items()}
         alone = [np.array([_only_run(texts, question.tokens)])]
     return np.unique(np.concatenate([*alone, NO_ROWS]))
 
@@ -246,11 +246,11 @@ def longest_common_run(left: Sequence[str], right: Sequence[str]) -> int:
     # Each token becomes a character: runs are compared as texts, and a length is tried only if a shorter one occurs.
     signs = {token: chr(number) for number, token in enumerate(dict.fromkeys(left), ord("0"))}
     asked = "".join(map(signs.__getitem__, left))
-    said = "".join(signs.get(token, "\n") for token in right)
-    least, most = 0, min(len(left), len(max(said.split("\n"), key=len)))
+    right_signs = "".join(signs.get(token, "\n") for token in right)
+    least, most = 0, min(len(left), len(max(right_signs.split("\n"), key=len)))
     while least < most:
         length = (least + most + 1) // 2
-        runs = {said[at : at + length] for at in range(len(said) - length + 1)}
+        runs = {right_signs[at : at + length] for at in range(len(right_signs) - length + 1)}
         if any(asked[at : at + length] in runs for at in range(len(asked) - length + 1)):
             least = length
         else:

@@ -109,13 +109,13 @@ class NameVectors:
             rows = np.fromiter((self._rows.get(other, -1) for other in others), np.intp, len(others))
             self._used[rows[rows >= 0]] = next(self._clock)
             if 4 * len(rows) < len(self._names):
-                found: Vectors = self._matrix[rows] @ vector
+                row_cosines: Vectors = self._matrix[rows] @ vector
             else:
                 # Most rows are read faster in order than one by one.
-                found = (self._matrix[: len(self._names)] @ vector)[rows]
-        found[rows < 0] = np.nan
-        found[found >= _INDISTINCT] = -1
-        return found
+                row_cosines = (self._matrix[: len(self._names)] @ vector)[rows]
+        row_cosines[rows < 0] = np.nan
+        row_cosines[row_cosines >= _INDISTINCT] = -1
+        return row_cosines
 
     def cosine(self, first: str, second: str) -> float:
         """Compare two names."""
@@ -265,9 +265,9 @@ def _nearest(asked: FactKey, sides: Sequence[NamesToCompare], vectors: NameVecto
 def _near(side: NamesToCompare, cosines: Vectors, limits: CosineLimits) -> list[int]:
     """Return the positions of the similar names with the same digits, closest first."""
     digits = _form_of(side.asked).digits
-    places = np.flatnonzero(cosines >= min(limits.similar, limits.contraction))
-    places = places[np.argsort(-cosines[places], kind="stable")]
-    alike = (place for place in places.tolist() if _form_of(side.others[place]).digits == digits)
+    positions = np.flatnonzero(cosines >= min(limits.similar, limits.contraction))
+    positions = positions[np.argsort(-cosines[positions], kind="stable")]
+    alike = (position for position in positions.tolist() if _form_of(side.others[position]).digits == digits)
     return list(islice(alike, MOST_SIMILAR))
 
 
@@ -290,24 +290,24 @@ def _same_word(first: str, second: str, vectors: NameVectors) -> bool:
 
 def _short_forms(sides: Sequence[NamesToCompare]) -> list[FactKey]:
     """Return the keys in which one name may abbreviate the other."""
-    found = []
+    keys = []
     for side in sides:
         # An abbreviation has the same first letter, which excludes most names.
         initial = side.asked[:1]
         for key, other in zip(side.keys, side.others, strict=True):
             if other[:1] == initial and _is_short_form(side.asked, other):
-                found.append(key)
-    return sorted(found)
+                keys.append(key)
+    return sorted(keys)
 
 
 def _is_short_form(first: str, second: str) -> bool:
     """Return whether one name abbreviates the other, word by word or completely."""
-    one, two = _form_of(first), _form_of(second)
-    if one.digits != two.digits:
+    short, long = _form_of(first), _form_of(second)
+    if short.digits != long.digits:
         return False
-    if _abbreviates(one.joined, two.joined):
+    if _abbreviates(short.joined, long.joined):
         return True
-    pairs = list_differing_words(first, second) if one.initials == two.initials else []
+    pairs = list_differing_words(first, second) if short.initials == long.initials else []
     return bool(pairs) and all(_abbreviates(*pair) for pair in pairs)
 
 

@@ -73,15 +73,15 @@ def asks_progress(text: str) -> bool:
 def parse_time_range(text: str, now: datetime) -> TimeRange | None:
     """Return the range of the first time expression in a text, relative to a time; None without one."""
     for pattern, read in _EXPRESSIONS:
-        if found := pattern.search(text):
+        if match := pattern.search(text):
             try:
-                since, until = read(found, now.replace(hour=0, minute=0, second=0, microsecond=0))
+                since, until = read(match, now.replace(hour=0, minute=0, second=0, microsecond=0))
             except (ValueError, OverflowError):
                 # A date that does not exist: words that only look like a date.
                 continue
             # A preposition may belong to the expression: "since Tuesday".
-            name = found.groupdict().keys() & {"weekday", "named"}
-            return _open_range(text[: found.start(*name)], since, until)
+            name = match.groupdict().keys() & {"weekday", "named"}
+            return _open_range(text[: match.start(*name)], since, until)
     return None
 
 
@@ -98,8 +98,8 @@ def _open_range(before: str, since: datetime, until: datetime) -> TimeRange:
 Read = Callable[["re.Match[str]", datetime], tuple[datetime, datetime]]
 
 
-def _iso(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    day = today.replace(year=int(found["year"]), month=int(found["month"]), day=int(found["day"]))
+def _iso(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    day = today.replace(year=int(match["year"]), month=int(match["month"]), day=int(match["day"]))
     return day, day + DAY
 
 
@@ -107,20 +107,20 @@ def _days_back(days: int) -> Read:
     return lambda _found, today: (today - days * DAY, today - (days - 1) * DAY)
 
 
-def _ago(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    start = _back(today, _count(found), found["unit"])
-    width = {"day": 1, "week": 7, "month": 31, "year": 366}[found["unit"].lower()]
+def _ago(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    start = _back(today, _count(match), match["unit"])
+    width = {"day": 1, "week": 7, "month": 31, "year": 366}[match["unit"].lower()]
     # "Three weeks ago" is approximate: include half a unit on either side.
     slack = timedelta(days=width // 2)
     return start - slack, start + slack + DAY
 
 
-def _within(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    return _back(today, _count(found), found["unit"]), today + DAY
+def _within(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    return _back(today, _count(match), match["unit"]), today + DAY
 
 
-def _calendar(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    unit, back = found["unit"].lower(), found["which"].lower() != "this"
+def _calendar(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    unit, back = match["unit"].lower(), match["which"].lower() != "this"
     if unit == "week":
         start = today - today.weekday() * DAY - (7 * DAY if back else timedelta())
         return start, start + 7 * DAY
@@ -132,15 +132,15 @@ def _calendar(found: "re.Match[str]", today: datetime) -> tuple[datetime, dateti
     return start, start.replace(year=start.year + 1)
 
 
-def _weekday(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    wanted = [day.lower() for day in WEEKDAYS].index(found["weekday"].lower())
-    day = today - ((today.weekday() - wanted - 1) % 7 + 1) * DAY
+def _weekday(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    weekday = [day.lower() for day in WEEKDAYS].index(match["weekday"].lower())
+    day = today - ((today.weekday() - weekday - 1) % 7 + 1) * DAY
     return day, day + DAY
 
 
-def _month(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    month = [name.lower() for name in MONTHS].index(found["named"].lower()) + 1
-    year = int(found["year"]) if found["year"] else today.year - (month > today.month)
+def _month(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    month = [name.lower() for name in MONTHS].index(match["named"].lower()) + 1
+    year = int(match["year"]) if match["year"] else today.year - (month > today.month)
     start = today.replace(year=year, month=month, day=1)
     return start, _back(start, -1, "month")
 
@@ -152,8 +152,8 @@ def _back(day: datetime, count: int, unit: str) -> datetime:
     return day.replace(year=months // 12, month=months % 12 + 1, day=min(day.day, 28))
 
 
-def _count(found: "re.Match[str]") -> int:
-    count = found["count"].lower()
+def _count(match: "re.Match[str]") -> int:
+    count = match["count"].lower()
     return _NUMBERS[count] if count in _NUMBERS else int(count)
 
 

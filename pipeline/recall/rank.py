@@ -116,10 +116,10 @@ def _follows_question(pool: CandidatePool) -> Floats:
 def _session(pool: CandidatePool) -> Floats:
     if not len(pool.own):
         return pool.own
-    _, places = np.unique(pool.evidence.sessions, return_inverse=True)
-    best = np.zeros(int(places.max()) + 1, np.float32)
-    np.maximum.at(best, places, pool.own)
-    return pool.damp_lift(best[places])
+    _, session_index = np.unique(pool.evidence.sessions, return_inverse=True)
+    best = np.zeros(int(session_index.max()) + 1, np.float32)
+    np.maximum.at(best, session_index, pool.own)
+    return pool.damp_lift(best[session_index])
 
 
 def _session_words(pool: CandidatePool) -> Floats:
@@ -134,31 +134,31 @@ def _recency(pool: CandidatePool) -> Floats:
     return recency
 
 
-def _steps(pool: CandidatePool, place: int, count: int) -> list[int]:
+def _steps(pool: CandidatePool, position: int, count: int) -> list[int]:
     """Return the positions this many turns before and after a position, if they are in the pool."""
-    found = []
+    positions = []
     for neighbours in (pool.before, pool.after):
-        at = place
+        at = position
         for _ in range(count):
             at = int(neighbours[at]) if at >= 0 else -1
-        found.append(at)
-    return [at for at in found if at >= 0]
+        positions.append(at)
+    return [at for at in positions if at >= 0]
 
 
-def _same_session(pool: CandidatePool, place: int) -> list[int]:
+def _same_session(pool: CandidatePool, position: int) -> list[int]:
     sessions = pool.evidence.sessions
-    return np.flatnonzero(sessions == sessions[place]).tolist()
+    return np.flatnonzero(sessions == sessions[position]).tolist()
 
 
-def _before(pool: CandidatePool, place: int) -> list[int]:
-    return [int(at) for at in pool.before[place : place + 1] if at >= 0]
+def _before(pool: CandidatePool, position: int) -> list[int]:
+    return [int(at) for at in pool.before[position : position + 1] if at >= 0]
 
 
 def _newest_first(pool: CandidatePool) -> Floats:
     """Return the score shift that orders equally complete statements newest first."""
     evidence = pool.evidence
     newer = neighbour_places(evidence.seqs, evidence.superseded_by)
-    superseded = [(place, int(newer[place])) for place in np.flatnonzero(newer >= 0).tolist()]
+    superseded = [(position, int(newer[position])) for position in np.flatnonzero(newer >= 0).tolist()]
     groups = join_groups([np.flatnonzero(evidence.states).tolist(), *superseded])
     if not groups:
         return np.zeros(len(pool.own), np.float32)
@@ -171,16 +171,16 @@ def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[
     """Return scores in which each group's newest member gets the best score, and superseded members the last."""
     placed = score.copy()
     holds = neighbour_places(evidence.seqs, evidence.superseded_by) < 0
-    for told in map(np.array, groups):
-        newest = told[np.lexsort((evidence.seqs[told], evidence.days[told], holds[told]))[::-1]]
-        placed[newest] = np.sort(score[told])[::-1]
+    for members in map(np.array, groups):
+        newest = members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))[::-1]]
+        placed[newest] = np.sort(score[members])[::-1]
     return placed
 
 
-def join_groups(places: Iterable[Collection[int]]) -> list[list[int]]:
+def join_groups(position_groups: Iterable[Collection[int]]) -> list[list[int]]:
     """Merge groups that share a position; drop groups of one."""
     groups: list[set[int]] = []
-    for together in places:
+    for together in position_groups:
         touched = [group for group in groups if not group.isdisjoint(together)]
         groups = [group for group in groups if group not in touched] + [set(together).union(*touched)]
     return [sorted(group) for group in groups if len(group) > 1]
@@ -218,7 +218,7 @@ _OWN: Final = (
         _NEIGHBOURS,
         "is next to a matching turn",
         _adjacent_turn,
-        lambda pool, place: _steps(pool, place, 1),
+        lambda pool, position: _steps(pool, position, 1),
     ),
     RankFeature(
         "two_turns_away",
@@ -226,7 +226,7 @@ _OWN: Final = (
         _NEIGHBOURS,
         "is two turns away from a matching turn",
         _two_turns_away,
-        lambda pool, place: _steps(pool, place, 2),
+        lambda pool, position: _steps(pool, position, 2),
     ),
     RankFeature("follows_question", 0.25, _NEIGHBOURS, "follows a matching question", _follows_question, _before),
     RankFeature("session", 0.125, _NEIGHBOURS, "is in the session of a matching memory", _session, _same_session),
@@ -282,8 +282,8 @@ def neighbour_places(seqs: Seqs, neighbours: Seqs) -> Seqs:
     """Return the position of each neighbor in the pool, -1 if it is not in the pool."""
     if not len(seqs):
         return np.empty(0, np.int64)
-    places = np.searchsorted(seqs, neighbours).clip(max=len(seqs) - 1)
-    return np.where(seqs[places] == neighbours, places, -1)
+    positions = np.searchsorted(seqs, neighbours).clip(max=len(seqs) - 1)
+    return np.where(seqs[positions] == neighbours, positions, -1)
 
 
 def _word_trust(evidence: Evidence) -> Floats:
@@ -296,10 +296,10 @@ def _words_known(evidence: Evidence) -> float:
     return min(max((evidence.vocabulary_coverage - low) / (high - low), 0.0), 1.0)
 
 
-def _at(values: Floats | Flags, places: Seqs) -> Floats:
+def _at(values: Floats | Flags, positions: Seqs) -> Floats:
     if not len(values):
         return np.empty(0, np.float32)
-    return np.where(places >= 0, values[places], 0).astype(np.float32)
+    return np.where(positions >= 0, values[positions], 0).astype(np.float32)
 
 
 def _share_of_best(scores: Floats, convincing: float) -> Floats:

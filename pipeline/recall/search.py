@@ -168,14 +168,14 @@ def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hi
 
 def _demote_missing(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     """Rank memories about missing code below all memories with at least half their relevance."""
-    found = list(hits)
-    ordered = [hit for hit in found if not hit.annotations.missing]
-    for hit in found:
+    ordered_hits = list(hits)
+    ordered = [hit for hit in ordered_hits if not hit.annotations.missing]
+    for hit in ordered_hits:
         if hit.annotations.missing:
-            before = [place for place, other in enumerate(ordered, 1) if other.relevance >= hit.relevance / 2]
-            place = before[-1] if before else 0
-            score = min(hit.score, ordered[place - 1].score) if place else hit.score
-            ordered.insert(place, replace(hit, score=score))
+            before = [rank for rank, other in enumerate(ordered, 1) if other.relevance >= hit.relevance / 2]
+            rank = before[-1] if before else 0
+            score = min(hit.score, ordered[rank - 1].score) if rank else hit.score
+            ordered.insert(rank, replace(hit, score=score))
     return tuple(ordered)
 
 
@@ -238,9 +238,9 @@ def _query_channels(context: SearchContext, query: Query, now: datetime, deadlin
         Channel.LEXICAL: lambda: _search_lexical(context, question, allowed),
         Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
     }
-    wanted = {channel: find for channel, find in searches.items() if channel in query.channels}
-    found = context.channels.run(wanted, deadline.for_channels, context.on_error)
-    return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | found)
+    selected = {channel: find for channel, find in searches.items() if channel in query.channels}
+    results_by_channel = context.channels.run(selected, deadline.for_channels, context.on_error)
+    return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
 
 
 def _rank_candidates(
@@ -273,13 +273,13 @@ def _build_hits(
         shown |= memories.filter_showable(db, seqs[start : start + query.k], query.filter)
         if len(shown) >= query.k:
             break
-    found = list(shown.values())[: query.k]
-    places = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in found])
-    signals = signals_of(db, ranking, candidates, places) if query.explain else [None] * len(found)
-    scores, relevances = ranking.score[places].tolist(), probable[places].tolist()
-    annotations = find_annotations(db, found, lambda: deadline.leaves_out(Step.STALENESS))
-    noted = [annotations.get(memory.seq, NOTHING) for memory in found]
-    return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, noted, strict=True))
+    memories_shown = list(shown.values())[: query.k]
+    positions = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in memories_shown])
+    signals = signals_of(db, ranking, candidates, positions) if query.explain else [None] * len(memories_shown)
+    scores, relevances = ranking.score[positions].tolist(), probable[positions].tolist()
+    annotations = find_annotations(db, memories_shown, lambda: deadline.leaves_out(Step.STALENESS))
+    noted = [annotations.get(memory.seq, NOTHING) for memory in memories_shown]
+    return tuple(Hit(*parts) for parts in zip(memories_shown, scores, relevances, signals, noted, strict=True))
 
 
 def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:
@@ -293,15 +293,15 @@ def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:
     return Answer(hits, dict.fromkeys(Channel, OFF), elapsed_ms(began))
 
 
-def _allowed_mask(context: SearchContext, wanted: Filter) -> Mask | None:
+def _allowed_mask(context: SearchContext, criteria: Filter) -> Mask | None:
     # A narrow filter must apply before the channels rank; otherwise it could exclude all their best.
-    if not wanted.narrows and not wanted.owns:
+    if not criteria.narrows and not criteria.owns:
         return None
     with context.database.read() as db:
-        seqs = memories.visible_seqs(db, wanted) if wanted.narrows else memories.list_owned_seqs(db, wanted)
+        seqs = memories.visible_seqs(db, criteria) if criteria.narrows else memories.list_owned_seqs(db, criteria)
         size = memories.last_seq(db) + 1
         allowed = np.zeros(size, np.bool_)
-        if not wanted.narrows:
+        if not criteria.narrows:
             context.ranking_features.refresh(db)
             allowed |= values_at(context.ranking_features.visible, np.arange(size)).astype(np.bool_)
     allowed[seqs] = True
@@ -354,7 +354,7 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
         (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
     )
     pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, NO_ROWS]))
-    superseded = {one.seq: one.by for one in edges.list_superseding(db, pooled.tolist())}
+    superseded = {pair.seq: pair.by for pair in edges.list_superseding(db, pooled.tolist())}
     pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
     outdated = index_state.list_outdated(db, pooled.tolist())

@@ -126,7 +126,7 @@ def _read_rules(table: str, *, anchored: bool, order: bool) -> Iterator[_Head]:
     lexicon = load_lexicon("injections").entries
     parts = {name: "".join(pattern) for name, pattern in lexicon["parts"].items()}
     for entry in lexicon[table]:
-        whole = _PART.sub(lambda found: parts[found[1]], "".join(entry["pattern"]))
+        whole = _PART.sub(lambda match: parts[match[1]], "".join(entry["pattern"]))
         spelt = _strip_accents(whole).replace(" ", _BETWEEN).replace("…", _GAP)
         rule = _InjectionRule(re.compile(spelt, re.MULTILINE), anchored, order)
         yield from ((_strip_accents(head), rule) for head in entry["heads"])
@@ -145,4 +145,4 @@ def _rules() -> tuple[Mapping[str, Sequence[_Head]], Sequence[_Head]]:
     for head, rule in heads:
         if first := None if _WITHOUT_SPACES.search(head) else _WORD.search(head):
             worded.setdefault(first[0][:_BEGINNING], []).append((head, rule))
-    return worded, tuple(one for one in heads if _WITHOUT_SPACES.search(one[0]))
+    return worded, tuple(head for head in heads if _WITHOUT_SPACES.search(head[0]))

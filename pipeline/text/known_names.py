@@ -47,11 +47,11 @@ _IS_OURS = re.compile(rf" (?:is|ist) (?:our|unser\w*) (?:[\w-]+ )?(?:{_LEXICON.a
 def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
     """Yield kind, start and end of each known name, in text order."""
     end, english = 0, not may_be_foreign(text)
-    for found in _WORD.finditer(text):
-        if found.start() < end:
+    for match in _WORD.finditer(text):
+        if match.start() < end:
             continue
         name = (
-            _match_listed(text, found) or _match_own_product(text, found) or _match_person(text, found, english=english)
+            _match_listed(text, match) or _match_own_product(text, match) or _match_person(text, match, english=english)
         )
         if name is not None:
             yield name
@@ -121,8 +121,8 @@ def _match_person(text: str, word: re.Match[str], *, english: bool) -> tuple[Ent
 def _is_surely_given(head: str, text: str, end: int, before: str) -> bool:
     if head in _given_names():
         return True
-    told = PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end)
-    return head in _ambiguous_given_names() and bool(told)
+    cue = PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end)
+    return head in _ambiguous_given_names() and bool(cue)
 
 
 def _surname_end(text: str, end: int, before: str, *, english: bool) -> int:

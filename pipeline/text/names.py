@@ -51,8 +51,8 @@ def _is_capital(character: str) -> bool:
 
 def _reduce_name(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text.casefold())
-    kept = "".join(map(_keep_character, folded))
-    return SEPARATOR.join(run for run in _RUN.findall(kept) if any(map(str.isalnum, run)))
+    characters = "".join(map(_keep_character, folded))
+    return SEPARATOR.join(run for run in _RUN.findall(characters) if any(map(str.isalnum, run)))
 
 
 def _keep_character(character: str) -> str:
@@ -108,9 +108,9 @@ def canonical_entity_name(kind: EntityKind, surface: str) -> str:
     return name
 
 
-def iso_date(found: re.Match[str]) -> str | None:
+def iso_date(match: re.Match[str]) -> str | None:
     """Return a match of `DATE` as ISO 8601, to the day or the month; None if the date does not exist."""
-    parts = {name[0]: value for name, value in found.groupdict().items() if value and name != "sep"}
+    parts = {name[0]: value for name, value in match.groupdict().items() if value and name != "sep"}
     month = parts["m"]
     number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
     try:
@@ -137,17 +137,17 @@ def _path(name: str) -> str:
 
 
 def _url(name: str) -> str:
-    scheme, found, rest = name.partition("://")
-    if not found:
-        scheme, rest = "https", name
-    host, slash, path = rest.partition("/")
+    scheme, separator, remainder = name.partition("://")
+    if not separator:
+        scheme, remainder = "https", name
+    host, slash, path = remainder.partition("/")
     address = f"{scheme.lower()}://{host.lower()}{slash}{path}"
-    return address.rstrip("/") if rest.strip("/") else address
+    return address.rstrip("/") if remainder.strip("/") else address
 
 
 def _number(name: str) -> str:
-    found = _LAST_NUMBER.search(name)
-    return found[0] if found else name
+    match = _LAST_NUMBER.search(name)
+    return match[0] if match else name
 
 
 def _package(name: str) -> str:
@@ -157,8 +157,8 @@ def _package(name: str) -> str:
 
 
 def _absolute_date(name: str) -> str:
-    found = DATE.fullmatch(name)
-    return (iso_date(found) if found else None) or name.casefold()
+    match = DATE.fullmatch(name)
+    return (iso_date(match) if match else None) or name.casefold()
 
 
 _SPELLINGS = {

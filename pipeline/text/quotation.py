@@ -42,10 +42,10 @@ class QuotationMarks:
         return {name: value if isinstance(value, str) else sorted(value) for name, value in asdict(self).items()}
 
     @classmethod
-    def of_json(cls, given: Mapping[str, Any]) -> Self:
+    def of_json(cls, record: Mapping[str, Any]) -> Self:
         """Parse the marks from a JSON object."""
-        words, rows, telling = (frozenset(given[name]) for name in ("words", "rows", "telling"))
-        return cls(given["key"], words, rows, tuple(given["lengths"]), telling)
+        words, rows, telling = (frozenset(record[name]) for name in ("words", "rows", "telling"))
+        return cls(record["key"], words, rows, tuple(record["lengths"]), telling)
 
 
 def mark_texts(
@@ -53,10 +53,10 @@ def mark_texts(
 ) -> QuotationMarks:
     """Return the marks of texts and of their titles; `is_used` says whether another text uses a word."""
     named = [split_words(title) for title in titles]
-    kept = [words for content in contents if (words := split_words(content))]
-    kept += [words for words in named if len(words) >= TITLE_WORDS]
-    rows = {row for words in kept for row in _list_rows(words, min(ROW_WORDS, len(words)))}
-    vocabulary = {word for words in kept for word in words}
+    word_lists = [words for content in contents if (words := split_words(content))]
+    word_lists += [words for words in named if len(words) >= TITLE_WORDS]
+    rows = {row for words in word_lists for row in _list_rows(words, min(ROW_WORDS, len(words)))}
+    vocabulary = {word for words in word_lists for word in words}
     spoken = vocabulary.union(*named)
     candidates = sorted(filter(_could_tell, spoken), key=lambda word: (-len(word), word))[:MOST_TELLING]
     telling = {word for word in candidates if not is_used(word)}
@@ -64,7 +64,7 @@ def mark_texts(
         key,
         frozenset(_mark(key, word) for word in vocabulary),
         frozenset(_mark(key, row) for row in rows),
-        tuple(sorted({min(ROW_WORDS, len(words)) for words in kept})),
+        tuple(sorted({min(ROW_WORDS, len(words)) for words in word_lists})),
         frozenset(_mark(key, word) for word in telling),
     )
 
@@ -87,7 +87,7 @@ class QuotationFinder:
         if not text or not self._marks:
             return False
         words = split_words(text)
-        return any(self._quotes(one, known, words) for one, known in zip(self._marks, self._known, strict=True))
+        return any(self._quotes(marks, known, words) for marks, known in zip(self._marks, self._known, strict=True))
 
     def _quotes(self, marks: QuotationMarks, known: dict[str, tuple[bool, bool]], words: Sequence[str]) -> bool:
         stretch: list[str] = []

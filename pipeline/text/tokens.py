@@ -84,10 +84,10 @@ def memory_tokens(content: str, occurred_at: str) -> list[str]:
 
 def identifiers(text: str) -> list[str]:
     """Return the tokens that identify one thing by their spelling: paths, symbols, versions, tickets, addresses."""
-    found = (
+    candidates = (
         token for compound in _compounds(text) if _IDENTIFIER.search(compound) for token in _identifier_tokens(compound)
     )
-    return [token for token in dict.fromkeys(found) if len(token) >= SHORTEST_IDENTIFIER]
+    return [token for token in dict.fromkeys(candidates) if len(token) >= SHORTEST_IDENTIFIER]
 
 
 def speaker_term(token: str) -> str:

@@ -123,7 +123,7 @@ def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, di
     digested()
     page = browser.page(f"{INBOX}?kind=duplicates")
     assert "<mark>together</mark>" in page
-    assert "one says more" in page
+    assert "one contains more" in page
     done = browser.submit_in(page, "Merge")
     assert read(client, newer)["archived_at"] is not None
     undone = browser.submit_in(done, "Undo")

@@ -19,8 +19,8 @@ class Lexicon:
 
     def words(self, name: str) -> tuple[str, ...]:
         """Return a list's entries in order."""
-        given = self.entries[name]
-        return tuple(given.split() if isinstance(given, str) else given)
+        entry = self.entries[name]
+        return tuple(entry.split() if isinstance(entry, str) else entry)
 
     def alternatives(self, name: str) -> str:
         """Return a list of expressions as alternatives of one expression, without brackets."""

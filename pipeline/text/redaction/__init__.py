@@ -85,10 +85,10 @@ def _woken_by(text: str) -> list[SecretRule]:
     return [_RULES[number] for number in sorted(numbers)]
 
 
-def _replace(text: str, found: Iterator[FoundSecret], cut: list[tuple[str, str]]) -> str:
+def _replace(text: str, secrets: Iterator[FoundSecret], cut: list[tuple[str, str]]) -> str:
     pieces: list[str] = []
     position = 0
-    for start, end, kind in found:
+    for start, end, kind in secrets:
         if start >= position and not NOTHING.fullmatch(text, start, end):
             pieces += (text[position:start], f"[REDACTED:{kind}]")
             position = end
@@ -99,9 +99,9 @@ def _replace(text: str, found: Iterator[FoundSecret], cut: list[tuple[str, str]]
 def _find_again(text: str, cut: Sequence[tuple[str, str]]) -> Iterator[FoundSecret]:
     again = {secret: kind for secret, kind in cut if looks_random(secret)}
     for word in _REPEATABLE.finditer(text) if again else ():
-        said = word[0].rstrip(".!?")
-        if said in again:
-            yield FoundSecret(word.start(), word.start() + len(said), again[said])
+        secret = word[0].rstrip(".!?")
+        if secret in again:
+            yield FoundSecret(word.start(), word.start() + len(secret), again[secret])
 
 
 def redact(text: str) -> Redaction:

@@ -113,21 +113,21 @@ def _kind_of_key_name(before: str) -> str | None:
     return None if not is_named or owner.endswith(_NO_SECRET_KEYS) else _SOME_KEY
 
 
-def _evidence(given: re.Match[str], before: str, kind: str, *, quoted: bool) -> Evidence:
+def _evidence(match: re.Match[str], before: str, kind: str, *, quoted: bool) -> Evidence:
     """Return how strongly the kind of assignment suggests a secret."""
-    if given["loose"] or given["nested"] or kind == _SOME_KEY:
+    if match["loose"] or match["nested"] or kind == _SOME_KEY:
         return Evidence.FAINT
-    if given["weak"] or given["keys"] or given["tokens"] or given["secrets"]:
+    if match["weak"] or match["keys"] or match["tokens"] or match["secrets"]:
         return Evidence.WEAK  # plural names are more often counted than listed
-    if given["assigned"]:
+    if match["assigned"]:
         # Words between backticks are as often code as values.
-        is_code = given.string.startswith("`", given.end()) and given["assigned"].endswith(" ")
-        is_sure = not (given["auth"] or given["paren"] or given["sign"] == "->" or is_code)
-    elif given["tagged"] or given["told"]:
-        is_sure = given["tagged"] == ">"
+        is_code = match.string.startswith("`", match.end()) and match["assigned"].endswith(" ")
+        is_sure = not (match["auth"] or match["paren"] or match["sign"] == "->" or is_code)
+    elif match["tagged"] or match["told"]:
+        is_sure = match["tagged"] == ">"
     else:
-        is_sure = bool(_FLAG.search(before) or (given["spaced"] and _is_directed(before)))
-        if not (is_sure or given["password"] or quoted):
+        is_sure = bool(_FLAG.search(before) or (match["spaced"] and _is_directed(before)))
+        if not (is_sure or match["password"] or quoted):
             return Evidence.FAINT
     return Evidence.SURE if is_sure else Evidence.LIKELY
 
@@ -172,32 +172,32 @@ def _read_block(text: str, start: int) -> Value | None:
         limit = heredoc.end() + _LONGEST_BLOCK
         tag = heredoc["tag"]
         ends = (text.find(f"\n{indent}{tag}", heredoc.end() - 1, limit) for indent in ("", "\t", "  ", "    "))
-        end = min((place for place in ends if place >= 0), default=limit)
+        end = min((end_position for end_position in ends if end_position >= 0), default=limit)
         return Value(heredoc.end(), max(heredoc.end(), min(end, len(text))), quoted=True)
     return None
 
 
 def _read_items(text: str, start: int) -> Iterator[Value]:
     """Yield the items of a list whose bracket is open before this position."""
-    place: int | None = start
-    while place is not None:
-        value = read_value(text, place)
+    position: int | None = start
+    while position is not None:
+        value = read_value(text, position)
         if value.end == value.start:
             return
         yield value
         comma = _COMMA.match(text, finish_value(text, value))
-        place = comma.end() if comma else None
+        position = comma.end() if comma else None
 
 
 def _read_dashes(text: str, start: int) -> Iterator[Value]:
     """Yield the items of a list whose lines start with dashes."""
-    place: int | None = start
-    while place is not None:
-        value = read_value(text, place)
+    position: int | None = start
+    while position is not None:
+        value = read_value(text, position)
         yield value
         end = finish_value(text, value) + value.quoted
         dash = _DASH.match(text, end)
-        place = dash.end() if dash else None
+        position = dash.end() if dash else None
 
 
 def _ends_line(text: str, end: int) -> bool:
@@ -238,39 +238,39 @@ def _judge_shape(text: str, start: int, kind: str, evidence: Evidence) -> Iterat
     return None
 
 
-def _judge_plain(text: str, given: re.Match[str], kind: str, before: str) -> FoundSecret | None:
-    value = read_value(text, given.end())
+def _judge_plain(text: str, match: re.Match[str], kind: str, before: str) -> FoundSecret | None:
+    value = read_value(text, match.end())
     scheme = _AUTH_SCHEME.match(text, value.start)
     if scheme:
         kind = {"basic": "basic-auth", "bearer": "bearer-token"}.get(scheme[1].lower(), kind)
         value = value._replace(start=scheme.end()) if value.quoted else read_value(text, scheme.end())
-    if given["tagged"] and not value.quoted:
+    if match["tagged"] and not value.quoted:
         tag = text.find("<", value.start, value.end + ENOUGH)
         value = Value(value.start, max(tag, value.start), quoted=True)
-    if given["tagged"] == ">" and not text.startswith(("</", "]]></"), value.end):
+    if match["tagged"] == ">" and not text.startswith(("</", "]]></"), value.end):
         return None
-    if given["spaced"] and text.startswith("-", value.start):
+    if match["spaced"] and text.startswith("-", value.start):
         return None
-    sign = given["sign"] or ""
-    evidence = _evidence(given, before, kind, quoted=value.quoted)
-    found = _judge(text, value, kind, evidence, tight="=" in sign and not text[given.end() - 1].isspace())
-    if found and sign.lower() == "%3d":
-        encoded = text.find("%26", found.start, found.end)
-        return found._replace(end=encoded) if encoded >= 0 else found
-    return found
+    sign = match["sign"] or ""
+    evidence = _evidence(match, before, kind, quoted=value.quoted)
+    secret = _judge(text, value, kind, evidence, tight="=" in sign and not text[match.end() - 1].isspace())
+    if secret and sign.lower() == "%3d":
+        encoded = text.find("%26", secret.start, secret.end)
+        return secret._replace(end=encoded) if encoded >= 0 else secret
+    return secret
 
 
-def _find_given(text: str, given: re.Match[str]) -> Iterator[FoundSecret | None]:
-    before = text[max(0, given.start() - _BEFORE) : given.start()]
-    if _MARKED.match(text, given.end()):
+def _find_given(text: str, match: re.Match[str]) -> Iterator[FoundSecret | None]:
+    before = text[max(0, match.start() - _BEFORE) : match.start()]
+    if _MARKED.match(text, match.end()):
         return
-    if given["spaced"] and "-" not in before and _PROSE.match(text, given.end()) and not _is_directed(before):
+    if match["spaced"] and "-" not in before and _PROSE.match(text, match.end()) and not _is_directed(before):
         return  # by far the most frequent case
-    kind = _kind_of_name(before, given)
-    if kind is None or (kind == _SOME_KEY and not _CHANCE.match(text, given.end())):
+    kind = _kind_of_name(before, match)
+    if kind is None or (kind == _SOME_KEY and not _CHANCE.match(text, match.end())):
         return
-    shapes = given["assigned"] and _judge_shape(text, given.end(), kind, _evidence(given, before, kind, quoted=False))
-    yield from shapes or (_judge_plain(text, given, kind, before),)
+    shapes = match["assigned"] and _judge_shape(text, match.end(), kind, _evidence(match, before, kind, quoted=False))
+    yield from shapes or (_judge_plain(text, match, kind, before),)
 
 
 def _find_paired(text: str, paired: re.Match[str]) -> Iterator[FoundSecret | None]:
@@ -296,11 +296,11 @@ def find_assigned(text: str) -> Iterator[FoundSecret]:
         if core.start() < position:
             continue
         paired = _PAIRED.match(text, core.start()) if may_pair else None
-        given = None if paired else _GIVEN.match(text, core.start())
-        for found in _find_paired(text, paired) if paired else _find_given(text, given) if given else ():
-            if found and found.end > position:
-                yield found
-                position = found.end
+        match = None if paired else _GIVEN.match(text, core.start())
+        for secret in _find_paired(text, paired) if paired else _find_given(text, match) if match else ():
+            if secret and secret.end > position:
+                yield secret
+                position = secret.end
 
 
 def find_pairs_backwards(text: str) -> Iterator[FoundSecret]:
@@ -309,8 +309,8 @@ def find_pairs_backwards(text: str) -> Iterator[FoundSecret]:
         kind = kind_of_key(pair["named"]) if pair["named"] else None
         if kind:
             group = next(each for each in ("double", "single", "bare") if pair[each])
-            found = _judge(text, Value(*pair.span(group), quoted=group != "bare"), kind, Evidence.LIKELY)
-            yield from (found,) if found else ()
+            secret = _judge(text, Value(*pair.span(group), quoted=group != "bare"), kind, Evidence.LIKELY)
+            yield from (secret,) if secret else ()
 
 
 def kind_of_key(key: Any) -> str | None:

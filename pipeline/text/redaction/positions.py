@@ -194,9 +194,9 @@ def find_client_passwords(text: str) -> Iterator[FoundSecret]:
         before = text[command.start() - 1 : command.start()]
         if word not in command["line"] or before.isalnum() or before in _NO_EDGES:
             continue
-        while found := flag.search(text, start, stop):
-            value = read_value(text, found.end(), found.groupdict().get("open") or "")
-            start = max(found.end(), value.end)
+        while match := flag.search(text, start, stop):
+            value = read_value(text, match.end(), match.groupdict().get("open") or "")
+            start = max(match.end(), value.end)
             if not is_placeholder(text[value.start : value.end]):
                 yield FoundSecret(value.start, finish_value(text, value), kind)
 
@@ -225,8 +225,8 @@ def find_piped_passwords(text: str) -> Iterator[FoundSecret]:
 
 
 def _find_led(lead: re.Pattern[str], kind: str, text: str) -> Iterator[FoundSecret]:
-    for found in lead.finditer(text):
-        value = read_value(text, found.end())
+    for match in lead.finditer(text):
+        value = read_value(text, match.end())
         if not is_placeholder(text[value.start : value.end]):
             yield FoundSecret(value.start, finish_value(text, value), kind)
 

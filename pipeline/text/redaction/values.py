@@ -59,8 +59,8 @@ def read_value(text: str, start: int, opening: str = "") -> Value:
 
     An unquoted value is only read as far as needed to judge it; `finish_value` returns its end.
     """
-    if not opening and (found := _OPENING.match(text, start)):
-        opening, start = found[0].lstrip(_PREFIX), found.end()
+    if not opening and (match := _OPENING.match(text, start)):
+        opening, start = match[0].lstrip(_PREFIX), match.end()
     if not opening:
         head = _BARE.match(text, start, start + ENOUGH)
         return Value(start, _without_closing(text, start, head.end()) if head else start, quoted=False)
@@ -82,8 +82,8 @@ def finish_value(text: str, value: Value) -> int:
 
 def _without_closing(text: str, start: int, end: int) -> int:
     """Return the end without punctuation that closes a sentence or a bracket."""
-    kept = text[start:end].rstrip(".,;:)]}>*")
-    return start + len(kept) + bool(_CUT_MARKER.search(kept[-40:]))
+    trimmed = text[start:end].rstrip(".,;:)]}>*")
+    return start + len(trimmed) + bool(_CUT_MARKER.search(trimmed[-40:]))
 
 
 # Resemblance to a secret

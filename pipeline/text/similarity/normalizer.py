@@ -97,11 +97,11 @@ def normalize_pair(first: str, second: str) -> tuple[NormalizedText, NormalizedT
     ours, theirs = len(raw & v.ENGLISH), len(raw & v.FOREIGN)
     english = ours > theirs or (ours == theirs == 0 and first.isascii() and second.isascii())
     coupled = frozenset(weak for strong, weak in v.COUPLED.items() if strong in raw)
-    one, other = (
+    first_text, second_text = (
         _read(both, coupled, english=english, asks=bool(_QUESTION.search(text[-8:])))
         for both, text in zip(pieces, plain, strict=True)
     )
-    return one, other
+    return first_text, second_text
 
 
 def _plain(text: str) -> str:

@@ -76,10 +76,10 @@ def _only(words: Words, others: Words) -> Words:
     return only
 
 
-def _join_words(words: Words, wanted: set[str]) -> tuple[Word, ...]:
+def _join_words(words: Words, compounds: set[str]) -> tuple[Word, ...]:
     joined: list[Word] = []
     for word in words:
-        if joined and not joined[-1].ends and joined[-1].text + word.text in wanted:
+        if joined and not joined[-1].ends and joined[-1].text + word.text in compounds:
             joined[-1] = joined[-1]._replace(text=joined[-1].text + word.text, ends=word.ends)
         else:
             joined.append(word)
@@ -93,8 +93,8 @@ def _find_rewordings(words: Words, others: Words) -> tuple[Word, ...]:
         match = next((other for other in free if v.same_meaning(word.text, other.text)), None)
         if match is not None:
             free.remove(match)
-            place = max(i for i, known in enumerate(reworded) if known == word)
-            reworded[place] = word._replace(text=match.text, sort=match.sort)
+            position = max(i for i, known in enumerate(reworded) if known == word)
+            reworded[position] = word._replace(text=match.text, sort=match.sort)
     return tuple(reworded)
 
 
@@ -258,11 +258,11 @@ def _negates(c: TokenDiff) -> bool:
     denying = c.first if any(word.sort is WordClass.NEGATION for word in c.only_first) else c.second
     if denying is c.first and any(word.sort is WordClass.NEGATION for word in c.only_second):
         return False
-    place = word_texts(denying.words).index("not")
-    if any(word.text in v.CONDITIONS for word in denying.words[:place]):
+    position = word_texts(denying.words).index("not")
+    if any(word.text in v.CONDITIONS for word in denying.words[:position]):
         return False
-    kept = [r._replace(words=tuple(w for w in r.words if not _comes_with_negation(w))) for r in (c.first, c.second)]
-    return len(kept[0].words) > 0 and align_words(*kept) is not None
+    readings = [r._replace(words=tuple(w for w in r.words if not _comes_with_negation(w))) for r in (c.first, c.second)]
+    return len(readings[0].words) > 0 and align_words(*readings) is not None
 
 
 def _comes_with_negation(word: Word) -> bool:
@@ -358,8 +358,8 @@ def _find_conflict(first: str, second: str, near: TokenDiff | None) -> Judgement
 
 
 def _compare(first: str, second: str) -> TokenDiff:
-    one, other = normalize_pair(*sorted((first, second)))
-    return diff_tokens(to_active_voice(one, other), to_active_voice(other, one))
+    first_text, second_text = normalize_pair(*sorted((first, second)))
+    return diff_tokens(to_active_voice(first_text, second_text), to_active_voice(second_text, first_text))
 
 
 def classify_pair(first: str, second: str, cosine: float) -> Judgement:

@@ -31,25 +31,25 @@ def choose_edge(relation: Relation, earlier: Memory, later: Memory) -> EdgeKind 
 
 def find_merge_blockers(survivor: Memory, absorbed: Memory) -> tuple[str, ...]:
     """Return fixed phrases that say why one memory must not absorb another; empty if it may."""
-    found = []
+    blockers = []
     if survivor.occurred_at[:10] != absorbed.occurred_at[:10] and any(
         _OF_ITS_DAY.search(memory.content) for memory in (survivor, absorbed)
     ):
-        found.append("they are about different days")
+        blockers.append("they are about different days")
     if absorbed.kind in EVENTS:
-        found.append("events may happen twice")
+        blockers.append("events may happen twice")
     if _list_fields(survivor) != _list_fields(absorbed):
-        found.append("their fields differ")
+        blockers.append("their fields differ")
     if survivor.anchor != absorbed.anchor:
-        found.append("they are about different code")
+        blockers.append("they are about different code")
     if survivor.branch != absorbed.branch:
-        found.append("they belong to different branches")
+        blockers.append("they belong to different branches")
     newer = max(survivor, absorbed, key=lambda memory: memory.seq)
     if absorbed.pinned:
-        found.append(f"the {'newer' if absorbed is newer else 'older'} one is pinned")
+        blockers.append(f"the {'newer' if absorbed is newer else 'older'} one is pinned")
     if survivor.candidate and not absorbed.candidate:
-        found.append(f"the {'newer' if survivor is newer else 'older'} one is waiting for review")
-    return tuple(found)
+        blockers.append(f"the {'newer' if survivor is newer else 'older'} one is waiting for review")
+    return tuple(blockers)
 
 
 def _list_fields(memory: Memory) -> dict[str, Any]:

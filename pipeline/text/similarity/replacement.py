@@ -34,10 +34,15 @@ def gives_another_value(first: str, second: str) -> bool:
     """Return whether two texts give different values for a thing that has one value at a time."""
     if max(len(first), len(second)) > LONGEST:
         return False
-    one, other = normalize_pair(*map(strip_announcement, sorted((first, second))))
-    if one.asks or other.asks or one.tense != other.tense or one.persons != other.persons:
+    first_text, second_text = normalize_pair(*map(strip_announcement, sorted((first, second))))
+    if (
+        first_text.asks
+        or second_text.asks
+        or first_text.tense != second_text.tense
+        or first_text.persons != second_text.persons
+    ):
         return False
-    words, others = one.words, other.words
+    words, others = first_text.words, second_text.words
     start = 0
     while start < min(len(words), len(others)) and words[start].text == others[start].text:
         start += 1
@@ -49,7 +54,10 @@ def gives_another_value(first: str, second: str) -> bool:
     return (
         start > 0
         and len(words) - len(value) >= MIN_FRAME
-        and all(1 <= len(given) <= MAX_VALUE and any(w.sort in _VALUES for w in given) for given in (value, another))
+        and all(
+            1 <= len(value_words) <= MAX_VALUE and any(w.sort in _VALUES for w in value_words)
+            for value_words in (value, another)
+        )
         and not any(word.text in v.PLACES_OF_WORK for word in (*value, *another))
         # The word after the value belongs to it, except for its object: "CamelCase for class names".
         and (not rest or rest[0].link in ("for", "as"))

@@ -56,10 +56,10 @@ def find_stated_values(text: str) -> tuple[StatedValue, ...]:
     sentences = split_sentences(text.partition(":")[2] if speaker_of(text) else text)
     everything = frozenset(stem for sentence in sentences for stem in slot_words(sentence))
     for sentence in sentences:
-        said = slot_words(sentence)
+        words = slot_words(sentence)
         values = list(_read_sentence(sentence, before))
-        found += [StatedValue(value, slot, everything.difference(slot, said)) for value, slot in values]
-        before = [] if values else said
+        found += [StatedValue(value, slot, everything.difference(slot, words)) for value, slot in values]
+        before = [] if values else words
     return tuple(found)
 
 

@@ -24,9 +24,9 @@ def _groups(name: str) -> dict[str, str]:
 
 def _opposites(name: str) -> Mapping[str, set[str]]:
     table: dict[str, set[str]] = {}
-    for one, other in (pair.split("/") for pair in _LEXICON.words(name)):
-        table.setdefault(one, set()).add(other)
-        table.setdefault(other, set()).add(one)
+    for left, right in (pair.split("/") for pair in _LEXICON.words(name)):
+        table.setdefault(left, set()).add(right)
+        table.setdefault(right, set()).add(left)
     return table
 
 
@@ -38,7 +38,7 @@ ENGLISH: Final = _words("english")
 FOREIGN: Final = _words("foreign")
 
 CLITICS: Final = {clitic: tuple(words.split()) for clitic, words in _LEXICON.entries["clitics"].items()}
-PHRASES: Final = {tuple(said.split()): tuple(meant.split()) for said, meant in _LEXICON.entries["phrases"].items()}
+PHRASES: Final = {tuple(phrase.split()): tuple(meant.split()) for phrase, meant in _LEXICON.entries["phrases"].items()}
 PHRASE_HEADS: Final = frozenset(phrase[0] for phrase in PHRASES)
 
 PERSONS: Final = _forms("persons")

@@ -446,7 +446,7 @@ def test_a_project_uses_anothers_workspace_once_a_person_agrees(project, empty_h
     file.write_text('workspace = "theirs"')
     told = run("workspace", "current")
     assert told.stdout == "default\n"
-    assert "claims theirs, to which nobody agreed; if you do: reverie workspace trust" in told.stderr
+    assert "claims theirs, which is not approved; if you do: reverie workspace trust" in told.stderr
     assert "claims theirs" in run_json("workspace", "why")["detail"]
     assert "Agree?" in run("workspace", "trust", stdin="n\n", code=130).stderr
     assert run_json("workspace", "trust", "--yes") == {"file": str(file), "workspace": "theirs", "agreed": True}

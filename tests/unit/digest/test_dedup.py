@@ -194,7 +194,7 @@ def test_what_speaks_of_its_own_day_waits(dedup_store):
     older = dedup_store.write("The build failed yesterday.", occurred_at="2026-01-01T00:00:00.000Z")
     newer = dedup_store.write("the build failed yesterday", occurred_at="2026-02-01T00:00:00.000Z")
     dedup_store.digest()
-    assert dedup_store.pairs() == [(older, newer, ("each speaks of its own day",))]
+    assert dedup_store.pairs() == [(older, newer, ("they are about different days",))]
 
 
 def test_a_pinned_memory_is_not_merged_into_an_older_one(dedup_store):
