@@ -102,7 +102,7 @@ def _read_bool(raw: object) -> bool:
 def _read_int(raw: object) -> int:
     number = _read_float(raw)
     if (isinstance(raw, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", raw)) or not number.is_integer():
-        raise ValueError("must be a whole number")
+        raise ValueError("must be an integer")
     return int(number)
 
 

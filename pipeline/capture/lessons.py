@@ -14,10 +14,10 @@ from pipeline.write.tool_actions import shorten_command
 
 IMPORTANCE = 0.6
 MOST_PROPOSED = 10
-FILES_TOLD = 3
+MAX_FILES_LISTED = 3
 # Minimum share of the shorter remark's words that the other must contain.
-ALIKE = 0.6
-FEWEST_COMMON = 3
+MIN_SHARED_WORDS = 0.6
+MIN_COMMON_WORDS = 3
 _REVERT = re.compile(r"\bgit\s+(?:revert|restore|reset\s+--hard|checkout\s+(?:--|HEAD|\.)|stash\s+drop)")
 
 
@@ -76,7 +76,7 @@ def _repeated(turns: Sequence[Turn]) -> Found:
         for _, earlier, other in sentences[:number]:
             common = len(words & earlier)
             least = min(len(words), len(earlier)) or 1
-            if other.seq != turn.seq and common >= FEWEST_COMMON and common / least >= ALIKE:
+            if other.seq != turn.seq and common >= MIN_COMMON_WORDS and common / least >= MIN_SHARED_WORDS:
                 yield "said again", sentence, turn
                 break
 
@@ -97,7 +97,7 @@ def _mended(did: Sequence[Action]) -> Found:
                 if action_between.type is ActionType.EDIT and action_between.ok
             )
             if edited:
-                files = ", ".join(list(edited)[:FILES_TOLD])
+                files = ", ".join(list(edited)[:MAX_FILES_LISTED])
                 yield (
                     "mended",
                     f"When `{shorten_command(action.target)}` fails, look at {files}: editing it helped.",

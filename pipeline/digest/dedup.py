@@ -45,7 +45,7 @@ NEIGHBOURS = 8
 # Similar rules crowd together, so the superseded one need not be among the nearest.
 RULES_NEARBY = 64
 # Number of neighbors to fetch: many may be archived, or of another scope.
-CONSIDERED = 512
+MAX_NEIGHBORS = 512
 # A write of the web server waits for a few memories, not for a full batch.
 PER_TRANSACTION = 16
 # Maximum error of a cosine of two texts in eight bits.
@@ -103,7 +103,7 @@ class DedupStage:
         }
 
     def _find_candidates(self, seq: int, passage: Vector, generation: tuple[int, int]) -> list[int]:
-        neighbors, cosines = self.dense().find_near(passage, generation, CONSIDERED)
+        neighbors, cosines = self.dense().find_near(passage, generation, MAX_NEIGHBORS)
         near: list[int] = neighbors[(cosines > NEAR - CODING_ERROR) & (neighbors != seq)].tolist()
         return near
 

@@ -1,4 +1,4 @@
-"""Run git read-only and with a deadline in an untrusted folder, whatever the repository's configuration says."""
+"""Run git read-only and with a deadline in an untrusted folder, regardless of the repository's configuration."""
 
 import os
 import re

@@ -15,7 +15,7 @@ from pipeline.store import memories
 from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, find_stated_values, slot_words
 from pipeline.text.tokens import speaker_of
 
-LOOKED_AT = 30
+EXAMINED_HITS = 30
 # Minimum share of the query's words that a slot must contain.
 ANSWERED = 0.6
 # A text with more values is a table; only the values closest to the query are examined.
@@ -36,7 +36,7 @@ def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     """Return a ranking in which the newest of several values of a slot comes first."""
     if _EARLIER.search(text):
         return ranking
-    top = ranking.order[:LOOKED_AT].tolist()
+    top = ranking.order[:EXAMINED_HITS].tolist()
     positions = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
     asked = frozenset(slot_words(text))
     stated = {

@@ -1,7 +1,7 @@
 """The hybrid logical clock that stamps operations (Kulkarni et al., "Logical Physical Clocks", 2014).
 
 A stamp is `<physical ms>-<counter>-<node>` in fixed width, so that text order is clock order. The clock never goes
-back: a sent stamp is later than all stamps sent or received before, whatever the wall clock says.
+back: a sent stamp is later than all stamps sent or received before, even if the wall clock goes back.
 """
 
 import re

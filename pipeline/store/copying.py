@@ -134,7 +134,7 @@ class SqliteTables(WritableTables):
                 raise
             # Without SQLite's message, which quotes the text.
             position = "its first row" if last is None else f"the row after {format_key(last)}"
-            raise StoreDamaged(f"{table.name}: {position} holds a text that is not UTF-8") from None
+            raise StoreDamaged(f"{table.name}: {position} contains text that is not UTF-8") from None
 
     def marks(self) -> dict[str, int]:
         """Return the highest number of each table that never reuses numbers, if the row with that number is gone."""

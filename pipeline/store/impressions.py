@@ -120,14 +120,14 @@ def _impression(row: Sequence[Any]) -> Impression:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How often lessons were followed as the journal shows, of how often it shows either."""
+    """How often lessons were followed, and in how many cases the journal shows whether they were."""
 
     followed: int
     answered: int
 
 
 def compare_withheld(db: Connection, note: str, memory_seq: int | None = None) -> tuple[Trial, Trial]:
-    """Return the trials of what was told and of what was withheld, by answers with a note; of one lesson or all."""
+    """Return the trials of shown and of withheld lessons, counting answers with a note; of one lesson or all."""
     trials = [
         db.execute(
             "SELECT count(*) FILTER (WHERE followed = 1), count(*) FROM impression WHERE withheld = ? "

@@ -14,7 +14,7 @@ from pipeline.store.database import wake_on_commit
 # Of the newest memories, or of the last queries.
 READ = 200
 LEAST = 5
-LEAST_SHARE = 0.1
+MIN_FOREIGN_SHARE = 0.1
 
 
 def find_other_languages(db: Connection) -> str | None:
@@ -24,7 +24,7 @@ def find_other_languages(db: Connection) -> str | None:
 
 def are_many(foreign: int, seen: int) -> bool:
     """Return whether the foreign share of the texts makes a workspace multilingual."""
-    return foreign >= max(LEAST, LEAST_SHARE * seen)
+    return foreign >= max(LEAST, MIN_FOREIGN_SHARE * seen)
 
 
 def note_questions(db: Connection, foreign: int, seen: int) -> str | None:

@@ -199,7 +199,7 @@ def _carry_person(
 
 
 def carry_accesses(source: Path, target: Path) -> None:
-    """Carry the access log into a copy that is to be the file: what people asked since was asked."""
+    """Carry the access log into a copy that replaces the file: later requests must stay on record."""
     with _both(source, target) as (here, there):
         access_log.copy(here, there)
 

@@ -1,7 +1,7 @@
-"""What was asked, what is likely to be asked next, and how often that was right.
+"""Past queries, predicted queries, and how often the predictions were right.
 
-A question that was asked on one occasion is known by its fingerprint alone: its words are kept once it is asked again
-on another, and go with the first memory that is purged.
+A query that was asked on one occasion is stored only as a fingerprint: its text is stored once it is asked on another
+occasion, and deleted with the first purge of a memory.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from pipeline.store import meta
 from pipeline.store.visibility import condition
 from pipeline.times import parse
 
-# What is asked again within this time belongs to the same occasion.
+# A repetition within this time belongs to the same occasion.
 OCCASION = timedelta(hours=1)
 MAX_QUESTION_CHARS = 200
 MOST_KEPT = 1000
@@ -26,7 +26,7 @@ _FINGERPRINT = "#"
 
 
 class Reason(StrEnum):
-    """Why a question is likely to come."""
+    """The reason for a prediction."""
 
     REPEATED = "repeated"
     GOAL = "goal"
@@ -36,7 +36,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A question that is likely to come, word for word, and why."""
+    """A predicted query, literally, and the reason."""
 
     query: str
     reason: Reason
@@ -44,7 +44,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A question, on how many occasions it was asked, and when the last one began."""
+    """A query, the number of occasions on which it was asked, and the start of the last one."""
 
     text: str
     times: int
@@ -53,19 +53,19 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class PredictionScore:
-    """How many questions were asked, and how many of them had been foreseen."""
+    """The number of queries, and how many of them were predicted."""
 
     asked: int
     foreseen: int
 
     @property
     def hit_rate(self) -> float | None:
-        """Return the share that had been foreseen, None if nobody asked."""
+        """Return the predicted share of the queries, None without queries."""
         return self.foreseen / self.asked if self.asked else None
 
 
 def replace(db: Connection, predictions: Sequence[Prediction], at: str) -> None:
-    """Put predictions, the likeliest first, in the place of the former ones."""
+    """Replace all predictions, the likeliest first."""
     db.execute("DELETE FROM prediction")
     db.executemany(
         "INSERT INTO prediction (query, reason, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",

@@ -12,9 +12,9 @@ from pipeline.text.lexicon import load_lexicon
 
 # A longer text does not improve the result.
 READ_CHARS = 600
-LEAST_WORDS = 2
+MIN_WORDS = 2
 # The minimum share of function words: prose has twice as many, code almost none.
-LEAST_SHARE = 0.15
+MIN_SHARE = 0.15
 LEAST_LETTERS = 3
 LEAST_LETTERS_SHARE = 0.3
 
@@ -30,7 +30,7 @@ def is_foreign(text: str) -> bool:
     if _is_in_other_script(written):
         return True
     telling, english = _count_telling(written)
-    return telling >= max(LEAST_WORDS, LEAST_SHARE * len(written)) and telling > english
+    return telling >= max(MIN_WORDS, MIN_SHARE * len(written)) and telling > english
 
 
 def may_be_foreign(text: str) -> bool:

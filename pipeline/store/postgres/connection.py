@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 Answer = TypeVar("Answer")
 
 # Maximum number of statements sent together: the server reads all before it answers any.
-AT_ONCE = 200
+MAX_STATEMENTS = 200
 # After this time without an answer, check whether the server answers at all.
 SILENCE_S = 10.0
 # The server cancels slow statements by its own clock, but not a commit that waits for a standby.
@@ -115,7 +115,7 @@ class PostgresConnection:
         """Run a statement for each row."""
         translated, changed = translate(statement, of_workspace=self.of_workspace), 0
         rest = iter(rows)
-        while some := list(islice(rest, AT_ONCE)):
+        while some := list(islice(rest, MAX_STATEMENTS)):
             together = self._do(partial(_fill_in, translated, some))
             changed += sum(cursor.rowcount for cursor in self._answers(together))
         return Changed(changed)
