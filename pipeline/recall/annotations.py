@@ -37,7 +37,7 @@ def find_annotations(
             denied.setdefault(denial.seq, []).append(denial)
     newer = _find_newer(db, shown)
     checkout = meta.get(db, meta.CHECKOUT)
-    found = {}
+    annotations_by_seq = {}
     for memory in shown:
         by = denied.get(memory.seq, [])
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
@@ -45,8 +45,8 @@ def find_annotations(
         looks_at_file = memory.anchor is not None and not is_late()
         annotations = refresh_staleness(memory, annotation, checkout) if looks_at_file else annotation
         if annotations != NOTHING:
-            found[memory.seq] = annotations
-    return found
+            annotations_by_seq[memory.seq] = annotations
+    return annotations_by_seq
 
 
 def drop_superseded(db: Connection, hits: Sequence[Memory]) -> list[Memory]:

@@ -126,7 +126,7 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
     root: list[Any] = [value]
     waiting: list[tuple[Any, Any, Any, str | None]] = [(root, 0, value, None)]
     while waiting:
-        holder, place, item, kind = waiting.pop()
+        holder, entry_key, item, kind = waiting.pop()
         if isinstance(item, Mapping):
             copy: Any = {}
             named = _kind_of_entry(item)
@@ -144,7 +144,7 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
             )
         else:
             copy = _redact_scalar(item, kind, kinds)
-        holder[place] = copy
+        holder[entry_key] = copy
     return root[0], tuple(sorted(kinds))
 
 

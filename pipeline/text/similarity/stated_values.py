@@ -51,16 +51,16 @@ def find_stated_values(text: str) -> tuple[StatedValue, ...]:
     """Return the values that a text states."""
     if len(text) > MAX_CHARS or not _VALUE.search(text):
         return ()
-    found: list[StatedValue] = []
+    stated: list[StatedValue] = []
     before: list[str] = []
     sentences = split_sentences(text.partition(":")[2] if speaker_of(text) else text)
     everything = frozenset(stem for sentence in sentences for stem in slot_words(sentence))
     for sentence in sentences:
         words = slot_words(sentence)
         values = list(_read_sentence(sentence, before))
-        found += [StatedValue(value, slot, everything.difference(slot, words)) for value, slot in values]
+        stated += [StatedValue(value, slot, everything.difference(slot, words)) for value, slot in values]
         before = [] if values else words
-    return tuple(found)
+    return tuple(stated)
 
 
 def _read_sentence(sentence: str, before: list[str]) -> Iterator[tuple[str, frozenset[str]]]:
