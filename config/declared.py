@@ -1,6 +1,7 @@
-"""How a setting is declared, and how what files and the environment say of one is read.
+"""Declare settings, and parse their values from files and the environment.
 
-By hand, not by pydantic: every command begins with the settings, and that import takes longer than all else.
+By hand, not by pydantic: every command reads the settings first, and importing pydantic takes longer than everything
+else.
 """
 
 import math
@@ -19,7 +20,7 @@ _BOOLEANS = {
 
 
 class Secret:
-    """A text that is shown to nobody by accident."""
+    """A text that is masked when it is printed or logged."""
 
     __slots__ = ("_text",)
 
@@ -45,7 +46,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting's default, its line of help, and what it takes."""
+    """A setting's default, its line of help, and its allowed values."""
 
     default: Any
     help: str
@@ -56,17 +57,17 @@ class Setting:
 
     @property
     def type(self) -> type:
-        """Return the type of its values."""
+        """Return the type of the setting's values."""
         return type(self.default) if not isinstance(self.default, Path) else Path
 
-    def parse(self, given: object) -> Any:
-        """Return the value that a file or the environment gives; raise ValueError with what it must be."""
-        value: Any = _READERS[self.type](given)
+    def parse(self, raw: object) -> Any:
+        """Parse a value from a file or the environment; raise ValueError with the allowed values."""
+        value: Any = _READERS[self.type](raw)
         if self.choices and value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}")
         if self.pattern and not re.fullmatch(self.pattern, value.reveal() if isinstance(value, Secret) else value):
             raise ValueError(f"must match {self.pattern}")
-        # What is no number at all compares with nothing.
+        # NaN compares with nothing.
         if self.least is not None and not value >= self.least:
             raise ValueError(f"must be at least {self.least:g}")
         if self.most is not None and not value <= self.most:
@@ -74,42 +75,42 @@ class Setting:
         return value
 
 
-def declare(default: T, help: str, **takes: Any) -> T:  # noqa: A002 - it is called what it is
+def declare(default: T, help: str, **takes: Any) -> T:  # noqa: A002 - argparse and click call it `help` too
     """Declare a field of a frozen dataclass to be a setting."""
     declared: T = field(default=default, metadata={"setting": Setting(default, help, **takes)})
     return declared
 
 
 def list_declared(declaring: type[Any]) -> Mapping[str, Setting]:
-    """Return the settings that a dataclass declares, in their order."""
-    return {one.name: one.metadata["setting"] for one in fields(declaring)}
+    """Return the settings that a dataclass declares, in order of declaration."""
+    return {field.name: field.metadata["setting"] for field in fields(declaring)}
 
 
-def _read_text(given: object) -> str:
-    if not isinstance(given, str):
+def _read_text(raw: object) -> str:
+    if not isinstance(raw, str):
         raise ValueError("must be a text")  # noqa: TRY004 - a value like any other that cannot be taken
-    return given
+    return raw
 
 
-def _read_bool(given: object) -> bool:
-    known = _BOOLEANS.get(str(given).lower()) if isinstance(given, (bool, int, str)) else None
-    if known is None:
+def _read_bool(raw: object) -> bool:
+    boolean = _BOOLEANS.get(str(raw).lower()) if isinstance(raw, (bool, int, str)) else None
+    if boolean is None:
         raise ValueError("must be true or false")
-    return known
+    return boolean
 
 
-def _read_int(given: object) -> int:
-    number = _read_float(given)
-    if (isinstance(given, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", given)) or not number.is_integer():
-        raise ValueError("must be a whole number")
+def _read_int(raw: object) -> int:
+    number = _read_float(raw)
+    if (isinstance(raw, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", raw)) or not number.is_integer():
+        raise ValueError("must be an integer")
     return int(number)
 
 
-def _read_float(given: object) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+def _read_float(raw: object) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
         raise ValueError("must be a number")  # noqa: TRY004 - ditto
     try:
-        number = float(given)
+        number = float(raw)
     except (ValueError, OverflowError) as error:
         raise ValueError("must be a number") from error
     if not math.isfinite(number):
@@ -122,6 +123,6 @@ _READERS: Mapping[type, Callable[[object], object]] = {
     bool: _read_bool,
     int: _read_int,
     float: _read_float,
-    Path: lambda given: given if isinstance(given, Path) else Path(_read_text(given)),
-    Secret: lambda given: Secret(_read_text(given)),
+    Path: lambda raw: raw if isinstance(raw, Path) else Path(_read_text(raw)),
+    Secret: lambda raw: Secret(_read_text(raw)),
 }

@@ -1,4 +1,4 @@
-"""Libraries that others import and that nothing here ever calls: kept out of memory while the others are imported."""
+"""Stub out libraries that our dependencies import but Reverie never calls, to save memory and start-up time."""
 
 import sys
 import threading
@@ -9,27 +9,26 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# Each by who would import it.
-# jax, numba, scipy, tqdm: 160 ms and 15 MiB of the web server.
+# Grouped by the library that imports them. jax, numba, scipy, tqdm: 160 ms and 15 MiB of the web server.
 OF_BM25S = frozenset({"jax", "numba", "scipy", "tqdm"})
-# huey takes it in where it is installed, whatever the queue: 10 MiB and 135 ms of every process.
+# huey imports redis if it is installed, whatever the queue: 10 MiB and 135 ms of every process.
 OF_HUEY = frozenset({"redis"})
-# For models of which ours is none: 220 MB and 3 s of every worker.
+# Only needed by models that Reverie does not use: 220 MB and 3 s of every worker.
 OF_SPACY = frozenset({"torch", "cupy", "tensorflow", "mxnet"})
-# The generated client of a remote catalogue, hundreds of pydantic's classes: 20 MiB and 2.5 s of CPU.
+# The generated client of a remote catalogue with hundreds of pydantic classes: 20 MiB and 2.5 s of CPU.
 OF_LANCEDB = frozenset({"lance_namespace_urllib3_client"})
 
 
 @contextmanager
 def hide_packages(packages: frozenset[str]) -> Iterator[None]:
-    """Let this thread import as if some packages were not installed; one that is loaded already stays in sight."""
+    """Import in this thread as if some packages were not installed; packages that are loaded already stay visible."""
     with _found_by(_Absent(packages)):
         yield
 
 
 @contextmanager
 def hollow_packages(packages: frozenset[str]) -> Iterator[None]:
-    """Let this thread import, in place of some packages, empty classes of any name; for those that must be there."""
+    """Import empty classes in this thread instead of some packages, for packages that an import cannot do without."""
     with _found_by(_Hollow(packages)):
         yield
 
@@ -49,28 +48,28 @@ class _Finder(MetaPathFinder):
         self._thread = threading.get_ident()
 
     def knows(self, name: str) -> bool:
-        """Tell whether a module is one of the packages', to the thread that asked for it."""
+        """Return whether a module belongs to the stubbed packages and this thread asked for it."""
         return threading.get_ident() == self._thread and name.partition(".")[0] in self._packages
 
 
 class _Absent(_Finder):
     def find_spec(self, fullname: str, *_: Any) -> None:
-        """Refuse the packages, and know of no other."""
+        """Refuse the stubbed packages; find no other module."""
         if self.knows(fullname):
-            raise ModuleNotFoundError(f"{fullname} is not wanted here", name=fullname)
+            raise ModuleNotFoundError(f"{fullname} is left out", name=fullname)
 
 
 class _Hollow(_Finder, Loader):
     def find_spec(self, fullname: str, *_: Any) -> ModuleSpec | None:
-        """Find the packages' modules, and know of no other."""
+        """Find the stubbed packages; find no other module."""
         return ModuleSpec(fullname, self, is_package=True) if self.knows(fullname) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Make a module that has every name."""
+        """Create a module in which every name exists."""
         return _HollowModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run nothing."""
+        """Execute nothing."""
 
 
 class _HollowModule(ModuleType):

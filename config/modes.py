@@ -1,44 +1,44 @@
-"""Whose files are: what Reverie keeps is its owner's alone, by the umask of its processes and by what stands there."""
+"""Keep Reverie's files private to their owner: the umask of its processes and the permissions of existing files."""
 
 import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# The permissions of everybody but a file's owner.
+# The permissions of everyone but a file's owner.
 OTHERS = 0o077
 
-# The umask that this process was started with, once it was closed.
+# The umask of this process before `close_umask`.
 _umask: list[int] = []
 
 
 def close_umask() -> None:
-    """Keep every file that this process and its children make from now on to its owner, whatever umask they got."""
+    """Make all files that this process and its children create from now on private to their owner."""
     before = os.umask(OTHERS)
     if not _umask:
         _umask.append(before)
 
 
 def usual_umask() -> int:
-    """Return the umask that this process was started with, by which files outside of the home are made."""
+    """Return the umask with which this process started; it applies to files outside the data directory."""
     if _umask:
         return _umask[0]
-    # The only way to read it is to set it.
+    # The only way to read the umask is to set it.
     mask = os.umask(OTHERS)
     os.umask(mask)
     return mask
 
 
 def find_open_places(folder: Path) -> Iterator[Path]:
-    """Yield what others than the owner may enter, read or change; a folder comes before what is in it.
+    """Yield files and folders that others than the owner can enter, read or change; a folder comes before its content.
 
-    What links lead to is not looked at, but the folder itself may be one.
+    Symbolic links are not followed, except if the folder itself is one.
     """
     if folder.exists() and folder.stat().st_mode & OTHERS:
         yield folder
     folders = [os.fspath(folder)]
     while folders:
-        # Files come and go while others work in the home, and a folder of another user's is theirs.
+        # Other processes create and delete files in the data directory, and a folder may belong to another user.
         with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(folders.pop()) as entries:
             for entry in entries:
                 if not entry.is_symlink() and _is_open(entry):
@@ -54,10 +54,10 @@ def _is_open(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def close_place(place: Path) -> bool:
-    """Leave a file or folder to its owner alone; tell whether that is so now, or it is gone."""
+def close_place(path: Path) -> bool:
+    """Make a file or folder private to its owner; return whether it is private now, or gone."""
     try:
-        place.chmod(place.stat().st_mode & 0o777 & ~OTHERS)
+        path.chmod(path.stat().st_mode & 0o777 & ~OTHERS)
     except FileNotFoundError:
         return True
     except PermissionError:

@@ -1,8 +1,8 @@
-"""What differs between operating systems, in one place: limits, priorities, signals, process groups, flags of files.
+"""Differences between operating systems: limits, priorities, signals, process groups and flags of files.
 
-Linux is where all of it is tested. macOS has the same calls but for those of the GNU C library; the branches of Windows
-are written after its documentation. Nothing else in the project calls what one of them lacks.
-Every command imports this, so that libraries are imported where they are called.
+Everything is tested on Linux. macOS has the same calls except those of the GNU C library; the branches for Windows
+follow its documentation. No other module calls a function that one of the systems lacks. Every command imports this
+module, so functions import their libraries themselves.
 """
 
 import os
@@ -14,44 +14,44 @@ from pathlib import Path
 from typing import Any
 
 POSIX = os.name == "posix"
-# More files than these nobody needs; tables that libraries make for all of them stay small.
+# No process needs more files; libraries size some tables by this limit.
 MOST_FILES = 8192
 CREATE_NEW_PROCESS_GROUP = 0x00000200
-# What asks a program to end: by its manager, by Ctrl-C, by a terminal that closes, which Windows does not tell of.
+# Signals that end a program: from its manager, from Ctrl-C, from a terminal that closes (not on Windows).
 STOP_SIGNALS = tuple(
     number for name in ("SIGTERM", "SIGINT", "SIGHUP") if (number := getattr(signal, name, None)) is not None
 )
-# Flags to read a file's bytes by: none waits for a pipe, and one goes through no link.
+# Flags for reading a file's bytes: do not wait for a pipe, do not follow a link.
 READ_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 READ_NO_LINK = READ_AT_ONCE | getattr(os, "O_NOFOLLOW", 0)
-# Windows has no reading from a place: seeking and reading are one step for the threads of this process.
+# Windows cannot read at an offset: the threads of this process must seek and read in one step.
 _seeking = threading.Lock()
 
 
 def raise_file_limit() -> int:
-    """Let this process open as many files as it may, and return how many those are."""
+    """Raise this process's limit of open files to the maximum, and return it."""
     try:
         import resource
     except ImportError:
         # Windows has no such limit.
         return MOST_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    limit = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= limit:
         return MOST_FILES if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    return limit
 
 
 def limit_memory(size: int) -> None:
-    """Let this process use so many bytes of address space, and write no file; Windows has no such limits."""
+    """Limit this process to this many bytes of address space, and forbid it to write files. No effect on Windows."""
     _lower_limit("RLIMIT_AS", size)
     _lower_limit("RLIMIT_FSIZE", 0)
     _lower_limit("RLIMIT_CORE", 0)
 
 
 def limit_processor_time(seconds: int) -> None:
-    """End this process after so many more seconds of processor time; Windows has no such limit."""
+    """End this process after this many more seconds of processor time. No effect on Windows."""
     _lower_limit("RLIMIT_CPU", int(time.process_time()) + 1 + seconds)
 
 
@@ -60,14 +60,14 @@ def _lower_limit(name: str, value: int) -> None:
         import resource
     except ImportError:
         return
-    # The lower of two limits, which can be changed again.
+    # Set the soft limit, which can be changed again.
     kind = getattr(resource, name)
     hard = resource.getrlimit(kind)[1]
     resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def find_libc_function(name: str) -> Callable[..., int] | None:
-    """Return a function of the C library that only some have."""
+    """Return a function that only some C libraries have, or None."""
     if not POSIX:
         return None
     import ctypes
@@ -76,12 +76,12 @@ def find_libc_function(name: str) -> Callable[..., int] | None:
 
 
 def is_read_only(folder: Path) -> bool:
-    """Tell whether a folder stands on a file system that nobody may write to."""
+    """Return whether a folder is on a read-only file system."""
     return POSIX and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
 def lower_priority(niceness: int) -> None:
-    """Let other programs go before this process."""
+    """Lower the priority of this process."""
     if POSIX:
         os.nice(niceness)
     else:
@@ -91,13 +91,13 @@ def lower_priority(niceness: int) -> None:
 
 
 def call_around_fork(before: Callable[[], None], in_child: Callable[[], None]) -> None:
-    """Have something called before each fork and in its child; without forks, nothing."""
+    """Register functions to call before each fork and in its child. No effect on systems without forks."""
     if POSIX:
         os.register_at_fork(before=before, after_in_child=in_child)
 
 
 def kill_process(pid: int) -> None:
-    """End a process at once; one that is gone is fine."""
+    """Kill a process; do nothing if it is gone."""
     import psutil
 
     try:
@@ -107,12 +107,12 @@ def kill_process(pid: int) -> None:
 
 
 def own_group() -> dict[str, Any]:
-    """Return how a child is started in a group of its own, which a terminal's Ctrl-C does not reach."""
+    """Return the options that start a child in its own process group, which a terminal's Ctrl-C does not reach."""
     return {"process_group": 0} if POSIX else {"creationflags": CREATE_NEW_PROCESS_GROUP}
 
 
 def kill_group(pid: int) -> None:
-    """End a child that leads a group of its own, and all of the group; one that is gone is fine."""
+    """Kill a child and the process group that it leads; do nothing if it is gone."""
     if POSIX:
         try:
             os.killpg(pid, signal.SIGKILL)
@@ -134,7 +134,7 @@ def _list_children(pid: int) -> list[int]:
 
 
 def read_at(descriptor: int, size: int, offset: int) -> bytes:
-    """Return bytes from a place of an open file, whoever else reads it."""
+    """Return bytes at an offset of an open file; safe if other threads read the same descriptor."""
     if POSIX:
         return os.pread(descriptor, size, offset)
     with _seeking:
@@ -142,11 +142,11 @@ def read_at(descriptor: int, size: int, offset: int) -> bytes:
         return os.read(descriptor, size)
 
 
-def sync_place(place: Path) -> None:
-    """Have a file or a folder on disk, for good; Windows keeps its folders by itself."""
-    if not POSIX and place.is_dir():
+def sync_place(path: Path) -> None:
+    """Flush a file or a folder to disk. Windows writes folders to disk automatically."""
+    if not POSIX and path.is_dir():
         return
-    descriptor = os.open(place, os.O_RDONLY if POSIX else os.O_RDWR)
+    descriptor = os.open(path, os.O_RDONLY if POSIX else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:
@@ -154,7 +154,7 @@ def sync_place(place: Path) -> None:
 
 
 def hand_over(file: Path, like: os.stat_result) -> None:
-    """Give a file the owner and group of another, where files have such."""
-    own = file.stat()
-    if POSIX and (like.st_uid, like.st_gid) != (own.st_uid, own.st_gid):
+    """Give a file the owner and group of another, on systems that have them."""
+    status = file.stat()
+    if POSIX and (like.st_uid, like.st_gid) != (status.st_uid, status.st_gid):
         os.chown(file, like.st_uid, like.st_gid)

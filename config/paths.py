@@ -1,4 +1,4 @@
-"""Where everything lives under `$REVERIE_HOME`, and what stands there now: files by identity, the bearer token."""
+"""Paths of all files under `$REVERIE_HOME`, the identity of files, and the bearer token."""
 
 import os
 import re
@@ -9,13 +9,13 @@ from pathlib import Path
 from config.modes import close_place, find_open_places
 from config.operating_system import POSIX
 
-# Inode, time of change (ns) and size of a file.
+# Inode, change time (ns) and size of a file.
 FileState = tuple[int, int, int]
 
 WORKSPACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-# By which a request names the workspace that it is about.
+# Header in which a request names its workspace.
 WORKSPACE_HEADER = "X-Reverie-Workspace"
-# The store of what is about the person whose home this is, which every workspace is told.
+# The personal store of the data directory's owner, which is used in every workspace.
 PERSONAL_WORKSPACE = "me"
 WORKSPACES = "workspaces"
 SNAPSHOTS = "snapshots"
@@ -23,21 +23,21 @@ STORE_KEY = "store.key"
 
 
 def personal_workspace_of(person_id: str | None) -> str:
-    """Return the store of what is about a person, the one of the home's owner where none is named."""
+    """Return the id of a person's personal store; without a person, of the data directory's owner."""
     return PERSONAL_WORKSPACE if person_id is None else f"{PERSONAL_WORKSPACE}.{person_id}"
 
 
 def is_personal(workspace_id: str) -> bool:
-    """Tell whether a workspace is somebody's personal store."""
+    """Return whether a workspace is a personal store."""
     return workspace_id.partition(".")[0] == PERSONAL_WORKSPACE
 
 
 def is_workspace_id(text: str) -> bool:
-    """Tell whether a text may name a workspace; such a name is safe as a folder's name."""
+    """Return whether a text is a valid workspace id; a valid id is safe as a folder name."""
     return WORKSPACE_ID.fullmatch(text) is not None
 
 
-# Asked for several times by every request; joining paths would be a tenth of a write.
+# Cached because every request asks several times; joining paths would take a tenth of a write.
 @dataclass(frozen=True)
 class WorkspacePaths:
     """The files of one workspace."""
@@ -46,7 +46,7 @@ class WorkspacePaths:
 
     @cached_property
     def events(self) -> Path:
-        """Return the SQLite file that is the truth."""
+        """Return the SQLite file of the store, from which everything else can be rebuilt."""
         return self.root / "events.sqlite"
 
     @property
@@ -61,7 +61,7 @@ class WorkspacePaths:
 
     @property
     def snapshots(self) -> Path:
-        """Return the folder of the store's copies."""
+        """Return the folder of the store's snapshots."""
         return self.root / SNAPSHOTS
 
     @cached_property
@@ -72,28 +72,28 @@ class WorkspacePaths:
 
 @dataclass(frozen=True, slots=True)
 class HomePaths:
-    """The files of one Reverie home."""
+    """The files of a data directory."""
 
     root: Path
 
     @property
     def config(self) -> Path:
-        """Return the home's settings file."""
+        """Return the settings file of the data directory."""
         return self.root / "config.toml"
 
     @property
     def token_file(self) -> Path:
-        """Return the file that holds the bearer token."""
+        """Return the file with the bearer token."""
         return self.root / "token"
 
     @property
     def servers(self) -> Path:
-        """Return the folder of the team servers that this home knows, a file each with this person's token."""
+        """Return the folder with one file per connected team server, including this person's token."""
         return self.root / "servers"
 
     @property
     def sessions(self) -> Path:
-        """Return the file that tells which browsers are signed in."""
+        """Return the file of the browser sessions that are signed in to the dashboard."""
         return self.root / "sessions"
 
     @property
@@ -108,42 +108,42 @@ class HomePaths:
 
     @property
     def peers(self) -> Path:
-        """Return the file of this home's other machines, of the keys that they share, and of the remotes between."""
+        """Return the file of sync: this person's other machines, their shared keys, and the remotes."""
         return self.root / "peers.sqlite"
 
     @property
     def transcripts(self) -> Path:
-        """Return the file that says which records of transcripts were read, by their hashes."""
+        """Return the file of hashes of the transcript records that were read."""
         return self.root / "transcripts.sqlite"
 
     @property
     def people(self) -> Path:
-        """Return the file of the people who share this home: their tokens' hashes and their grants."""
+        """Return the file of the people who use this server: hashes of their tokens, and their roles."""
         return self.root / "people.sqlite"
 
     @property
     def moves(self) -> Path:
-        """Return the file that tells what was moved between this home's files and another place of a store."""
+        """Return the file that records which stores were moved between this data directory and another database."""
         return self.root / "moves.json"
 
     @property
     def store_key(self) -> Path:
-        """Return the file that names the key of an encrypted home: while it stands, the home is one."""
+        """Return the file that names the encryption key; the data directory is encrypted if it exists."""
         return self.root / STORE_KEY
 
     @property
     def claims(self) -> Path:
-        """Return the file of what projects claim, and what of it a person agreed to."""
+        """Return the file of the claims that projects make, and of the claims that a person approved."""
         return self.root / "claims.json"
 
     @property
     def outlooks(self) -> Path:
-        """Return the file of what the scheduler knew of every workspace when it ended."""
+        """Return the file with the scheduler's last state of every workspace."""
         return self.root / "outlooks.json"
 
     @property
     def codex_turns(self) -> Path:
-        """Return the folder that tells how far each of Codex' rollouts was read."""
+        """Return the folder that records how far each Codex rollout was read."""
         return self.root / "codex-turns"
 
     @property
@@ -158,46 +158,46 @@ class HomePaths:
 
     @property
     def workspaces(self) -> Path:
-        """Return the folder that holds one folder a workspace."""
+        """Return the folder with one folder per workspace."""
         return self.root / WORKSPACES
 
     def workspace(self, workspace_id: str) -> WorkspacePaths:
-        """Return one workspace's files; the id must be a valid one."""
+        """Return the files of a workspace; the id must be valid."""
         if not is_workspace_id(workspace_id):
             raise ValueError("not a workspace id")
         return _paths_of(self.root, workspace_id)
 
     def workspace_ids(self) -> list[str]:
-        """List the workspaces that exist, by name."""
+        """List the existing workspaces by name."""
         if not self.workspaces.is_dir():
             return []
-        # At every tick of the scheduler: pathlib takes three times as long.
+        # Called at every tick of the scheduler: pathlib takes three times as long.
         root = str(self.workspaces)
         with os.scandir(root) as entries:
             names = [entry.name for entry in entries if is_workspace_id(entry.name)]
         return sorted(name for name in names if os.path.isfile(f"{root}/{name}/events.sqlite"))  # noqa: PTH113
 
     def ensure(self) -> None:
-        """Make the home and its folders, readable by their owner only."""
+        """Create the data directory and its folders, readable by their owner only."""
         for folder in (self.root, self.models, self.logs, self.workspaces):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def close(self) -> list[Path]:
-        """Take from others what they may enter, read or change in the home; return what could not be closed."""
+        """Make all files in the data directory private to their owner; return the files for which that failed."""
         if not POSIX:
             return []
-        # The home comes first: nobody exchanges what is in it while it is looked at.
-        return [place for place in find_open_places(self.root) if not close_place(place)]
+        # The data directory comes first, so that no other user can exchange its files during the scan.
+        return [path for path in find_open_places(self.root) if not close_place(path)]
 
     def token(self) -> str:
-        """Return the bearer token, making it (mode 0600) on the first start and where the file holds none."""
+        """Return the bearer token. Create it (mode 0600) on the first start or if the file is empty."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.token_file.exists():
             self._make_token()
         return self._stored_token() or self.renew_token()
 
     def renew_token(self) -> str:
-        """Put a new bearer token (mode 0600) in the place of the present one and return it."""
+        """Replace the bearer token (mode 0600) and return the new one."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._new_token().replace(self.token_file)
         return self._stored_token()
@@ -206,7 +206,7 @@ class HomePaths:
         return self.token_file.read_text(encoding="ascii").strip()
 
     def _make_token(self) -> None:
-        # Written aside and linked into place: two first starts agree on one token and none reads half of it.
+        # Written to another file and linked: two first starts agree on one token, and neither reads half of it.
         draft = self._new_token()
         try:
             os.link(draft, self.token_file)
@@ -216,7 +216,7 @@ class HomePaths:
             draft.unlink()
 
     def _new_token(self) -> Path:
-        # Once in the life of a home; it brings along more than a whole command needs.
+        # Imported here because it is needed once per data directory and costs more than a command.
         import secrets
 
         draft = self.root / f".token-{os.getpid()}-{os.urandom(4).hex()}"
@@ -234,23 +234,23 @@ def _paths_of(root: Path, workspace_id: str) -> WorkspacePaths:
 
 
 def find_store_key(file: Path) -> Path | None:
-    """Return what names the key of the home that a file of the store stands in, None where it is not encrypted."""
-    # Asked at every opening, so that it looks in two places at most. A store in a folder of its own is a home here.
+    """Return the key file of the data directory that contains a store file, or None if it is not encrypted."""
+    # Called at every opening, so it checks only two folders: a store can also be in a folder without workspaces.
     folder = file.absolute().parent
     home = folder.parent if folder.name == SNAPSHOTS else folder
     if home.parent.name == WORKSPACES:
         home = home.parent.parent
-    for place in dict.fromkeys((folder, home)):
-        # Where it cannot be looked for, that raises: nobody takes such a home for a plain one.
-        if file_identity(place / STORE_KEY) is not None:
-            return place / STORE_KEY
+    for candidate in dict.fromkeys((folder, home)):
+        # An error while checking is raised: an encrypted data directory must never be taken for a plain one.
+        if file_identity(candidate / STORE_KEY) is not None:
+            return candidate / STORE_KEY
     return None
 
 
 class CurrentToken:
-    """Return a home's token when called; read again only when the file changed.
+    """Return the bearer token of a data directory when called; read the file only if it changed.
 
-    A new one counts from the next request on, in every process.
+    A renewed token is valid from the next request on, in every process.
     """
 
     def __init__(self, file: Path) -> None:
@@ -258,27 +258,27 @@ class CurrentToken:
         self._known: tuple[FileState | None, str] = (None, "")
 
     def __call__(self) -> str:
-        """Return the token; while there is none in the file the last known one, "" where there never was any."""
+        """Return the token; if the file is missing, return the last known token, or ""."""
         mark, token = self._known
         try:
-            found = file_state(self.file)
-            if found != mark:
+            state = file_state(self.file)
+            if state != mark:
                 token = self.file.read_text(encoding="ascii", errors="replace").strip() or token
-                self._known = (found, token)
+                self._known = (state, token)
         except OSError:
-            # Gone or out of reach: whoever knew it goes on with it.
+            # The file is gone or out of reach: keep the last known token.
             return token
         return token
 
 
 def file_state(file: str | os.PathLike[str]) -> FileState:
-    """Return what changes when a file is written or replaced; raise OSError where there is none."""
+    """Return a value that changes when a file is written or replaced; raise OSError if it does not exist."""
     status = os.stat(file)  # noqa: PTH116 - before every request; Path.stat costs twice as much
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def file_identity(file: str | os.PathLike[str]) -> tuple[int, int] | None:
-    """Return (device, inode) of a file, None when there is none; another file by the same name has another identity."""
+    """Return (device, inode) of a file, or None if it does not exist. A replaced file has another identity."""
     try:
         status = os.stat(file)  # noqa: PTH116 - before every write and queue message; Path.stat costs twice as much
     except FileNotFoundError:

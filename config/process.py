@@ -1,7 +1,4 @@
-"""How every long-running program starts and lives: its options, settings and log, its name, its role, its parent.
-
-And how many threads and heaps native libraries take on a machine that runs several processes.
-"""
+"""Start long-running programs: options, settings, log, process name, role, parent, threads and heaps of libraries."""
 
 import argparse
 import json
@@ -25,26 +22,25 @@ from config.operating_system import call_around_fork, find_libc_function, kill_p
 from config.settings import Settings, SettingsError, forget_workspace_variable, load_settings
 
 PARENT_CHECK_S = 0.5
-# Another process's look at a lock (`Role.is_held`) takes it for a moment; that must not turn its next holder away.
+# `Role.is_held` of another process takes the lock briefly; the next holder must wait for it.
 LOOK_S = 0.5
-# A program ends with this code (EX_UNAVAILABLE of sysexits.h) when its role or its port belongs to another one:
-# starting it again cannot help.
+# Exit code (EX_UNAVAILABLE of sysexits.h) if another process has the role or the port: a restart cannot help.
 EXIT_TAKEN = 69
 
 
 def process_owner() -> str:
-    """Return this process's name, by which others can tell whether it still lives: host, process id, start time."""
+    """Return the name of this process (host, process id, start time), by which others can check whether it is alive."""
     return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.2f}"
 
 
 def thread_owner(process: str) -> str:
-    """Return the name of this thread of a process: what another thread holds is not its own."""
+    """Return the name of this thread of a process; other threads have their own leases."""
     thread = threading.current_thread()
     return process if thread is threading.main_thread() else f"{process}/{thread.name}"
 
 
 def is_alive(owner: str) -> bool:
-    """Tell whether the named process lives; one on another host is taken to live, its lease decides."""
+    """Return whether the named process is alive. A process on another host counts as alive until its lease expires."""
     host, pid, started = owner.partition("/")[0].rsplit(":", 2)
     if host != socket.gethostname():
         return True
@@ -55,7 +51,7 @@ def is_alive(owner: str) -> bool:
 
 
 class RoleTaken(Exception):
-    """Say that another process already holds a role in this home."""
+    """Report that another process already has a role in this data directory."""
 
     def __init__(self, role: str, pid: int | None) -> None:
         super().__init__(f"{role} is already running" + (f" (pid {pid})" if pid else ""))
@@ -64,9 +60,9 @@ class RoleTaken(Exception):
 
 
 class Role:
-    """Hold a role (`up`, `web`, `scheduler`) of a home for as long as this process lives.
+    """Take a role (`up`, `web`, `scheduler`) in a data directory for as long as this process lives.
 
-    The lock is the operating system's, so it goes with its holder however that one ends.
+    The operating system releases the lock when the process ends, even if it is killed.
     """
 
     def __init__(self, home: Path, name: str) -> None:
@@ -75,7 +71,7 @@ class Role:
         self._lock = FileLock(home / f"{name}.lock", timeout=0)
 
     def take(self) -> None:
-        """Take the role or raise RoleTaken."""
+        """Take the role, or raise RoleTaken."""
         try:
             self._lock.acquire(timeout=LOOK_S, poll_interval=0.02)
         except Timeout as error:
@@ -83,27 +79,27 @@ class Role:
         self._note.write_text(json.dumps({"pid": os.getpid(), "owner": process_owner()}), encoding="utf-8")
 
     def release(self) -> None:
-        """Give the role back; one that was given back may be another's by now."""
+        """Release the role; do nothing if another process has it by now."""
         if not self._lock.is_locked:
             return
         self._note.unlink(missing_ok=True)
         self._lock.release()
 
     def holder(self) -> int | None:
-        """Return the process id of the living holder, None when nobody holds the role or has just taken it."""
+        """Return the process id of the living holder, or None if there is no holder or it is just starting."""
         if not self.is_held():
             return None
         try:
             note = json.loads(self._note.read_text(encoding="utf-8"))
-            # A holder that was killed leaves its note, which the next one replaces only after it has the lock; and on
-            # a shared disk the holder may live on another host, where its pid says nothing here.
+            # A killed holder leaves its note behind until the next holder replaces it. On a shared disk, the holder
+            # may live on another host, where its pid means nothing here.
             here = note["owner"].startswith(f"{socket.gethostname()}:")
             return int(note["pid"]) if here and is_alive(note["owner"]) else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def is_held(self) -> bool:
-        """Tell whether some process, this one included, holds the role."""
+        """Return whether a process, possibly this one, has the role."""
         if self._lock.is_locked:
             return True
         try:
@@ -111,13 +107,13 @@ class Role:
         except Timeout:
             return True
         except OSError:
-            # Where no lock can be made, on a full or read-only disk, only the note of its holder is left to go by.
+            # If no lock can be made, on a full or read-only disk, only the holder's note can answer.
             return self._is_noted_alive()
         self._lock.release()
         return False
 
     def was_abandoned(self) -> bool:
-        """Tell whether the last holder ended without giving the role back, and nobody took it since."""
+        """Return whether the last holder ended without releasing the role and no process has taken it since."""
         return self._note.is_file() and not self.is_held()
 
     def _is_noted_alive(self) -> bool:
@@ -128,26 +124,26 @@ class Role:
 
 
 def add_parent_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--stop-with-parent [PID]`; its value is None without the option and 0 without a PID."""
+    """Add the option `--stop-with-parent [PID]`; its value is None without the option and 0 without a PID."""
     parser.add_argument(
         "--stop-with-parent",
         nargs="?",
         type=int,
         const=0,
         metavar="PID",
-        help="end when the starting process ends; with its PID, also when it ended before this one could look",
+        help="stop when the parent process ends; with PID, also if the parent ended before this process started",
     )
 
 
 def stop_with_parent(parent: int = 0, ask: signal.Signals = signal.SIGTERM, grace_s: float = 10) -> None:
-    """End this process (`ask`, after the grace SIGKILL) soon after its parent has gone, however that one ended."""
+    """End this process (`ask`, then SIGKILL after the grace period) soon after its parent ended for any reason."""
     watched = parent or os.getppid()
     threading.Thread(target=_watch, args=(watched, ask, grace_s), name="parent-watch", daemon=True).start()
 
 
 def stop_forks_with_this(ask: signal.Signals, grace_s: float) -> None:
-    """Let every process that this one forks from now on end (`ask`, then SIGKILL) soon after this one."""
-    # Noted before the fork: the child may find its parent gone already.
+    """End every process that this one forks from now on (`ask`, then SIGKILL) soon after this process ends."""
+    # Read before the fork: the child may start after the parent ended.
     forking = [os.getpid()]
 
     def note() -> None:
@@ -165,7 +161,7 @@ def _watch(parent: int, ask: signal.Signals, grace_s: float) -> None:
     kill_process(os.getpid())
 
 
-# As `sys.exc_info` returns it.
+# The result of `sys.exc_info`.
 ErrorInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 # From malloc.h of the GNU C library.
 M_ARENA_MAX = -8
@@ -174,27 +170,27 @@ M_ARENA_MAX = -8
 def limit_threads(threads: int) -> None:
     """Limit every BLAS and OpenMP pool that is loaded by now.
 
-    Beside ONNX Runtime, pools of their default size fight for the cores: on two of them, entity extraction runs three
-    times as fast with one OpenBLAS thread as with two.
+    With pools of their default size, libraries and ONNX Runtime compete for the cores: on two cores, entity
+    extraction runs three times as fast with one OpenBLAS thread as with two.
     """
-    # Only who loads a model has such pools.
+    # Only processes that load a model have such pools.
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(threads)
 
 
 def limit_heaps(heaps: int) -> None:
-    """Let the threads of this process share that many heaps, where the C library is GNU's.
+    """Limit the number of heaps that the threads of this process share, with the GNU C library.
 
-    It makes up to eight a core and gives little of them back: a web server that answers eight clients takes 46 MiB less
-    with two, and no longer.
+    By default it creates up to eight heaps per core and rarely frees them: with two heaps, a web server that answers
+    eight clients takes 46 MiB less and is as fast.
     """
     if mallopt := find_libc_function("mallopt"):
         mallopt(M_ARENA_MAX, heaps)
 
 
 def trim_heap() -> None:
-    """Give the system back what was freed, where the C library is GNU's, which keeps it unless asked."""
+    """Return freed memory to the system; the GNU C library keeps it otherwise."""
     if trim := find_libc_function("malloc_trim"):
         trim(0)
 
@@ -205,7 +201,7 @@ LOG_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 def start_program(
     command: str, description: str | None, redact: Callable[[str], str], arguments: Sequence[str] | None = None
 ) -> Settings:
-    """Read the command line (`arguments` of it) and the settings, watch the parent if asked to, and set up logging."""
+    """Read the command line (or `arguments`) and the settings, watch the parent if asked to, and set up logging."""
     close_umask()
     parser = argparse.ArgumentParser(prog=command, description=description)
     add_parent_option(parser)
@@ -223,7 +219,7 @@ def start_program(
 
 
 def run_in_role(role_name: str, settings: Settings, run: Callable[[Settings], int]) -> int:
-    """Run while holding a role of the home; return EXIT_TAKEN when another process holds it."""
+    """Run while holding a role of the data directory; return EXIT_TAKEN if another process has it."""
     role = Role(settings.paths.root, role_name)
     try:
         role.take()
@@ -237,10 +233,9 @@ def run_in_role(role_name: str, settings: Settings, run: Callable[[Settings], in
 
 
 class RedactingFormatter(logging.Formatter):
-    """Format a record, then mask what the given function calls secret.
+    """Format a log record and mask secrets in it.
 
-    Unless it `shows_values`, an error is logged without its message, which may quote a memory: its type and where it
-    was raised remain.
+    Unless `shows_values` is set, an error is logged by type and origin only, because its message may quote a memory.
     """
 
     def __init__(self, redact: Callable[[str], str], *, shows_values: bool = True) -> None:
@@ -249,11 +244,11 @@ class RedactingFormatter(logging.Formatter):
         self._shows_values = shows_values
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the finished line without secrets."""
+        """Return the formatted line without secrets."""
         return self._redact(super().format(record))
 
     def formatException(self, ei: ErrorInfo) -> str:  # noqa: N802 - the name of logging's method
-        """Return a traceback, in an encrypted data directory without the error's message."""
+        """Return a traceback; in an encrypted data directory, without the error's message."""
         kind, _, trace = ei
         if self._shows_values or kind is None:
             return super().formatException(ei)
@@ -261,13 +256,13 @@ class RedactingFormatter(logging.Formatter):
 
 
 def configure_logging(level: str, redact: Callable[[str], str], *, shows_values: bool = True) -> None:
-    """Send every log line, and every error that ends a thread, to standard error through the redacting formatter."""
+    """Log to standard error, including errors that end a thread, through the redacting formatter."""
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter(redact, shows_values=shows_values))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     sys.excepthook = lambda *error: _log_uncaught(error)
     threading.excepthook = lambda error: _log_uncaught((error.exc_type, error.exc_value, error.exc_traceback))
-    # These report every request, job tick and task at INFO, which would bury what matters.
+    # These libraries log every request, job tick and task at INFO.
     for noisy in ("apscheduler", "huey", "sentence_transformers", "waitress.queue"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level]))
 

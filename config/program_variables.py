@@ -1,4 +1,4 @@
-"""The variables that other programs of Reverie get: a server in the background, a service, a host's programs."""
+"""Select the environment variables for other programs of Reverie: background server, service, host programs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from config.data_directory import VARIABLE, NoDataDirectory, find_data_directory
 from config.settings import ENVIRONMENT_PREFIX, SETTINGS, WORKSPACE_SETTINGS, Settings, environment_with, load_settings
 
-# What a server in the background gets of the shell that starts it: that shell belongs to one project, and the server
-# serves all of them until it stops. docs/configuration.md lists them.
+# Variables that a background server gets from the shell that starts it. That shell belongs to one project, and the
+# server serves all projects until it stops. docs/configuration.md lists them.
 NAMES = frozenset(
     {
         *("HOME", "USER", "LOGNAME", "PATH", "TZ", "TMPDIR", "TMP", "TEMP", "LANG", "LANGUAGE"),
@@ -18,20 +18,20 @@ NAMES = frozenset(
     }
 )
 PREFIXES = ("LC_", "XDG_", "AWS_", "PGSSL", "HF_", "OMP_", "OPENBLAS_", "MKL_")
-# A request names its workspace; nothing that may differ by workspace comes from the shell of one project.
+# A request names its workspace; workspace settings must not come from the shell of one project.
 SHARED_SETTINGS = frozenset(
     f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in SETTINGS if name not in WORKSPACE_SETTINGS | {"workspace"}
 )
 
 
 def select_daemon_variables(environment: Mapping[str, str], root: Path) -> dict[str, str]:
-    """Return the variables of an environment that a server in the background gets, with its data directory."""
-    kept = {name: value for name, value in environment.items() if _is_shared(name)}
-    return kept | {VARIABLE: str(root)}
+    """Return the environment variables for a server in the background, with its data directory."""
+    shared = {name: value for name, value in environment.items() if _is_shared(name)}
+    return shared | {VARIABLE: str(root)}
 
 
 def list_workspace_variables(environment: Mapping[str, str]) -> list[str]:
-    """List the variables that set for all workspaces what may differ between them."""
+    """List the environment variables that would set a workspace's setting for all workspaces."""
     return sorted(
         name
         for setting in WORKSPACE_SETTINGS
@@ -40,9 +40,9 @@ def list_workspace_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def list_moving_variables(settings: Settings) -> dict[str, str]:
-    """Return the variables that a program needs to find the data directory and the server of these settings."""
+    """Return the variables that a program needs to use the data directory and the server of these settings."""
     home = {VARIABLE: str(settings.paths.root)}
-    # The other program reads the data directory's config.toml itself.
+    # The program reads config.toml in the data directory itself.
     stored = load_settings(home)
     moved = {name: str(getattr(settings, name)) for name in ("host", "port")}
     return (home if settings.paths.root != _usual_home() else {}) | {

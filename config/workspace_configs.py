@@ -1,4 +1,4 @@
-"""Where workspaces keep settings of their own: in a `config.toml` each, or wherever their home's store is."""
+"""Store of workspaces' own settings: a `config.toml` each, or a table if the store is in PostgreSQL."""
 
 import os
 from abc import ABC, abstractmethod
@@ -8,31 +8,31 @@ from pathlib import Path
 from config.paths import HomePaths
 from config.settings import WorkspaceConfig, read_text
 
-# What is another one whenever a workspace's own settings were written: a time (ns), or all that they say.
+# Changes whenever a workspace's settings are written: a time (ns), or their whole text.
 ConfigState = int | str
 
 
 class WorkspaceConfigs(ABC):
-    """Know each workspace's own settings."""
+    """Read and write the settings of each workspace."""
 
     @abstractmethod
     def place(self, workspace_id: str) -> str:
-        """Return where a workspace's own settings stand, or would stand, as a person looks for them."""
+        """Return the path or table of a workspace's settings, as shown to users; they need not exist."""
 
     @abstractmethod
     def state(self, workspace_id: str) -> ConfigState | None:
-        """Return what changes when a workspace's own settings are written, None where it never had any."""
+        """Return a value that changes when a workspace's settings are written, or None if it has none."""
 
     @abstractmethod
     def load(self, workspace_id: str, state: ConfigState) -> WorkspaceConfig:
-        """Return a workspace's own settings in a state; raise UnreadableSettings where they are no text."""
+        """Return a workspace's settings in a state; raise UnreadableSettings if they are not text."""
 
     @abstractmethod
     def edit(self, workspace_id: str, change: Callable[[str], str]) -> None:
-        """Put what a function makes of a workspace's own settings in their place; what it raises changes nothing."""
+        """Replace a workspace's settings by the result of a function; if it raises, nothing changes."""
 
     def read(self, workspace_id: str) -> WorkspaceConfig:
-        """Return a workspace's own settings, which say nothing where it never had any."""
+        """Return a workspace's settings; empty if it has none."""
         state = self.state(workspace_id)
         return WorkspaceConfig("", self.place(workspace_id)) if state is None else self.load(workspace_id, state)
 
@@ -48,25 +48,25 @@ class ConfigFiles(WorkspaceConfigs):
         return str(self._paths.workspace(workspace_id).config)
 
     def state(self, workspace_id: str) -> ConfigState | None:
-        """Return when the file was changed last (ns)."""
+        """Return the file's modification time (ns)."""
         try:
             return os.stat(self._paths.workspace(workspace_id).config).st_mtime_ns  # noqa: PTH116 - before every request; Path.stat costs twice as much
         except FileNotFoundError:
             return None
 
     def load(self, workspace_id: str, state: ConfigState) -> WorkspaceConfig:  # noqa: ARG002 - a file is read as it is now
-        """Return what the file says."""
+        """Return the file's content."""
         file = self._paths.workspace(workspace_id).config
         return WorkspaceConfig(read_text(file), str(file))
 
     def edit(self, workspace_id: str, change: Callable[[str], str]) -> None:
-        """Write the file anew."""
+        """Write the file."""
         file = self._paths.workspace(workspace_id).config
         write_config(file, change(read_text(file)))
 
 
 def write_config(file: Path, text: str) -> None:
-    """Put a text in the place of a file of settings, all of it or nothing."""
+    """Replace a settings file atomically."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_suffix(".toml.new")
     draft.write_text(text, encoding="utf-8", newline="")

@@ -1,1 +1,1 @@
-"""The life of a memory, in the order it happens."""
+"""The processing of memories, from the write to recall and maintenance."""

@@ -1,8 +1,8 @@
-"""Whether the code that a memory is about still reads as it did.
+"""Check whether the code that a memory refers to is unchanged.
 
-Only a hash is compared and nothing of a file is kept or shown. A relative path cannot be followed from a server that
-serves many folders, so it is kept for the reader and never checked; but one that begins with `./`, as another machine
-told it, begins where this machine's checkout of the workspace does.
+Only a hash is compared; no part of a file is stored or shown. A relative path has no meaning for a server of many
+folders, so it is stored for the reader but never checked. A path that starts with `./` came from another machine and
+starts at this machine's checkout of the workspace.
 """
 
 import errno
@@ -19,29 +19,29 @@ from pipeline.records import Anchor
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 KEPT = 1024
-# The clocks of file systems tick slowly: what was written again within a tick still bears the same time.
+# File systems have coarse clocks: a file that is written twice within a tick keeps its modification time.
 SETTLED_NS = 2_000_000_000
 IN_CHECKOUT = "./"
 
 
 def find_checkout(folder: str) -> str | None:
-    """Return the root of the git checkout that an absolute path of a folder is in, None outside of any."""
-    place = Path(folder)
-    if not place.is_absolute():
+    """Return the root of the git checkout that contains a folder, None outside of a checkout."""
+    path = Path(folder)
+    if not path.is_absolute():
         return None
-    return next((str(one) for one in (place, *place.parents) if os.path.exists(one / ".git")), None)  # noqa: PTH110 - never raises
+    return next((str(parent) for parent in (path, *path.parents) if os.path.exists(parent / ".git")), None)  # noqa: PTH110 - never raises
 
 
 def path_in_checkout(path: str, checkout: str | None) -> str:
-    """Return an absolute path as other machines are told it: from the checkout on, or else its name alone."""
-    place = Path(path)
-    if checkout is not None and place.is_relative_to(checkout):
-        return f"{IN_CHECKOUT}{place.relative_to(checkout).as_posix()}"
-    return place.name
+    """Return an absolute path as it is sent to other machines: relative to the checkout, or else the file name."""
+    absolute = Path(path)
+    if checkout is not None and absolute.is_relative_to(checkout):
+        return f"{IN_CHECKOUT}{absolute.relative_to(checkout).as_posix()}"
+    return absolute.name
 
 
 def locate(anchor: Anchor, checkout: str | None) -> Anchor:
-    """Return an anchor that another machine told as it stands in this machine's checkout; any other as it is."""
+    """Return another machine's anchor with its path in this machine's checkout; return other anchors unchanged."""
     if checkout is None or not anchor.path.startswith(IN_CHECKOUT):
         return anchor
     path = Path(os.path.normpath(Path(checkout) / anchor.path))
@@ -49,7 +49,7 @@ def locate(anchor: Anchor, checkout: str | None) -> Anchor:
 
 
 def is_missing(anchor: Anchor) -> bool:
-    """Tell whether there is no file where an anchor is."""
+    """Return whether the anchored file is missing."""
     try:
         return Path(anchor.path).is_absolute() and _find_status(anchor) is None
     except OSError:
@@ -57,7 +57,7 @@ def is_missing(anchor: Anchor) -> bool:
 
 
 def hash_of(anchor: Anchor) -> str | None:
-    """Return the SHA-256 of the anchored text, None where there is no such text to be read."""
+    """Return the SHA-256 of the anchored text, None if it cannot be read."""
     if not Path(anchor.path).is_absolute():
         return None
     try:
@@ -67,7 +67,7 @@ def hash_of(anchor: Anchor) -> str | None:
 
 
 def is_stale(anchor: Anchor) -> bool | None:
-    """Tell whether the anchored text has changed or is gone; None where nobody can say."""
+    """Return whether the anchored text has changed or is gone; None if that is unknown."""
     if anchor.content_hash is None or not Path(anchor.path).is_absolute():
         return None
     try:
@@ -77,7 +77,7 @@ def is_stale(anchor: Anchor) -> bool | None:
 
 
 def _present_hash(anchor: Anchor) -> str | None:
-    """Return the hash of what stands there, None where no file does; raise OSError where it cannot be read."""
+    """Return the hash of the current text, None if there is no file; raise OSError if it cannot be read."""
     status = _find_status(anchor)
     if status is None or not stat.S_ISREG(status.st_mode):
         return None
@@ -96,8 +96,8 @@ def _find_status(anchor: Anchor) -> os.stat_result | None:
 
 @lru_cache(maxsize=KEPT)
 def _hash(path: str, first: int | None, last: int | None, _changed_ns: int, size: int) -> str | None:
-    # Time and size belong to the key: a file that was written since is read again. No more than its size is read, and
-    # nothing is waited for, since some files of the kernel never end.
+    # Time and size are part of the key: a changed file is read again. Read at most its size without waiting, because
+    # some kernel files never end.
     with open(path, "rb", opener=_without_waiting) as file:
         text = file.read(size)
     if first is not None:

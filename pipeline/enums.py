@@ -1,10 +1,10 @@
-"""The closed lists of words that memories are described with; apart, since a command needs no record for them."""
+"""Closed lists of values that describe memories; in a module of their own because commands need no records for them."""
 
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a memory is."""
+    """The kind of a memory."""
 
     FACT = "fact"
     DECISION = "decision"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 class GoalStatus(StrEnum):
-    """How far a goal has come."""
+    """The status of a goal."""
 
     OPEN = "open"
     IN_PROGRESS = "in_progress"
@@ -29,7 +29,7 @@ class GoalStatus(StrEnum):
 
 
 class Source(StrEnum):
-    """Where a memory came from."""
+    """The origin of a memory."""
 
     USER = "user"
     AGENT = "agent"
@@ -39,7 +39,7 @@ class Source(StrEnum):
 
 
 class Trust(StrEnum):
-    """Whether a memory may speak as a rule or is shown as quoted evidence only."""
+    """Whether a memory may be shown as a rule, or only as quoted evidence."""
 
     TRUSTED = "trusted"
     EVIDENCE = "evidence"
@@ -54,16 +54,16 @@ class Tier(StrEnum):
 
 
 class Sensitivity(StrEnum):
-    """Whether a memory may be told to an agent unasked, or only to who asks for it."""
+    """Whether a memory may be injected into a prompt, or appears only in searches."""
 
     NORMAL = "normal"
     PRIVATE = "private"
-    # What stood beside a secret that was cut out.
+    # The text next to a removed secret.
     SECRET_ADJACENT = "secret-adjacent"  # noqa: S105 - it names no secret
 
 
 class ScopeKind(StrEnum):
-    """How far a memory reaches."""
+    """The reach of a memory."""
 
     USER = "user"
     WORKSPACE = "workspace"
@@ -73,7 +73,7 @@ class ScopeKind(StrEnum):
 
 
 class EdgeKind(StrEnum):
-    """How one memory bears on another; read from the first to the second."""
+    """The relation of one memory to another, read from the first to the second."""
 
     CAUSE = "cause"
     SUPPORTS = "supports"
@@ -84,7 +84,7 @@ class EdgeKind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a write."""
+    """The outcome of a write."""
 
     CREATED = "created"
     MERGED = "merged"
@@ -93,7 +93,7 @@ class Outcome(StrEnum):
 
 
 class Stage(StrEnum):
-    """A step of digestion that workers run on a written memory."""
+    """A stage of digestion that workers run on a stored memory."""
 
     EMBED = "embed"
     ENTITIES = "entities"
@@ -104,7 +104,7 @@ class Stage(StrEnum):
 
 
 class EntityKind(StrEnum):
-    """What an entity is."""
+    """The type of an entity."""
 
     FILE = "file"
     IDENTIFIER = "identifier"
@@ -120,5 +120,5 @@ class EntityKind(StrEnum):
     PLACE = "place"
     PRODUCT = "product"
     DATE = "date"
-    # A name of which nobody can tell what it names.
+    # A name of unknown type.
     NAME = "name"

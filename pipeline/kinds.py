@@ -1,4 +1,4 @@
-"""What each kind of memory starts with, how fast it fades, and how it is rendered."""
+"""Traits of each kind of memory: initial importance, decay, and rendering."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ LONGEST_ARTICLE = 3
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """A kind's importance (0 to 1) and tier at birth, and the days in which its importance falls by half."""
+    """A kind's initial importance (0 to 1) and tier, and the days in which its importance halves."""
 
     importance: float
     tier: Tier
@@ -35,37 +35,43 @@ TRAITS: Mapping[Kind, Traits] = {
 
 
 def render_text(memory: Memory) -> str:
-    """Return a memory's text with what its kind and its anchor add to it."""
+    """Return a memory's text with the additions of its kind and its anchor."""
     render = _RENDERERS.get(memory.kind)
     text = memory.content if render is None else render(memory)
     return text if memory.anchor is None else f"{text} ({_place(memory.anchor)})"
 
 
-def is_said_again(memory: Memory, known: Memory) -> bool:
-    """Return whether a person said in other words, in another session, what was captured of them before.
+def is_said_again(memory: Memory, earlier: Memory) -> bool:
+    """Return whether a person repeated a captured statement in other words, in another session.
 
-    The same words may be the same text, pasted twice: a copy confirms nothing.
+    Equal words may be the same text, pasted twice: a copy confirms nothing.
     """
-    said = [one.source is Source.AMBIENT and SAID_TAG in one.tags for one in (memory, known)]
-    if not all(said) or None in (memory.session_id, known.session_id) or memory.session_id == known.session_id:
+    are_captured = [
+        statement.source is Source.AMBIENT and SAID_TAG in statement.tags for statement in (memory, earlier)
+    ]
+    if (
+        not all(are_captured)
+        or None in (memory.session_id, earlier.session_id)
+        or memory.session_id == earlier.session_id
+    ):
         return False
-    return _said_words(memory) != _said_words(known)
+    return _said_words(memory) != _said_words(earlier)
 
 
 def _said_words(memory: Memory) -> frozenset[str]:
     """Return the words of a statement without case, order, punctuation and short words such as articles."""
-    # A keyed fact is written in Reverie's words; what was said of it is in its metadata.
-    said = str(memory.metadata.get("said", memory.content)).casefold()
-    return frozenset(word for word in _WORD.findall(said) if len(word) > LONGEST_ARTICLE)
+    # The text of a keyed fact is generated; the person's words are in its metadata.
+    words = str(memory.metadata.get("said", memory.content)).casefold()
+    return frozenset(word for word in _WORD.findall(words) if len(word) > LONGEST_ARTICLE)
 
 
 def says_as_much(witness: Memory, memory: Memory) -> bool:
-    """Tell whether who said one memory said everything that another one is read as, its fields included.
+    """Return whether the first memory supports every field that the second memory is rendered with.
 
     Their texts are not compared: they are known to say the same.
     """
-    told = render_text(memory)
-    return told in (memory.content, render_text(replace(witness, content=memory.content)))
+    text = render_text(memory)
+    return text in (memory.content, render_text(replace(witness, content=memory.content)))
 
 
 def _decision(memory: Memory) -> str:
@@ -79,7 +85,7 @@ def _lesson(memory: Memory) -> str:
     rule, when = memory.details.get("rule") or memory.content, memory.details.get("applies_when")
     if not when:
         return str(rule)
-    # Some write the condition with its "when", some without.
+    # Some conditions contain the word "when", some do not.
     condition = when[5:] if when[:5].lower() == "when " else when
     return f"When {condition}: {rule}"
 
@@ -131,7 +137,7 @@ _RENDERERS: Mapping[Kind, Callable[[Memory], str]] = {
 
 
 def _new(text: str | None, memory: Memory) -> str:
-    """Return a text unless the memory says it anyway."""
+    """Return a text unless the memory already contains it."""
     return "" if text is None or text in memory.content else text
 
 
@@ -140,8 +146,8 @@ def _prepend_head(head: str | None, memory: Memory) -> str:
 
 
 def _aside(*parts: str) -> str:
-    said = ", ".join(part for part in parts if part)
-    return f" ({said})" if said else ""
+    remark = ", ".join(part for part in parts if part)
+    return f" ({remark})" if remark else ""
 
 
 def _place(anchor: Anchor) -> str:

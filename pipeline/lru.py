@@ -1,4 +1,4 @@
-"""What was used last, so much of it at most: how whatever is kept for each workspace is bounded."""
+"""A bounded cache of the values that were used last."""
 
 import threading
 from collections import OrderedDict
@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-# How many of the missing are made at the same time; one that takes its time holds up few others.
+# Number of locks for missing values: a slow value blocks few others.
 STRIPES = 16
 
 
 class LruCache(Generic[K, V]):
-    """Keep the values of the keys that were asked for last.
+    """Cache the values of the keys that were used last.
 
-    What is dropped is not closed: whoever still uses it goes on with it, and it ends with its last user.
+    A dropped value is not closed: its current users keep it, and it is freed after the last of them.
     """
 
     def __init__(self, most: int) -> None:
@@ -25,12 +25,12 @@ class LruCache(Generic[K, V]):
         self._kept: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K, is_current: Callable[[V], bool], make: Callable[[], V]) -> V:
-        """Return the value of a key; where there is none that is current, make it, once for all who ask."""
-        if (found := self._find(key, is_current)) is not None:
-            return found
+        """Return the value of a key. If there is no current value, make it, once for all threads that ask."""
+        if (value := self._find(key, is_current)) is not None:
+            return value
         with self._making[hash(key) % STRIPES]:
-            if (found := self._find(key, is_current)) is not None:
-                return found
+            if (value := self._find(key, is_current)) is not None:
+                return value
             made = make()
             with self._lock:
                 self._kept[key] = made
@@ -40,18 +40,18 @@ class LruCache(Generic[K, V]):
             return made
 
     def holds(self, key: K) -> bool:
-        """Tell whether a key's value is kept, without counting as having asked for it."""
+        """Return whether a key's value is cached, without counting as a use."""
         with self._lock:
             return key in self._kept
 
     def values(self) -> list[V]:
-        """List what is kept, the longest unused first."""
+        """List the cached values, the longest unused first."""
         with self._lock:
             return list(self._kept.values())
 
     def _find(self, key: K, is_current: Callable[[V], bool]) -> V | None:
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
+            entry = self._kept.get(key)
+            if entry is not None:
                 self._kept.move_to_end(key)
-        return found if found is not None and is_current(found) else None
+        return entry if entry is not None and is_current(entry) else None

@@ -16,38 +16,38 @@ _WITHOUT_OFFSET = re.compile(rf"{_DATE}[T ][0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}(?
 
 
 def utc_text(moment: datetime) -> str:
-    """Render an aware moment; raises OverflowError where its UTC form has no year 1 to 9999."""
+    """Render an aware datetime; raise OverflowError if its UTC form is outside the years 1 to 9999."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def utc_now() -> str:
-    """Return the present moment as text."""
+    """Return the current time as text."""
     return utc_text(datetime.now(UTC))
 
 
 def parse(text: str) -> datetime:
-    """Read a moment that `utc_text` rendered."""
+    """Parse a time that `utc_text` rendered."""
     return datetime.fromisoformat(text)
 
 
 def normalize_time(text: str) -> str:
     """Return an RFC 3339 date-time, or the start of a full-date in UTC, as UTC text; raise ValueError for other text.
 
-    A number is not a time: "2030" would be a moment in 1970.
+    A number is not a time: "2030" would be a time in 1970.
     """
     if re.fullmatch(_DATE, text):
         return _to_text(text, "+00:00")
-    found = _RFC_3339.fullmatch(text)
-    if found is None:
+    match = _RFC_3339.fullmatch(text)
+    if match is None:
         raise ValueError("must be an RFC 3339 date-time with an offset, or a date")
-    if found["second"] == "60":
-        # RFC 3339 permits leap seconds, which Python's datetime does not have.
-        return _to_text(f"{found['start']}59{found['end']}", later=timedelta(seconds=1))
+    if match["second"] == "60":
+        # RFC 3339 allows leap seconds, Python's datetime does not.
+        return _to_text(f"{match['start']}59{match['end']}", later=timedelta(seconds=1))
     return _to_text(text)
 
 
 def normalize_typed_time(text: str) -> str:
-    """Return a time that a person typed as UTC text; without an offset it is in UTC, and seconds may be missing."""
+    """Return a time that a person typed as UTC text; without an offset it is in UTC, and seconds are optional."""
     return _to_text(text, "+00:00") if _WITHOUT_OFFSET.fullmatch(text) else normalize_time(text)
 
 
@@ -56,13 +56,13 @@ def _to_text(text: str, offset: str = "", later: timedelta = timedelta()) -> str
     try:
         return utc_text(datetime.fromisoformat(start.upper() + offset) + later)
     except OverflowError as error:
-        raise ValueError("must lie in the years 1 to 9999 in UTC") from error
+        raise ValueError("must be in the years 1 to 9999 in UTC") from error
     except ValueError as error:
-        raise ValueError("must be a day and a time that exist, in the years 1 to 9999") from error
+        raise ValueError("must be a valid date and time in the years 1 to 9999") from error
 
 
 def age(text: str, now: datetime) -> str:
-    """Say how long ago a moment was, or how far off it is: `just now`, `3 h ago`, `5 months ago`, `in 2 days`."""
+    """Return the distance of a time from now: `just now`, `3 h ago`, `5 months ago`, `in 2 days`."""
     seconds = (now - parse(text)).total_seconds()
     span = _span(abs(seconds))
     if not span:
@@ -72,20 +72,20 @@ def age(text: str, now: datetime) -> str:
 
 def format_duration(seconds: float) -> str:
     """Return a duration for a reader."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+    full_seconds = int(seconds)
+    if full_seconds < 60:
+        return f"{full_seconds} s"
+    if full_seconds < 3600:
+        return f"{full_seconds // 60} min {full_seconds % 60} s"
+    if full_seconds < 86400:
+        return f"{full_seconds // 3600} h {full_seconds % 3600 // 60} min"
+    return f"{full_seconds // 86400} d {full_seconds % 86400 // 3600} h"
 
 
 def _span(seconds: float) -> str:
-    """Return a length of time in the largest unit that it fills, days up to two months and months up to two years."""
+    """Return a duration in its largest unit: days up to two months, months up to two years."""
     if seconds < DAY_S:
-        # These two are understood at once, and cost less than their names.
+        # Both units are common, and shorter than their names.
         for unit, length in (("h", HOUR_S), ("min", MINUTE_S)):
             if seconds >= length:
                 return f"{int(seconds // length)} {unit}"
@@ -97,5 +97,5 @@ def _span(seconds: float) -> str:
 
 
 def elapsed_ms(began: float) -> float:
-    """Return the milliseconds since a moment (time.perf_counter seconds)."""
+    """Return the milliseconds since a time (time.perf_counter seconds)."""
     return round((time.perf_counter() - began) * 1000, 3)

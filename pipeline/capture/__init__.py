@@ -1,1 +1,1 @@
-"""Capture: what people say that lasts, proposed as memories."""
+"""Capture: propose memories from lasting statements in users' messages."""

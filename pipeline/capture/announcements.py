@@ -1,4 +1,4 @@
-"""How a person says that a text is another's: "Translate: …", "here is the error:", "Bob wrote:", in four languages."""
+"""Announcements of other people's text: "Translate: …", "here is the error:", "Bob wrote:", in four languages."""
 
 import re
 from functools import cache
@@ -19,7 +19,7 @@ _SENT = (
     r"\W{0,5}(?:e-?mail|mail|message|nachricht|correo|mensaje|courriel)(?: (?:from|von|de)\b)"
     rf"{_BEFORE_COLON}{{1,60}}?"
 )
-# What the speakers themselves said, or want to be remembered, is not another's.
+# Statements of the speakers, or requests to remember, are their own words.
 _SPEAKER = (
     r"\W{0,5}+(?!(?:please |bitte |por favor )?(?:i|we|you|ich|wir|du|yo|nosotros|tú|je|j'|nous|on|tu|"
     r"remember|merke?|recuerda|retiens|souviens|forget|vergiss|olvida|oublie)\b)"
@@ -34,21 +34,21 @@ class _Patterns(NamedTuple):
 
 
 def find_announcement_end(line: str) -> int | None:
-    """Return the offset behind the colon with which a line announces another's text; None for other lines."""
+    """Return the offset after the colon with which a line announces another's text; None for other lines."""
     beginning = line[:_READ_CHARS]
     if ":" not in beginning and "：" not in beginning:
         return None
-    found = _compile_patterns().announcement.match(beginning)
-    return None if found is None else found.end()
+    match = _compile_patterns().announcement.match(beginning)
+    return None if match is None else match.end()
 
 
 def points_at_text(line: str) -> bool:
-    """Return whether a line asks for something to be done with a text on the page."""
+    """Return whether a line asks for an action on a text in the message."""
     beginning, patterns = line[:_READ_CHARS], _compile_patterns()
     return patterns.request.match(beginning) is not None and patterns.pointer.search(beginning) is not None
 
 
-# Compiled for the first message: it takes long, and the server imports this module when it starts.
+# Compiled for the first message: it is slow, and the server imports this module at its start.
 @cache
 def _compile_patterns() -> _Patterns:
     lexicon = load_lexicon("announcements")

@@ -1,4 +1,4 @@
-"""What a prompt asks of the memory itself: "remember this: …" and "forget that", in four languages."""
+"""Commands to the memory in a prompt: "remember this: …" and "forget that", in four languages."""
 
 import re
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from enum import StrEnum
 from pipeline.capture.announcements import points_at_text
 from pipeline.capture.own_words import Origin, Passage, split_message
 
-# Of a longer paragraph an order in it is more likely a part of what was pasted.
+# In a longer paragraph, a command is more likely part of pasted text.
 MOST_OTHER_LINES = 5
 
 
 class CommandType(StrEnum):
-    """What is to be done."""
+    """The type of a command."""
 
     REMEMBER = "remember"
     FORGET = "forget"
@@ -21,7 +21,7 @@ class CommandType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommand:
-    """What a prompt asks for; `text` is what to remember, or what to forget is about, empty for what was kept last.
+    """A command in a prompt; `text` is the text to remember or the topic to forget, empty for the last memory.
 
     A command that `is_doubtful` may have been pasted: it changes nothing before the person confirms it.
     """
@@ -31,7 +31,7 @@ class MemoryCommand:
     is_doubtful: bool = False
 
 
-# Only at the beginning of a line: within a sentence the words are told, not meant.
+# Only at the start of a line: inside a sentence the words are reported speech.
 _OPENING = r"^ {0,3}(?:(?:please|ok|okay|bitte|por favor|s'il te pla[iî]t)[,:]?\s+)?"
 _REMEMBER = re.compile(
     rf"{_OPENING}(?:remember|merke?(?: dir)?|recuerda|retiens|souviens-toi)\s*"
@@ -53,7 +53,7 @@ _ORDER_WORD = re.compile(
 
 
 def read_commands(message: str) -> list[MemoryCommand]:
-    """Return what a person asks of the memory in a message, line by line; pasted and quoted lines ask for nothing."""
+    """Return a person's commands to the memory in a message; pasted and quoted lines are ignored."""
     if not _ORDER_WORD.search(message):
         return []
     passages = split_message(message)
@@ -64,10 +64,10 @@ def read_commands(message: str) -> list[MemoryCommand]:
 
 
 def _may_be_pasted(passages: Sequence[Passage]) -> bool:
-    """Return whether orders may belong to a text that was pasted without a mark.
+    """Return whether commands may belong to text that was pasted without a mark.
 
-    They surely do not where they are all that the person says, or lines of one short paragraph that announces no text.
-    Below a pasted part they may belong to it.
+    They do not if they are the person's entire message, or lines of one short paragraph that announces no text. Below
+    a pasted part they may belong to it.
     """
     origins = [passage.origin for passage in passages]
     last = len(origins) - origins[::-1].index(Origin.PERSON)
@@ -91,12 +91,12 @@ def _own_lines(passages: Sequence[Passage]) -> list[str]:
 
 
 def read_command(line: str) -> MemoryCommand | None:
-    """Return what a line asks of the memory; a question asks for nothing."""
+    """Return the command in a line; a question is no command."""
     if line.rstrip().endswith("?"):
         return None
-    if found := _REMEMBER.match(line):
-        return MemoryCommand(CommandType.REMEMBER, found["text"].strip())
-    if found := _FORGET.match(line) or _FORGET_TEXT.match(line):
-        about = found.groupdict().get("about") or ""
+    if match := _REMEMBER.match(line):
+        return MemoryCommand(CommandType.REMEMBER, match["text"].strip())
+    if match := _FORGET.match(line) or _FORGET_TEXT.match(line):
+        about = match.groupdict().get("about") or ""
         return MemoryCommand(CommandType.FORGET, about.strip().rstrip("."))
     return None

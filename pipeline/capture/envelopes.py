@@ -1,4 +1,4 @@
-"""What hosts put into a prompt: marked blocks with their names, and the notices that have no mark."""
+"""Text that hosts add to a prompt: tagged blocks, and notices without a tag."""
 
 import re
 from functools import lru_cache
@@ -22,7 +22,7 @@ _NOTICE = re.compile(
     r"\s*(?:\[Request interrupted by user|Caveat: The messages below were generated"
     r"|(?:Full transcript available at|Read the output file to retrieve the result): )"
 )
-# Nothing of the person follows these in the same message.
+# The person's text never follows these in the same message.
 _LONG_NOTICE = re.compile(
     r"\s*(?:\[SYSTEM NOTIFICATION\b|This session is being continued from a previous conversation"
     r"|Base directory for this skill:|# AGENTS\.md instructions for |Stop hook feedback:"
@@ -32,19 +32,19 @@ _LONG_NOTICE = re.compile(
 
 @lru_cache(maxsize=512)
 def is_host_name(name: str) -> bool:
-    """Return whether only hosts mark blocks with a name."""
+    """Return whether only hosts use a tag name."""
     name = name.lower()
     parts = _NAME_JOINTS.split(name)
     return name not in REQUEST_NAMES and (name in _HOST_NAMES or (len(parts) > 1 and not _HOST_PARTS.isdisjoint(parts)))
 
 
 def isolate_host_tags(message: str) -> str:
-    """Return a message with each tag of a host on a line of its own."""
+    """Return a message with each host tag on a separate line."""
     return TAG.sub(lambda tag: f"\n{tag[0]}\n" if is_host_name(tag["name"]) else tag[0], message)
 
 
 def count_notice_lines(line: str, remaining: int) -> int:
-    """Return how many lines from this one on are a host's notice without a mark."""
+    """Return how many lines from this one on are a host's notice without a tag."""
     if _LONG_NOTICE.match(line):
         return remaining
     return int(_NOTICE.match(line) is not None)

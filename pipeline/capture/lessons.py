@@ -1,4 +1,4 @@
-"""What a session teaches: corrections, what was taken back, what failed and how it was mended, what was said twice."""
+"""Lessons of a session: corrections, reverted edits, failures that were fixed, and repeated statements."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,19 +14,19 @@ from pipeline.write.tool_actions import shorten_command
 
 IMPORTANCE = 0.6
 MOST_PROPOSED = 10
-FILES_TOLD = 3
-# Of the words of the shorter of two remarks, this share stands in the other.
-ALIKE = 0.6
-FEWEST_COMMON = 3
+MAX_FILES_LISTED = 3
+# Minimum share of the shorter remark's words that the other must contain.
+MIN_SHARED_WORDS = 0.6
+MIN_COMMON_WORDS = 3
 _REVERT = re.compile(r"\bgit\s+(?:revert|restore|reset\s+--hard|checkout\s+(?:--|HEAD|\.)|stash\s+drop)")
 
 
-def propose_lessons(session_id: str, said: Sequence[Turn], did: Sequence[Action]) -> list[Draft]:
-    """Return the lessons that a session suggests, each once; `said` and `did` in their order."""
-    found: dict[str, Draft] = {}
-    for reason, text, turn in (*_corrections(said), *_repeated(said), *_mended(did), *_reverts(said, did)):
+def propose_lessons(session_id: str, turns: Sequence[Turn], did: Sequence[Action]) -> list[Draft]:
+    """Return the lessons that a session suggests, without duplicates; `said` and `did` are in order."""
+    lessons: dict[str, Draft] = {}
+    for reason, text, turn in (*_corrections(turns), *_repeated(turns), *_mended(did), *_reverts(turns, did)):
         metadata = {"reason": reason} | ({"turn": turn.seq} if turn is not None else {})
-        found.setdefault(
+        lessons.setdefault(
             text,
             Draft(
                 text,
@@ -39,35 +39,35 @@ def propose_lessons(session_id: str, said: Sequence[Turn], did: Sequence[Action]
                 details={"rule": text},
             ),
         )
-    return list(found.values())[:MOST_PROPOSED]
+    return list(lessons.values())[:MOST_PROPOSED]
 
 
 Found = Iterator[tuple[str, str, Turn | None]]
 
 
-def _remarks(said: Sequence[Turn]) -> list[tuple[str, Turn]]:
-    """Return the sentences with which a person corrects the agent, which has spoken before."""
-    spoken = [before for before in said if before.role is Role.ASSISTANT]
+def _remarks(turns: Sequence[Turn]) -> list[tuple[str, Turn]]:
+    """Return the sentences in which a person corrects the agent, after the agent spoke."""
+    spoken = [before for before in turns if before.role is Role.ASSISTANT]
     first = spoken[0].seq if spoken else None
     return [
         (sentence, turn)
-        for turn in said
+        for turn in turns
         if turn.role is Role.USER and first is not None and turn.seq > first
         for sentence in list_sentences(turn.content)
         if corrects(sentence)
     ]
 
 
-def _corrections(said: Sequence[Turn]) -> Found:
-    for sentence, turn in _remarks(said):
+def _corrections(turns: Sequence[Turn]) -> Found:
+    for sentence, turn in _remarks(turns):
         yield "correction", sentence, turn
 
 
-def _repeated(said: Sequence[Turn]) -> Found:
-    """Yield what a person said in two turns of a session, in the words of the later one."""
+def _repeated(turns: Sequence[Turn]) -> Found:
+    """Yield statements that a person repeated in a session, in the words of the later turn."""
     sentences = [
         (sentence, frozenset(search_tokens(sentence)), turn)
-        for turn in said
+        for turn in turns
         if turn.role is Role.USER
         for sentence in list_sentences(turn.content)
         if not sentence.rstrip().endswith("?")
@@ -76,24 +76,28 @@ def _repeated(said: Sequence[Turn]) -> Found:
         for _, earlier, other in sentences[:number]:
             common = len(words & earlier)
             least = min(len(words), len(earlier)) or 1
-            if other.seq != turn.seq and common >= FEWEST_COMMON and common / least >= ALIKE:
+            if other.seq != turn.seq and common >= MIN_COMMON_WORDS and common / least >= MIN_SHARED_WORDS:
                 yield "said again", sentence, turn
                 break
 
 
 def _mended(did: Sequence[Action]) -> Found:
-    """Yield what failed and works after files were edited."""
+    """Yield commands that failed and succeeded after files were edited."""
     failed: dict[str, int] = {}
-    for place, action in enumerate(did):
+    for index, action in enumerate(did):
         if action.type not in (ActionType.TEST, ActionType.COMMAND):
             continue
         if not action.ok:
-            failed.setdefault(action.target, place)
+            failed.setdefault(action.target, index)
         elif action.target in failed:
-            between = did[failed.pop(action.target) : place]
-            edited = dict.fromkeys(one.target for one in between if one.type is ActionType.EDIT and one.ok)
+            between = did[failed.pop(action.target) : index]
+            edited = dict.fromkeys(
+                action_between.target
+                for action_between in between
+                if action_between.type is ActionType.EDIT and action_between.ok
+            )
             if edited:
-                files = ", ".join(list(edited)[:FILES_TOLD])
+                files = ", ".join(list(edited)[:MAX_FILES_LISTED])
                 yield (
                     "mended",
                     f"When `{shorten_command(action.target)}` fails, look at {files}: editing it helped.",
@@ -101,12 +105,12 @@ def _mended(did: Sequence[Action]) -> Found:
                 )
 
 
-def _reverts(said: Sequence[Turn], did: Sequence[Action]) -> Found:
-    """Yield what was edited and taken back at once, with the remark that asked for it."""
+def _reverts(turns: Sequence[Turn], did: Sequence[Action]) -> Found:
+    """Yield edits that were reverted at once, with the remark that asked for it."""
     for before, action in pairwise(did):
         if before.type is not ActionType.EDIT or not action.ok or not _REVERT.search(action.target):
             continue
-        asked = [(sentence, turn) for sentence, turn in _remarks(said) if before.at <= turn.at <= action.at]
+        asked = [(sentence, turn) for sentence, turn in _remarks(turns) if before.at <= turn.at <= action.at]
         why = f" {asked[-1][0]}" if asked else ""
         turn = asked[-1][1] if asked else None
-        yield "reverted", f"An edit of {before.target} was taken back (`{shorten_command(action.target)}`).{why}", turn
+        yield "reverted", f"An edit of {before.target} was reverted (`{shorten_command(action.target)}`).{why}", turn

@@ -1,4 +1,4 @@
-"""The optional model as a reader of turns: it finds what lasts, in the words that were said."""
+"""Extract lasting statements with the optional language model, in the words of the message."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ SYSTEM = (
 
 
 class Kept(BaseModel):
-    """A sentence that lasts."""
+    """A lasting sentence."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -28,7 +28,7 @@ class Kept(BaseModel):
 
 
 class Extraction(BaseModel):
-    """What the model is asked for."""
+    """The model's answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,13 +36,20 @@ class Extraction(BaseModel):
 
 
 def extract(model: JobModel, message: str, before: str) -> list[Statement] | None:
-    """Return what lasts of a message, None where the model gives no answer of use; no word of it is the model's own."""
-    said = " ".join(message.split())
+    """Return the lasting statements of a message, None without a useful answer; all words come from the message."""
+    text = " ".join(message.split())
     answer = model.ask(
         JOB,
         SYSTEM,
         as_data(agent_said_before=before[-1000:], message=message),
         Extraction,
-        lambda found: all(" ".join(one.sentence.split()) in said and one.label is not Label.NONE for one in found.kept),
+        lambda answer: all(
+            " ".join(statement.sentence.split()) in text and statement.label is not Label.NONE
+            for statement in answer.kept
+        ),
     )
-    return None if answer is None else [Statement(one.sentence, 1.0, one.label, 1.0) for one in answer.kept]
+    return (
+        None
+        if answer is None
+        else [Statement(statement.sentence, 1.0, statement.label, 1.0) for statement in answer.kept]
+    )

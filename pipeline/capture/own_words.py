@@ -1,6 +1,6 @@
-"""Who says what in a message: the person's own words, what their host put in, and what they pasted or quoted.
+"""Split a message by origin: the person's own words, the host's text, and pasted or quoted text.
 
-Everything that reads what people say reads it from here. What is in doubt is not the person's.
+Every reader of users' messages uses this module. Doubtful text does not count as the person's.
 """
 
 import re
@@ -13,13 +13,13 @@ from pipeline.capture.announcements import find_announcement_end
 from pipeline.capture.envelopes import REQUEST_NAMES, TAG, count_notice_lines, isolate_host_tags
 from pipeline.capture.pasted import Block, Lines
 
-# No block begins with such a line, which is most of what people write.
+# No block starts with such a line; most lines are of this form.
 _PROSE = re.compile(r" {0,3}(?!diff --git |npm )\w[\w\s.,;!?'’…-]*")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
 class Origin(StrEnum):
-    """Who wrote a passage."""
+    """The author of a passage."""
 
     PERSON = "person"
     HOST = "host"
@@ -35,7 +35,7 @@ class Passage:
 
 
 def split_message(message: str) -> list[Passage]:
-    """Return a message as passages, in order; what a host marks as the person's request is read like a message."""
+    """Split a message into passages, in order; a request that a host tagged is split like a message."""
     passages = list(_split_lines(message))
     others = [number for number, passage in enumerate(passages) if passage.origin is not Origin.HOST]
     if len(others) == 1 and (request := _read_request(passages[others[0]])) is not None:
@@ -49,7 +49,7 @@ def list_own_lines(message: str) -> list[str]:
 
 
 def is_host_notice(message: str) -> bool:
-    """Return whether a host wrote all of a message."""
+    """Return whether a host wrote the entire message."""
     origin = None
     for passage in _split_lines(message):
         origin = passage.origin
@@ -59,9 +59,9 @@ def is_host_notice(message: str) -> bool:
 
 
 def _read_request(passage: Passage) -> str | None:
-    """Return what a host marks as the person's request; None for other passages.
+    """Return the content of a tag for the person's request; None for other passages.
 
-    Next to other words such a block is pasted: a host marks all that the person wrote.
+    Next to other text such a block is pasted: a host tags everything that the person wrote.
     """
     tag = TAG.match(passage.lines[0].lstrip())
     if tag is None or tag["name"].lower() not in REQUEST_NAMES:
@@ -114,7 +114,7 @@ def _find_announced(lines: Lines, number: int) -> Block | None:
     if not line[colon_end:].strip():
         text = lines.skip(number + 1, lambda inner: not inner.strip())
         marked = text < end and (pasted.find_marked_block(lines, text) or pasted.find_fence(lines, text))
-        # A block with marks says where the announced text ends.
+        # The tags of a block mark the end of announced text.
         end = marked.end if marked else end
     return Block(end, line[:colon_end])
 

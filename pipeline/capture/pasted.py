@@ -1,4 +1,4 @@
-"""What people paste into a prompt: code, quotations, mails, diffs, logs and data, each from where it begins."""
+"""Find pasted text in a prompt: code, quotations, mails, diffs, logs and data."""
 
 import re
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from pipeline.capture.envelopes import TAG, is_host_name
 
 
 class Block(NamedTuple):
-    """Lines up to `end` that are not the person's, and the person's words in front of them on the first line."""
+    """Lines up to `end` that are pasted, and the person's words before them on the first line."""
 
     end: int
     own: str = ""
@@ -17,7 +17,7 @@ class Block(NamedTuple):
 
 
 class Lines:
-    """The lines of a message, with what finders would otherwise search for again and again."""
+    """The lines of a message, with caches for repeated searches."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -32,14 +32,14 @@ class Lines:
         return number == 0 or not self.lines[number - 1].strip()
 
     def find_gap(self, number: int) -> int:
-        """Return the next empty line behind a line, or the end."""
+        """Return the next empty line after a line, or the end."""
         return self.skip(number + 1, lambda line: bool(line.strip()))
 
     def find_quote_end(self, number: int, closing: str) -> int | None:
-        """Return the line behind the next one that ends with a closing mark, None if there is none."""
+        """Return the line after the next one that ends with a closing mark, None if there is none."""
         ends = [self.quote_ends.get(mark, []) for mark in closing]
-        found = [own[place] for own in ends if (place := bisect_right(own, number)) < len(own)]
-        return min(found) + 1 if found else None
+        ends_found = [own[index] for own in ends if (index := bisect_right(own, number)) < len(own)]
+        return min(ends_found) + 1 if ends_found else None
 
     def skip(self, number: int, belongs: Callable[[str], bool]) -> int:
         """Return the first line from a number on that does not belong."""
@@ -100,7 +100,7 @@ _FENCE_START = re.compile(r"\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+)?(?P<mark>`{3,}|~{3,}
 
 
 def find_fence(lines: Lines, number: int) -> Block | None:
-    """Find code in a fence, which may begin behind words; without its end it lasts to the end of the message."""
+    """Find fenced code, possibly after words; an unclosed fence extends to the end of the message."""
     line = lines.lines[number]
     if "```" not in line and "~~~" not in line:
         return None
@@ -130,14 +130,14 @@ _MAIL = re.compile(
     r"|mensaje (?:original|reenviado)|message (?:d'origine|d’origine|original|transféré))[-_=\s:]{0,20}$",
     re.IGNORECASE,
 )
-# A line of a chat above its message: "Bob Miller  10:32 AM".
+# The head of a chat message: "Bob Miller  10:32 AM".
 _CHAT_HEAD = re.compile(
     r"(?:[A-ZÀ-Þ][\w.'-]{0,30}[ \t]{1,4}){1,4}(?:APP\s+)?[\[(]?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?[\])]?\s*"
 )
 
 
 def find_mail(lines: Lines, number: int) -> Block | None:
-    """Find a mail or a chat by its head; nothing says where it ends, so it lasts to the end of the message."""
+    """Find a mail or chat by its head; its end is unknown, so it extends to the end of the message."""
     line = lines.lines[number][:_READ_CHARS]
     if ":" not in line and not line.lstrip().startswith(("-", "_", "=", ">")):
         return None
@@ -152,10 +152,10 @@ _SHELL = re.compile(r"\s*(?:[$#%] )?(?:sudo )?(?:cat|tee|bash|sh|zsh|ssh|python3
 def find_heredoc(lines: Lines, number: int) -> Block | None:
     """Find a here-document with the command above it."""
     line = lines.lines[number]
-    found = _HEREDOC.search(line) if "<<" in line else None
-    if found is None:
+    match = _HEREDOC.search(line) if "<<" in line else None
+    if match is None:
         return None
-    mark = found["quoted"] or found["bare"]
+    mark = match["quoted"] or match["bare"]
     if lines.last_of.get(mark, -1) > number:
         return Block(lines.skip(number + 1, lambda inner: inner.strip() != mark) + 1)
     return Block(lines.count) if _SHELL.match(line) else None
@@ -171,7 +171,7 @@ _DIFF_LINE = re.compile(
 
 
 def find_diff(lines: Lines, number: int) -> Block | None:
-    """Find a patch; an empty line within it is a line of it."""
+    """Find a patch, including empty lines in it."""
     if not _DIFF_HEAD.match(lines.lines[number]):
         return None
     return Block(lines.skip(number + 1, lambda line: not line or _DIFF_LINE.match(line) is not None))
@@ -183,7 +183,7 @@ _JSON_FIELD = re.compile(r"\s*\"[^\"]{1,200}\"\s*:\s")
 
 
 def find_json(lines: Lines, number: int) -> Block | None:
-    """Find a JSON value by its brackets, or a line of it; an open value lasts to the end of the message."""
+    """Find a JSON value by its brackets, or a line of it; an open value extends to the end of the message."""
     line = lines.lines[number]
     if _JSON_FIELD.match(line):
         return Block(number + 1)
@@ -201,7 +201,7 @@ def find_json(lines: Lines, number: int) -> Block | None:
 
 _YAML_KEY = re.compile(r"(?:- )?[a-z_][\w.-]{0,60}:(?P<block>\s+[|>][+-]?\s*$)?(?:\s|$)")
 _YAML_INNER = re.compile(r"\s+\S|- |#|---\s*$")
-# At the beginning of a line these are orders to Reverie, and no sign of YAML.
+# At the start of a line these are commands to Reverie, not YAML.
 _ORDER_KEY = re.compile(r"(?:remember|merke?|recuerda|retiens|forget|vergiss|olvida|oublie):")
 _FEWEST_KEYS = 3
 
@@ -225,7 +225,7 @@ _INDENTED = re.compile(r"(?: {4}| {0,3}\t)\s*\S")
 
 
 def find_indented_code(lines: Lines, number: int) -> Block | None:
-    """Find code that is indented below an empty line or a line that announces it."""
+    """Find indented code below an empty line or a line that announces it."""
     if not _INDENTED.match(lines.lines[number]):
         return None
     if not (lines.is_after_gap(number) or lines.lines[number - 1].rstrip().endswith((":", "："))):
@@ -243,7 +243,7 @@ _PROGRAM_LINE = re.compile(
 
 
 def find_program_lines(lines: Lines, number: int) -> Block | None:
-    """Find a line that a program wrote, or that is marked as quoted."""
+    """Find a line of program output, or a line marked as quoted."""
     return Block(number + 1) if _PROGRAM_LINE.match(lines.lines[number]) else None
 
 
@@ -262,7 +262,7 @@ def _find_quote_ends(lines: Sequence[str]) -> dict[str, list[int]]:
 
 
 def find_quotation(lines: Lines, number: int) -> Block | None:
-    """Find a quotation of whole lines, or one that begins in a line and ends in another."""
+    """Find a quotation of complete lines, or one that starts in a line and ends in another."""
     line = lines.lines[number].strip()
     closing = _QUOTES.get(line[:1])
     if closing is not None:

@@ -1,4 +1,4 @@
-"""From what a person said in a turn to the memories that are proposed: sentence by sentence, each as what it is."""
+"""Propose memories from a person's statements in a turn, sentence by sentence."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,12 +13,12 @@ from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
 from pipeline.text.sentences import split_sentences
 
-# Of a longer message the end, where people say what they want, and the beginning are read.
+# Of a longer message, read the end (usually the request) and the start.
 READ_CHARS = 6000
 MOST_SENTENCES = 60
 LONGEST_SENTENCE = 400
 FEWEST_WORDS = 3
-# How probably a sentence must last, and how probably be about the person to go where every project reads it.
+# Minimum probabilities that a sentence is lasting, and that it is about the person rather than the project.
 LASTS = 0.7
 ABOUT_PERSON = 0.7
 MOST_A_TURN = 5
@@ -33,7 +33,7 @@ _KINDS = {
     Label.DEADLINE: (Kind.FACT, 0.6),
 }
 _OF_PERSON = frozenset({Label.PREFERENCE, Label.IDENTITY})
-# Closed classes in the languages of the examples: who speaks for a project speaks not of themselves.
+# Closed classes in the languages of the examples: statements in the name of a project are not about the person.
 _OF_PROJECT = re.compile(
     r"\b(?:we|our|us|this (?:repo\w*|project|codebase|branch)|wir|unser\w*|uns|(?:in )?diese[mns]? (?:repo\w*|projekt)|"
     r"nosotr[oa]s|nuestr\w+|aquí|este (?:repo\w*|proyecto)|nous|notre|nos|on|ce (?:dépôt|projet|repo))\b",
@@ -43,7 +43,7 @@ _OF_PROJECT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A memory that is proposed: its draft, and whether it is about the person, whatever the workspace."""
+    """A proposed memory: its draft, and whether it is about the person rather than the workspace."""
 
     draft: Draft
     slot: Slot | None
@@ -51,46 +51,52 @@ class Proposal:
 
 
 def list_sentences(message: str) -> list[str]:
-    """Return the sentences that a person says in a message in their own words; commands are none."""
+    """List the sentences of a message in the person's own words, without commands."""
     text = "\n".join(list_own_lines(message))
     if len(text) > READ_CHARS:
         half = READ_CHARS // 2
         text = f"{text[:half]}\n{text[-half:]}"
     lines = [line for line in text.splitlines() if read_command(line) is None]
-    found = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
-    said = [one for one in found if len(one.split()) >= FEWEST_WORDS and len(one) <= LONGEST_SENTENCE]
-    # What is asked is not said.
-    return [one for one in said if not one.endswith(("?", "？"))][-MOST_SENTENCES:]
+    sentences = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
+    long_enough = [
+        sentence
+        for sentence in sentences
+        if len(sentence.split()) >= FEWEST_WORDS and len(sentence) <= LONGEST_SENTENCE
+    ]
+    # Questions are no statements.
+    return [sentence for sentence in long_enough if not sentence.endswith(("?", "？"))][-MOST_SENTENCES:]
 
 
 def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
-    """Return the statements that surely last, in their order; of many those that do most surely."""
-    lasting = [one for one in statements if one.lasts >= LASTS]
-    best = sorted(lasting, key=lambda one: one.lasts, reverse=True)[:MOST_A_TURN]
-    return [one for one in lasting if one in best]
+    """Return the statements that surely last, in order; of too many, the most certain."""
+    lasting = [statement for statement in statements if statement.lasts >= LASTS]
+    best = sorted(lasting, key=lambda statement: statement.lasts, reverse=True)[:MOST_A_TURN]
+    return [statement for statement in lasting if statement in best]
 
 
 def propose(
     turn: Turn, statements: Sequence[Statement], known: Callable[[str], Iterable[Memory]], *, personal: bool
 ) -> Iterator[Proposal]:
-    """Yield a proposal for each statement of a turn; `personal` lets what is about the person go to their own."""
+    """Yield a proposal for each statement of a turn; with `personal`, those about the person go to their store."""
     assert turn.role is Role.USER
-    for one in statements:
+    for statement in statements:
         about_person = (
-            one.label in _OF_PERSON and one.certainty >= ABOUT_PERSON and _OF_PROJECT.search(one.sentence) is None
+            statement.label in _OF_PERSON
+            and statement.certainty >= ABOUT_PERSON
+            and _OF_PROJECT.search(statement.sentence) is None
         )
-        kind, importance = _KINDS[one.label]
-        slot = find_slot(one.sentence, known) if one.label is Label.FACT else None
+        kind, importance = _KINDS[statement.label]
+        slot = find_slot(statement.sentence, known) if statement.label is Label.FACT else None
         draft = Draft(
-            content=one.sentence,
+            content=statement.sentence,
             kind=kind,
             importance=importance,
             scope=personal_scope(owner_of(turn.session_id)) if about_person and personal else None,
-            tags=(SAID_TAG, one.label),
-            metadata={"turn": turn.seq, "certainty": round(one.lasts, 3)},
+            tags=(SAID_TAG, statement.label),
+            metadata={"turn": turn.seq, "certainty": round(statement.lasts, 3)},
             session_id=turn.session_id,
             source=Source.AMBIENT,
             occurred_at=turn.at,
-            details={"rule": one.sentence} if kind is Kind.LESSON else {},
+            details={"rule": statement.sentence} if kind is Kind.LESSON else {},
         )
         yield Proposal(draft, slot, about_person)

@@ -1,7 +1,7 @@
-"""What a sentence says of a thing as `subject.attribute = value`, where its subject is sure.
+"""Extract `subject.attribute = value` from a sentence with a clear subject.
 
-Either it names the key of a fact that is known with a value of the same form, or it says in one of few ways which port
-or version something has, or who owns it.
+Either the sentence names a known key with a value of the same form, or it states a port, a version or an owner in one
+of a few forms.
 """
 
 import re
@@ -30,7 +30,7 @@ _OWNER = re.compile(
     r"^(?P<value>[A-ZÀ-Þ]\w+(?:\s[A-ZÀ-Þ]\w+)?)\s+(?:owns|maintains|leads)\s+(?:the\s+|our\s+)?"
     r"(?P<subject>[\w-]+(?:\s+[\w-]+){0,2}?)(?:\s+(?:service|team|module|component))?[.!]?$"
 )
-# What no key can be named after.
+# Words that cannot be the subject of a key.
 _POINTS = frozenset(
     [
         "it",
@@ -74,7 +74,7 @@ class Slot:
 
 
 def find_slot(sentence: str, known: Callable[[str], Iterable[Memory]]) -> Slot | None:
-    """Return what a sentence says of a thing; `known` lists the facts whose attribute stands in a lower-case text."""
+    """Return a sentence's slot; `known` lists the facts whose attribute occurs in a lower-case text."""
     return _find_known(sentence, known(sentence.casefold())) or _find_stated(sentence)
 
 
@@ -100,12 +100,12 @@ def _is_named(key: FactKey, lowered: str) -> bool:
 
 
 def _find_stated(sentence: str) -> Slot | None:
-    if found := _PORT.search(sentence):
-        return _slot(found["subject"], "port", int(found["port"] or found["bare"]))
-    if found := _VERSION.search(sentence):
-        return _slot(found["subject"], "version", found["value"])
-    if found := _OWNER.search(sentence):
-        return _slot(found["subject"], "owner", found["value"])
+    if match := _PORT.search(sentence):
+        return _slot(match["subject"], "port", int(match["port"] or match["bare"]))
+    if match := _VERSION.search(sentence):
+        return _slot(match["subject"], "version", match["value"])
+    if match := _OWNER.search(sentence):
+        return _slot(match["subject"], "owner", match["value"])
     return None
 
 

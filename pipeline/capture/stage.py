@@ -1,6 +1,6 @@
-"""The capture stage: turns are read for what lasts, once, and what does is offered to the store.
+"""The capture stage: read turns once for lasting statements, and offer these to the store.
 
-Whatever is proposed passes admission like any other write. What is about the person goes to their own store.
+Every proposal passes admission like any other write. Statements about the person go to their own store.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from pipeline.write.prepare import Prepared, prepare, prepare_fact
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
-    """Whether anything is captured, how it is taken in, and whether what is about the person goes to their store."""
+    """Whether and how statements are captured, and whether those about the person go to their store."""
 
     policy: WritePolicy
     is_on: bool = True
@@ -36,7 +36,7 @@ class CaptureSettings:
 
 @dataclass(frozen=True, slots=True)
 class CaptureStage:
-    """Read what was said in one workspace; `personal` opens a person's own store when something goes there."""
+    """Read a workspace's turns; `personal` opens a person's store when it is needed."""
 
     database: Database
     personal: Callable[[str | None], Database]
@@ -45,24 +45,24 @@ class CaptureStage:
     model: Callable[[], JobModel | None]
 
     def load(self) -> None:
-        """Load what tells statements, where any are to be told."""
+        """Load the classifier, if turns are to be read."""
         if self.settings().is_on:
             self.classifier()
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Read turns, each in a transaction of its own: a worker that dies between two repeats none."""
+        """Read each turn in a separate transaction: a worker that dies between two repeats none."""
         with self.database.read() as db:
-            found = {turn.seq: turn for turn in turns.by_seqs(db, [item.seq for item in items])}
+            turns_by_seq = {turn.seq: turn for turn in turns.by_seqs(db, [item.seq for item in items])}
         settings, model = self.settings(), self.model()
         for item in items:
-            turn = found.get(item.seq)
+            turn = turns_by_seq.get(item.seq)
             if turn is not None and turn.role is Role.USER and settings.is_on and not self._is_silent(turn):
                 self._offer(turn, self._find_lasting(turn, model), settings)
             with self.database.write() as db:
                 work.complete(db, [item], owner)
 
     def _is_silent(self, turn: Turn) -> bool:
-        """Tell whether a session went off the record since something was said in it."""
+        """Return whether a session of the turn became incognito since."""
         with self.database.read() as db:
             return agent_sessions.is_any_incognito(db, [turn.session_id])
 
@@ -73,9 +73,9 @@ class CaptureStage:
         if model is not None:
             with self.database.read() as db:
                 before = turns.find_before(db, turn)
-            found = extract(model, "\n".join(sentences), "" if before is None else before.content)
-            if found is not None:
-                return found
+            statements = extract(model, "\n".join(sentences), "" if before is None else before.content)
+            if statements is not None:
+                return statements
         return choose_lasting(self.classifier().classify(sentences))
 
     def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> None:
@@ -87,9 +87,13 @@ class CaptureStage:
         who = owner_of(turn.session_id)
         policy = replace(settings.policy, author=who)
         for to_person in (False, True):
-            offered = [_prepare(one) for one in proposals if (one.about_person and settings.personal) is to_person]
+            offered = [
+                _prepare(proposal)
+                for proposal in proposals
+                if (proposal.about_person and settings.personal) is to_person
+            ]
             if offered:
-                # The same turn read twice says nothing twice: what it says is known by then.
+                # A turn that is read twice proposes nothing new: its statements are stored by then.
                 commit(self.personal(who) if to_person else self.database, offered, policy)
 
 

@@ -1,6 +1,6 @@
-"""Which sentences last, and what each of them is: a classifier over sentence vectors, learned from examples.
+"""Classify sentences by whether they last and by kind, with a classifier over sentence vectors.
 
-The examples stand in `examples/`, one sentence a line under what it is.
+The examples are in `examples/`, one sentence per line below its label.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pipeline.index.sentence_classifier import Example, Examples, SentenceClassi
 
 
 class Label(StrEnum):
-    """What a sentence is."""
+    """The class of a sentence."""
 
     NONE = "none"
     PREFERENCE = "preference"
@@ -26,13 +26,13 @@ class Label(StrEnum):
 
 
 LABELS = tuple(Label)
-# Directions of meaning weigh as much against the marks of form as classes tell apart best.
+# The weight of vectors against marks of form that separates the classes best.
 EXAMPLES = Examples("pipeline.capture", "examples", LABELS, vector_scale=8.0, mark_scale=0.5, penalty=0.003)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence, how probably it lasts, what it is if it does, and how probably it is that."""
+    """A sentence, the probability that it lasts, its class if it does, and the probability of the class."""
 
     sentence: str
     lasts: float
@@ -41,18 +41,18 @@ class Statement:
 
 
 class StatementClassifier:
-    """Tell statements by the vectors of an encoder."""
+    """Classify statements by the vectors of an encoder."""
 
     def __init__(self, classifier: SentenceClassifier) -> None:
         self._classifier = classifier
 
     @classmethod
     def load(cls, encoder: Encoder, folder: Path) -> "StatementClassifier":
-        """Return the classifier of an encoder: the one that is kept in a folder, or a new one that is kept there."""
+        """Load the classifier of an encoder from a folder, or fit it and store it there."""
         return cls(SentenceClassifier.load([encoder], EXAMPLES, folder))
 
     def classify(self, sentences: Sequence[str]) -> list[Statement]:
-        """Return what each sentence is, in their order."""
+        """Return the class of each sentence, in order."""
         if not sentences:
             return []
         probabilities = self._classifier.weigh(sentences)
@@ -64,5 +64,5 @@ class StatementClassifier:
 
 
 def list_examples() -> tuple[Example, ...]:
-    """Return every example: a sentence and what it is."""
+    """Return every example: a sentence and its label."""
     return read_examples(EXAMPLES)

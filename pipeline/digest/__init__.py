@@ -1,1 +1,1 @@
-"""The stages that workers run on a written memory; one file a stage."""
+"""Stages that workers run on stored memories; one file per stage."""

@@ -1,8 +1,8 @@
-"""The dedup stage: what says the same is merged, what denies or supersedes another is linked, a doubt waits.
+"""The dedup stage: merge duplicates, link contradicting and superseding memories, and queue doubtful pairs.
 
-The newer always goes into the older, whichever of the two is looked at first: workers digest in no fixed order. What
-is kept in step with a source is compared with what people and agents said, never with its like: the source alone says
-what it holds, and two similar files are two files.
+The newer memory is always merged into the older, whichever is examined first: workers run in no fixed order. Memories
+that are kept in sync with a source are compared with those of people and agents, never with each other: the source
+decides about its content, and two similar files are two files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,20 +42,20 @@ from pipeline.text.similarity.replacement import gives_value
 from pipeline.times import utc_now
 
 NEIGHBOURS = 8
-# Rules for one thing and its like crowd together: the one that is replaced need not be among the nearest.
+# Similar rules crowd together, so the superseded one need not be among the nearest.
 RULES_NEARBY = 64
-# How many are looked through for them: most of what is near may be archived, or of another scope.
-CONSIDERED = 512
-# A write of the web server waits for a few memories, not for a whole batch.
+# Number of neighbors to fetch: many may be archived, or of another scope.
+MAX_NEIGHBORS = 512
+# A write of the web server waits for a few memories, not for a full batch.
 PER_TRANSACTION = 16
-# A cosine of two texts in eight bits strays from the true one by less than this.
+# Maximum error of a cosine of two texts in eight bits.
 CODING_ERROR = 0.02
 NEAR = min(PAIR_COSINE, DENIAL_COSINE, REPLACEMENT_COSINE)
 
 
 @dataclass(frozen=True, slots=True)
 class PairFinding:
-    """Two memories, as they were when they were compared, that have something to do with each other, and what."""
+    """The relation between two memories as they were when they were compared."""
 
     older: Memory
     newer: Memory
@@ -65,7 +65,7 @@ class PairFinding:
 
 @dataclass(frozen=True, slots=True)
 class DedupStage:
-    """Look for duplicates and denials of one workspace's memories."""
+    """Find duplicates and contradictions among the memories of a workspace."""
 
     database: Database
     table: Callable[[], VectorTable]
@@ -76,7 +76,7 @@ class DedupStage:
         self.dense()
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Compare each memory with its nearest, then act and complete, a few memories a transaction."""
+        """Compare each memory with its nearest, then apply the results and complete, a few memories per transaction."""
         with self.database.read() as db:
             mine = duplicates.list_comparable(db, [item.seq for item in items])
             generation = meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
@@ -90,9 +90,9 @@ class DedupStage:
                         apply_finding(db, finding, now)
 
     def _measure_cosines(self, mine: Sequence[Memory], generation: tuple[int, int]) -> dict[int, dict[int, float]]:
-        """Return the cosines (row number → cosine) of what is near each memory, exact where it matters."""
+        """Return the cosines (row number → cosine) of each memory's neighbors, exact where it matters."""
         own = _by_memory(self.table(), [memory.seq for memory in mine])
-        # A search that does not wait for what was embedded last would never see two duplicates of one moment together.
+        # Without waiting for the latest vectors, two simultaneous duplicates would never meet.
         self.dense().refresh(generation)
         candidates = {seq: self._find_candidates(seq, passages[0], generation) for seq, passages in own.items()}
         nearest = self._choose_nearest([memory for memory in mine if memory.seq in own], candidates)
@@ -103,12 +103,12 @@ class DedupStage:
         }
 
     def _find_candidates(self, seq: int, passage: Vector, generation: tuple[int, int]) -> list[int]:
-        found, cosines = self.dense().find_near(passage, generation, CONSIDERED)
-        near: list[int] = found[(cosines > NEAR - CODING_ERROR) & (found != seq)].tolist()
+        neighbors, cosines = self.dense().find_near(passage, generation, MAX_NEIGHBORS)
+        near: list[int] = neighbors[(cosines > NEAR - CODING_ERROR) & (neighbors != seq)].tolist()
         return near
 
     def _choose_nearest(self, mine: Sequence[Memory], candidates: dict[int, list[int]]) -> dict[int, list[int]]:
-        """List for each memory what is nearest of what it may be compared with."""
+        """Return for each memory its nearest comparable memories."""
         everybody = sorted({other for seqs in candidates.values() for other in seqs})
         with self.database.read() as db:
             scopes = duplicates.find_scopes(db, everybody)
@@ -123,10 +123,12 @@ class DedupStage:
         }
 
     def _judge(self, mine: Sequence[Memory], near: dict[int, dict[int, float]]) -> dict[int, list[PairFinding]]:
-        """Find by row number what each memory has to do with what is near it, in the order of writing."""
+        """Return by row number the relations of each memory to its neighbors, in the order of writing."""
         with self.database.read() as db:
-            found = duplicates.list_comparable(db, sorted({other for cosines in near.values() for other in cosines}))
-        others = {memory.seq: memory for memory in found}
+            comparable = duplicates.list_comparable(
+                db, sorted({other for cosines in near.values() for other in cosines})
+            )
+        others = {memory.seq: memory for memory in comparable}
         return {
             memory.seq: [
                 finding
@@ -138,19 +140,19 @@ class DedupStage:
         }
 
 
-def _compare(one: Memory, other: Memory, cosine: float) -> Iterator[PairFinding]:
-    older, newer = sorted((one, other), key=lambda memory: memory.seq)
+def _compare(first: Memory, second: Memory, cosine: float) -> Iterator[PairFinding]:
+    older, newer = sorted((first, second), key=lambda memory: memory.seq)
     judgement = classify_pair(older.content, newer.content, cosine)
     if judgement.relation is not Relation.DIFFERENT:
         yield PairFinding(older, newer, cosine, judgement)
 
 
 def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
-    """Do what a finding asks for, if both memories are still there and nobody decided otherwise."""
-    found = memories.by_seqs(db, (finding.older.seq, finding.newer.seq))
-    if len(found) < 2:
+    """Apply a finding if both memories still exist and no other decision was made."""
+    current = memories.by_seqs(db, (finding.older.seq, finding.newer.seq))
+    if len(current) < 2:
         return
-    older, newer = found[finding.older.seq], found[finding.newer.seq]
+    older, newer = current[finding.older.seq], current[finding.newer.seq]
     if (older.content, newer.content) != (finding.older.content, finding.newer.content):
         # An edited text is embedded and compared again.
         return
@@ -158,7 +160,7 @@ def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
         return
     if older.archived_at is not None:
         _refuse_again(db, older, newer, finding.judgement.relation, now)
-    elif len(ingested.in_step(db, list(found))) < 2:
+    elif len(ingested.in_step(db, list(current))) < 2:
         _link_or_merge(db, older, newer, finding, now)
 
 
@@ -167,7 +169,7 @@ def _link_or_merge(db: Connection, older: Memory, newer: Memory, finding: PairFi
     earlier, later = sorted((older, newer), key=lambda memory: duplicates.find_last_told(db, memory.seq))
     if kind := choose_edge(relation, earlier, later):
         if edges.maker(db, earlier.seq, EdgeKind.SUPERSEDES, later.seq) == duplicates.DEDUP:
-            # The old value was told again.
+            # The old value was stated again.
             edges.remove(db, earlier.seq, EdgeKind.SUPERSEDES, later.seq)
         if edges.find(db, later.seq, kind, earlier.seq, duplicates.DEDUP, now):
             changes.append(db, changes.RELATE, [later.id, earlier.id])
@@ -181,7 +183,7 @@ def _link_or_merge(db: Connection, older: Memory, newer: Memory, finding: PairFi
 
 
 def _refuse_again(db: Connection, refused: Memory, offered: Memory, relation: Relation, now: str) -> None:
-    """Archive what says in other words what a person refused, unless a person wrote it."""
+    """Archive a paraphrase of a refused memory, unless a person wrote it."""
     if offered.source is Source.USER or relation is not Relation.SAME or not refusals.is_refused(db, refused.id):
         return
     memories.archive(db, offered.seq, now)
@@ -199,7 +201,7 @@ def _by_memory(table: VectorTable, seqs: Sequence[int]) -> dict[int, Vector]:
     return {int(seq): rows.matrix[rows.seqs == seq] for seq in np.unique(rows.seqs)}
 
 
-def _cosine(one: Vector, other: Vector) -> float:
-    """Return how alike two memories are: every passage of each must have its like in the other."""
-    cosines = one @ other.T
+def _cosine(first: Vector, second: Vector) -> float:
+    """Return the similarity of two memories: every passage of each must have a match in the other."""
+    cosines = first @ second.T
     return float(min(cosines.max(axis=0).min(), cosines.max(axis=1).min()))

@@ -1,4 +1,4 @@
-"""Digestion: claim a batch of a stage, run it, and settle what failed, until nothing is due."""
+"""Claim a batch of a stage, run it, and handle failures, until nothing is due."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +13,13 @@ from pipeline.store.database import Database
 
 
 class StageRunner(Protocol):
-    """One stage of one workspace."""
+    """A stage of a workspace."""
 
     def load(self) -> None:
-        """Load what the stage needs; done before anything is claimed, so that no lease waits for a model."""
+        """Load the stage's models before anything is claimed, so that no lease waits for a model."""
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Digest claimed items and complete those that the owner still holds, each at most once."""
+        """Digest claimed items and complete those that the owner still has, each at most once."""
 
 
 StageRegistry = Mapping[Stage, StageRunner]
@@ -27,7 +27,7 @@ StageRegistry = Mapping[Stage, StageRunner]
 
 @dataclass(frozen=True, slots=True)
 class DigestPolicy:
-    """How much is claimed at once, for how long, and how failures are put off (seconds)."""
+    """Batch size, lease time, and retry delays (seconds)."""
 
     batch: int
     lease_s: float
@@ -36,9 +36,9 @@ class DigestPolicy:
 
 @dataclass(frozen=True, slots=True)
 class DigestReport:
-    """How many items a turn claimed, whether more are due, and in how many seconds a failed one is.
+    """The number of claimed items, whether more are due, and the seconds until the next retry.
 
-    With `shared`, help was asked for: another turn sees to what is due.
+    With `shared`, another thread was asked to help with due items.
     """
 
     claimed: int
@@ -51,7 +51,7 @@ ErrorLog = Callable[[str], None]
 
 
 def ask_nobody() -> None:
-    """Work alone."""
+    """Do not ask for help."""
 
 
 def digest(
@@ -64,9 +64,9 @@ def digest(
     until: float,
     share: Callable[[], None] = ask_nobody,
 ) -> DigestReport:
-    """Work off one stage of one workspace until a moment (time.monotonic seconds); ask for help with a backlog once.
+    """Process a stage of a workspace until a time (time.monotonic seconds); ask for help with a backlog once.
 
-    Raises StoreUnavailable, IndexUnavailable or EncoderUnavailable when the surroundings, not a memory, are at fault.
+    Raises StoreUnavailable, IndexUnavailable or EncoderUnavailable if the environment, not a memory, is at fault.
     """
     with database.read() as db:
         if stage not in work.list_due_stages(db, time.time()):
@@ -76,7 +76,7 @@ def digest(
         claimed += len(items)
         _run(database, runner, items, owner, policy, log)
         if len(items) == policy.batch and not shared:
-            # Not before a batch went well: where the surroundings fail, turns must not call one another forever.
+            # Only after a successful batch: otherwise, failing tasks would start each other forever.
             share()
             shared = True
         if time.monotonic() >= until:
@@ -90,7 +90,7 @@ def digest(
 
 
 def _claim(database: Database, stage: Stage, runner: StageRunner, owner: str, policy: DigestPolicy) -> list[WorkItem]:
-    # Before each: what was digested may ask for another model.
+    # Before each batch: the last one may have changed the encoder.
     runner.load()
     with database.write() as db:
         return work.claim(db, stage, owner, limit=policy.batch, lease_s=policy.lease_s, now=time.time())
@@ -107,14 +107,14 @@ def _run(
     try:
         runner.run(items, owner)
     except (StoreUnavailable, IndexUnavailable, EncoderUnavailable, KeyboardInterrupt):
-        # No memory is to blame: the items go back with their tries.
+        # No memory is at fault: the items are returned without counting a try.
         with database.write() as db:
             work.release(db, items, owner)
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a library raises on a memory becomes that memory's error
+    except Exception as error:  # noqa: BLE001 - any error of a library becomes the memory's error
         if len(items) == 1:
             _record_failure(database, items[0], owner, error, policy, log)
-        # One memory can fail a whole batch; run alone, only the guilty one fails.
+        # One memory can fail a batch; run alone, only that memory fails.
         for item in items if len(items) > 1 else ():
             _run(database, runner, [item], owner, policy, log)
 

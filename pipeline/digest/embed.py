@@ -1,4 +1,4 @@
-"""The embed stage: each passage of a memory becomes a vector in the index."""
+"""The embed stage: store a vector for each passage of a memory in the index."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +19,10 @@ from pipeline.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class EmbedStage:
-    """Embed memories of one workspace into the table of the encoder's model.
+    """Embed the memories of a workspace into the table of the encoder's model.
 
-    `follows_languages` where what the memories are written in decides which model that is. Where `screens` is set,
-    texts that may come from outside are then judged by the screen stage.
+    With `follows_languages`, the languages of the memories choose the model. With `screens`, texts that may come from
+    outside are queued for the screen stage.
     """
 
     database: Database
@@ -38,10 +38,10 @@ class EmbedStage:
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Encode the memories, then publish vectors and completion together."""
         with self.database.read() as db:
-            found = memories.by_seqs(db, [item.seq for item in items])
+            batch = memories.by_seqs(db, [item.seq for item in items])
         encoder = self.encoder()
-        self._publish(items, found, embed(list(found.values()), encoder), self.table(encoder), owner)
-        shown = find_in_memories(self.database, [memory.content for memory in found.values()])
+        self._publish(items, batch, embed(list(batch.values()), encoder), self.table(encoder), owner)
+        shown = find_in_memories(self.database, [memory.content for memory in batch.values()])
         if shown is not None:
             with self.database.write() as db:
                 languages.note_other_languages(db, shown, embed_again=self.follows_languages)
@@ -55,17 +55,17 @@ class EmbedStage:
         owner: str,
     ) -> None:
         with table.exclusive():
-            # An edit or a purge takes the item away; checked under the lock, so that no vector outlives its memory.
+            # An edit or a purge removes the item; checked under the lock, so that no vector outlives its memory.
             with self.database.read() as db:
                 held = {item.seq for item in items if work.is_held(db, item, owner)}
                 stamp = meta.get_int(db, meta.VECTORS_GENERATION) + 1
-            wanted = {seq: passages for seq, passages in vectors.items() if seq in held}
-            if wanted:
-                table.replace(wanted)
+            pending = {seq: passages for seq, passages in vectors.items() if seq in held}
+            if pending:
+                table.replace(pending)
             with self.database.write() as db:
-                done = [item.seq for item in work.complete(db, items, owner) if item.seq in wanted]
+                done = [item.seq for item in work.complete(db, items, owner) if item.seq in pending]
                 for seq in done:
-                    index_state.note_embedding(db, seq, table.model, len(wanted[seq]))
+                    index_state.note_embedding(db, seq, table.model, len(pending[seq]))
                 index_state.serve_when_whole(db, table.model)
                 work.add(db, done, [Stage.DEDUP], time.time())
                 if self.screens:
@@ -76,9 +76,9 @@ class EmbedStage:
 def embed(batch: Sequence[Memory], encoder: Encoder) -> dict[int, Vector]:
     """Return the passage vectors (n × dimension) of each memory by row number."""
     passages = {memory.seq: encoder.passages(memory.content) for memory in batch}
-    texts = [passage.text for found in passages.values() for passage in found]
+    texts = [passage.text for passages_of_memory in passages.values() for passage in passages_of_memory]
     if not texts:
         return {}
     vectors = encoder.encode_documents(texts)
-    ends = np.cumsum([len(found) for found in passages.values()])
+    ends = np.cumsum([len(passages_of_memory) for passages_of_memory in passages.values()])
     return dict(zip(passages, np.split(vectors, ends[:-1]), strict=True))

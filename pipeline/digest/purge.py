@@ -1,4 +1,4 @@
-"""The purge stage: a hard-deleted memory leaves every file that may still contain it. It needs no encoder."""
+"""The purge stage: remove a deleted memory from every file that may still contain it. Needs no encoder."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -14,20 +14,20 @@ class VectorFiles(Protocol):
     """Files of vectors, from which memories can be erased."""
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep every other writer out."""
+        """Exclude every other writer."""
 
     def remove(self, seqs: Sequence[int]) -> None:
         """Delete the passages of memories; the caller has the lock."""
 
     def scrub(self) -> None:
-        """Rewrite the files so that none keeps a deleted vector; the caller has the lock."""
+        """Rewrite the files so that none contains a deleted vector; the caller has the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeStage:
-    """Scrub purged memories from one workspace's indexes, from the copies of its store, and from other files.
+    """Remove purged memories from a workspace's indexes, from copies of its store, and from other files.
 
-    `finish_elsewhere` erases what is outside of the workspace, and returns the keys of the purges that it finished.
+    `finish_elsewhere` erases data outside of the workspace, and returns the keys of the purges that it finished.
     """
 
     database: Database
@@ -37,10 +37,10 @@ class PurgeStage:
     finish_elsewhere: Callable[[], Iterable[str]] = field(default=tuple)
 
     def load(self) -> None:
-        """Need nothing."""
+        """Do nothing: no model is needed."""
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Rewrite every derived file that may still hold the memories, then complete."""
+        """Rewrite every derived file that may still contain the memories, then complete."""
         vectors = self.vectors()
         with vectors.exclusive():
             vectors.remove([item.seq for item in items])
@@ -49,11 +49,11 @@ class PurgeStage:
         finished = self.finish_elsewhere()
         with self.database.write() as db:
             meta.increment(db, meta.VECTORS_EPOCH)
-            # The notes of what was left to do go before the log is emptied: they contain hashes of the texts.
+            # Delete the purge records before the log is emptied: they contain hashes of the texts.
             purges.remove(db, finished)
-        # Before the log is emptied: a copy that is being made reads from it, and this waits for its end.
+        # Before the log is emptied: a running copy reads from it, and this waits for the copy's end.
         self.scrub_snapshots()
-        # The write-ahead log still holds the text: who sees the work done must find no trace in it either.
+        # The write-ahead log still contains the text: when the work is complete, it must be empty.
         self.database.checkpoint()
         with self.database.write() as db:
             work.complete(db, items, owner)

@@ -44,11 +44,11 @@ class InjectionClassifier:
 
     @classmethod
     def load(cls, encoders: Sequence[Encoder], folder: Path) -> "InjectionClassifier":
-        """Return the classifier that is kept in a folder, or fit it and keep it there."""
+        """Load the classifier from a folder, or fit it and store it there."""
         return cls(SimilarityClassifier.load(encoders, EXAMPLES, folder))
 
     def is_attack(self, text: str) -> bool:
-        """Return whether some sentence of a text asks its reader to act."""
+        """Return whether a sentence of a text asks its reader to act."""
         return self.score(text) >= THRESHOLD
 
     def score(self, text: str) -> float:

@@ -1,4 +1,4 @@
-"""Which workspace a folder belongs to, and by which rule; reads files, starts no program."""
+"""Determine the workspace of a folder and the rule that decided; reads files, starts no program."""
 
 from pipeline.identity.identify import Identity, Rule, identify
 from pipeline.identity.override import Split

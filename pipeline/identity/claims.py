@@ -1,4 +1,4 @@
-"""Claims of project files to a workspace: a cloned repository could name anybody's, so a person agrees to each once."""
+"""Claims of project files to a workspace: a cloned repository could name any workspace, so a person approves each."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from pipeline.times import utc_now
 if TYPE_CHECKING:
     from filelock import FileLock
 
-# Who clones repositories by the thousand shall not fill the home with what nobody agreed to.
+# Cloning thousands of repositories must not fill the data directory with unapproved claims.
 MAX_WAITING = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the file of a project claims: a workspace; since when that is known, and whether a person agreed."""
+    """The claim of a project's file to a workspace, when it was found, and whether a person approved it."""
 
     file: str
     workspace: str
@@ -31,7 +31,7 @@ class Claim:
 
 
 class Claims:
-    """The claims that a home knows, in one file that only its owner reads."""
+    """The claims in a data directory, in one private file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -39,54 +39,54 @@ class Claims:
     def list_all(self) -> list[Claim]:
         """List the claims, the latest first."""
         try:
-            return [Claim(**one) for one in json.loads(self._file.read_bytes())]
+            return [Claim(**record) for record in json.loads(self._file.read_bytes())]
         except FileNotFoundError:
             return []
 
     def is_free(self, workspace: str) -> bool:
-        """Tell whether no project has a workspace by agreement."""
-        return not any(one.workspace == workspace and one.agreed for one in self.list_all())
+        """Return whether no approved claim names a workspace."""
+        return not any(claim.workspace == workspace and claim.agreed for claim in self.list_all())
 
     def is_agreed(self, file: Path, workspace: str) -> bool:
-        """Tell whether a person agreed to a claim."""
-        return any(_names(one, file, workspace) and one.agreed for one in self.list_all())
+        """Return whether a person approved a claim."""
+        return any(_names(claim, file, workspace) and claim.agreed for claim in self.list_all())
 
     def note(self, file: Path, workspace: str) -> None:
-        """Let a claim wait for a person; one that is known stays as it is."""
-        if not any(_names(one, file, workspace) for one in self.list_all()):
+        """Add a claim that awaits approval; a known claim stays unchanged."""
+        if not any(_names(claim, file, workspace) for claim in self.list_all()):
             with self._lock():
                 self._store([Claim(str(file), workspace, utc_now()), *self.list_all()])
 
     def agree(self, file: Path, workspace: str) -> Claim:
-        """Agree to a claim; another one of the same file ends."""
+        """Approve a claim; another claim of the same file ends."""
         claim = Claim(str(file), workspace, utc_now(), agreed=True)
         with self._lock():
-            self._store([claim, *(one for one in self.list_all() if one.file != claim.file)])
+            self._store([claim, *(other for other in self.list_all() if other.file != claim.file)])
         return claim
 
     def withdraw(self, file: Path) -> Claim:
-        """Take back what was agreed for a file; raise NotFound where nothing was."""
+        """Withdraw the approval of a file; raise NotFound if there was none."""
         with self._lock():
             known = self.list_all()
-            found = next((one for one in known if one.file == str(file) and one.agreed), None)
-            if found is None:
-                raise NotFound(f"nobody agreed to what {file} claims")
-            self._store([replace(one, agreed=False) if one is found else one for one in known])
-        return found
+            withdrawn = next((claim for claim in known if claim.file == str(file) and claim.agreed), None)
+            if withdrawn is None:
+                raise NotFound(f"there is no approved claim of {file} claims")
+            self._store([replace(claim, agreed=False) if claim is withdrawn else claim for claim in known])
+        return withdrawn
 
     def _lock(self) -> "FileLock":
-        # Loaded by who writes only: every command looks whose folder it is in.
+        # Imported here because every command looks up its workspace and few write claims.
         from filelock import FileLock
 
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return FileLock(f"{self._file}.lock", timeout=5, mode=0o600)
 
     def _store(self, claims: Sequence[Claim]) -> None:
-        agreed = [one for one in claims if one.agreed]
-        waiting = [one for one in claims if not one.agreed][:MAX_WAITING]
+        agreed = [claim for claim in claims if claim.agreed]
+        waiting = [claim for claim in claims if not claim.agreed][:MAX_WAITING]
         draft = self._file.with_name(f".{self._file.name}-{os.urandom(4).hex()}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump([asdict(one) for one in (*agreed, *waiting)], file, indent=1)
+            json.dump([asdict(claim) for claim in (*agreed, *waiting)], file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._file)
@@ -97,7 +97,7 @@ def _names(claim: Claim, file: Path, workspace: str) -> bool:
 
 
 def is_of_owner(file: Path, folder: Path) -> bool:
-    """Tell whether a file came with no repository: it stands outside of the one of a folder, or git ignores it."""
+    """Return whether a file is not part of a repository: it is outside of the folder's one, or git ignores it."""
     root = root_of_folder(file.parent)
     if root is None:
         return root_of_folder(folder) is not None
@@ -109,5 +109,5 @@ def _is_ignored(root: Path, file: Path, _changed: int) -> bool:
     try:
         return Git(root).ignores(file)
     except InvalidField:
-        # Without git nobody knows.
+        # Without git this is unknown.
         return False

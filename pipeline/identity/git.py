@@ -1,4 +1,4 @@
-"""Git in a folder of strangers: it reads and nothing else, within a deadline, whatever the repository asks of it."""
+"""Run git read-only and with a deadline in an untrusted folder, regardless of the repository's configuration."""
 
 import os
 import re
@@ -13,11 +13,11 @@ from typing import IO
 
 from pipeline.errors import FieldError, InvalidField
 
-# Seconds for an answer, and for the whole of what is read as it comes.
+# Seconds for an answer, and for a complete streamed output.
 ANSWER_S, OUTPUT_S = 60.0, 600.0
 COMPLAINT_BYTES = 1 << 16
 
-# Nothing is fetched, asked for or run, and no file is read that a repository's own configuration names.
+# Nothing is fetched, asked for or run, and no file named by the repository's configuration is read.
 _SETTINGS = (
     "protocol.allow=never",
     "core.fsmonitor=false",
@@ -34,7 +34,7 @@ _SETTINGS = (
 )
 _QUIET = (*(part for setting in _SETTINGS for part in ("-c", setting)), "--no-pager", "--no-optional-locks")
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "LC_ALL": "C.UTF-8"}
-# What git says of a folder that it may not open, and goes on.
+# Git's warning about an unreadable folder, after which it continues.
 _CLOSED = re.compile(r"^warning: could not open directory '(.*?)/?': ", re.MULTILINE)
 
 
@@ -47,37 +47,37 @@ def _user_home() -> dict[str, str]:
 
 
 class Git:
-    """Git in one folder, which it may read and nothing else."""
+    """Git in one folder, read-only."""
 
     def __init__(self, folder: Path) -> None:
         program = shutil.which("git")
         if program is None:
             raise _refusal("git is not installed, or not on the PATH")
         self._command = (program, *_QUIET, "-C", str(folder))
-        # Not the caller's: GIT_DIR, as hooks have it, would lead to another repository.
+        # Not the caller's: GIT_DIR, which hooks set, would select another repository.
         self._environment = {**_ENVIRONMENT, **_user_home()}
 
     def has_commits(self) -> bool:
-        """Tell whether anything was committed; raise InvalidField for a folder that git does not take."""
+        """Return whether there are commits; raise InvalidField for a folder that git refuses."""
         self.answer("rev-parse", "--git-dir")
         done = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         return done.returncode == 0
 
     def answer(self, *arguments: str) -> str:
-        """Return what a command prints; raise InvalidField when it fails."""
+        """Return a command's output; raise InvalidField if it fails."""
         done = self._run(*arguments)
         if done.returncode:
             raise _refusal(_reason(done.stderr))
         return done.stdout.decode("utf-8", "replace").strip()
 
     def ignores(self, file: Path) -> bool:
-        """Tell whether a file is left out of the repository by its rules; what is tracked is not."""
+        """Return whether a file is ignored by the repository's rules; tracked files are not."""
         return self._run("check-ignore", "--quiet", "--", str(file)).returncode == 0
 
     def list_paths(self, *arguments: str) -> tuple[list[str], list[str]]:
-        """Return the paths that a command prints, each ended by NUL, and the folders that it could not look into.
+        """Return the NUL-terminated paths that a command prints, and the folders that it could not read.
 
-        Raises InvalidField when it fails.
+        Raises InvalidField if it fails.
         """
         done = self._run(*arguments)
         if done.returncode:
@@ -86,7 +86,7 @@ class Git:
 
     @contextmanager
     def output(self, *arguments: str) -> Iterator[IO[bytes]]:
-        """Let what a command prints be read as it comes; raise InvalidField when it fails or takes too long."""
+        """Yield a command's output as a stream; raise InvalidField if it fails or takes too long."""
         with tempfile.TemporaryFile() as complaints:
             process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
                 [*self._command, *arguments],
@@ -130,10 +130,10 @@ class Git:
 
 def _reason(complaint: bytes) -> str:
     lines = complaint.decode("utf-8", "replace").strip().splitlines()
-    said = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "git failed")
+    message = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "git failed")
     advice = next((line.strip() for line in lines if line.strip().startswith("git config")), None)
-    said = said.removeprefix("fatal: ")
-    return f"git: {said}" if advice is None else f"git: {said}; if you trust it: {advice}"
+    message = message.removeprefix("fatal: ")
+    return f"git: {message}" if advice is None else f"git: {message}; if you trust it: {advice}"
 
 
 def _refusal(message: str) -> InvalidField:

@@ -1,6 +1,6 @@
-"""Which remote a repository has, by its own configuration and that of its user and machine, without running git.
+"""Determine a repository's remote from the git configurations of repository, user and machine, without running git.
 
-A repository's configuration may include files within the repository; nothing outside of it is read that it names. The
+A repository's configuration may include files inside of the repository; other files that it names are not read. The
 files of the user and of the machine belong to the owner and may include any file.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from pipeline.identity.repository import READ_LIMIT, Repository, UnreadableFile, exists, parse_config, read_bounded
 
 MACHINE = Path("/etc/gitconfig")
-# Below the user's own folder, in git's order.
+# Inside the user's home folder, in git's order.
 OF_USER = (Path(".config/git/config"), Path(".gitconfig"))
-# As git has it.
+# Git's limit.
 DEEPEST_INCLUDE = 10
 
 _WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -26,7 +26,7 @@ Variable = tuple[tuple[str, str], str, str]
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A remote's name and address; the address may hold credentials."""
+    """A remote's name and address; the address may contain credentials."""
 
     name: str
     url: str
@@ -35,7 +35,7 @@ class Remote:
 def remote_of(repository: Repository) -> Remote | None:
     """Return the remote `origin`, else the only one, else the first by name, with the address that git fetches from.
 
-    Raises UnreadableFile for a bad file of the repository.
+    Raises UnreadableFile for an invalid file of the repository.
     """
     own = list(_RepositoryFiles(repository).read(repository.common_dir / "config"))
     urls: dict[str, str] = {}
@@ -48,25 +48,25 @@ def remote_of(repository: Repository) -> Remote | None:
 
 
 def _rewrite(url: str, variables: Iterable[Variable]) -> str:
-    """Return an address as `url.BASE.insteadOf` has it: the longest beginning that is named counts, once."""
-    found = [
+    """Apply `url.BASE.insteadOf` to an address: the longest matching prefix counts, once."""
+    bases = [
         (value, base)
         for (section, base), key, value in variables
         if section == "url" and key == "insteadof" and url.startswith(value)
     ]
-    # Of several bases for one beginning, git takes the first.
-    beginning, base = max(found, key=lambda rule: len(rule[0]), default=("", ""))
+    # Among several bases for a prefix, git uses the first.
+    beginning, base = max(bases, key=lambda rule: len(rule[0]), default=("", ""))
     return base + url.removeprefix(beginning)
 
 
 class _Files:
-    """Configuration files with what they include, within one bound for all of them."""
+    """Configuration files with their includes, within a common size limit."""
 
     def __init__(self) -> None:
         self._left = READ_LIMIT
 
     def read(self, file: Path, depth: int = 0) -> Iterator[Variable]:
-        """Go through the variables of a file, if it exists, and of the files that it includes, in git's order.
+        """Iterate over the variables of a file, if it exists, and of included files, in git's order.
 
         Raises UnreadableFile.
         """
@@ -92,18 +92,18 @@ class _Files:
 
 
 class _RepositoryFiles(_Files):
-    """A repository's own files; an include with a condition is left out: its pattern is a stranger's."""
+    """A repository's files; conditional includes are ignored, because their patterns are untrusted."""
 
     def __init__(self, repository: Repository) -> None:
         super().__init__()
         self._places = (repository.common_dir, repository.git_dir, repository.root.resolve())
 
     def _may_read(self, file: Path) -> bool:
-        return any(file.is_relative_to(place) for place in self._places)
+        return any(file.is_relative_to(folder) for folder in self._places)
 
 
 class _UserFiles(_Files):
-    """The files of the user and of the machine; of the conditions, those on the place of the repository are known."""
+    """The files of the user and of the machine; only conditions on the repository's location are supported."""
 
     def __init__(self, repository: Repository) -> None:
         super().__init__()
@@ -118,20 +118,20 @@ class _UserFiles(_Files):
 
 
 def _read_user_files(repository: Repository) -> list[Variable]:
-    """Return the variables of the machine and the user as far as they apply to a repository."""
-    found: list[Variable] = []
+    """Return the variables of the machine and the user that apply to a repository."""
+    variables: list[Variable] = []
     home = _home()
-    for file in (MACHINE, *(home / place for place in OF_USER if home is not None)):
+    for file in (MACHINE, *(home / name for name in OF_USER if home is not None)):
         try:
-            found += _UserFiles(repository).read(file)
+            variables += _UserFiles(repository).read(file)
         except UnreadableFile:
-            # Git warns of such a file and goes on without it.
+            # Git warns about such a file and continues without it.
             continue
-    return found
+    return variables
 
 
 def _find(file: Path, value: str) -> Path | None:
-    """Return the file that an include names, its links followed; None for a path that cannot be followed."""
+    """Return the file of an include, with links resolved; None for a path that cannot be resolved."""
     try:
         return (file.parent / Path(value).expanduser()).resolve()
     except (OSError, RuntimeError, ValueError):
@@ -142,12 +142,12 @@ def _home() -> Path | None:
     try:
         return Path.home()
     except RuntimeError:
-        # Neither the environment nor the system names one.
+        # Neither the environment nor the system names a home folder.
         return None
 
 
 def _expression_of(pattern: str, file: Path) -> str:
-    """Return the regular expression of a condition on a git directory."""
+    """Return the regular expression for a condition on a git directory."""
     home = _home()
     if pattern.startswith("~/") and home is not None:
         pattern = f"{home.resolve()}{pattern[1:]}"

@@ -1,6 +1,6 @@
 """The rules, strongest first: explicit, environment, file (`.reverie.toml`), git remote, git directory, path.
 
-A project has one name, however its remote is written.
+A project has one name for all spellings of its remote.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from pipeline.identity.repository import (
 )
 
 DEFAULT_PORTS = {"ssh": "22", "git+ssh": "22", "ssh+git": "22", "git": "9418", "http": "80", "https": "443"}
-# These hosts take O/R and o/r for one repository; of others nothing is known.
+# These hosts treat O/R and o/r as one repository; for other hosts that is unknown.
 CASELESS_HOSTS = frozenset({"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"})
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -40,33 +40,33 @@ Rule = Literal["explicit", "environment", "file", "git-remote", "git", "path"]
 
 @dataclass(frozen=True, slots=True)
 class ProjectPlace:
-    """Where a project stands: a key that is the same however it is reached, and a name to call it by."""
+    """A project's location: a key that is the same for all ways to reach it, and a display name."""
 
     key: str
     name: str
 
 
 def place_of_path(path: Path) -> ProjectPlace:
-    """Return the place of a repository's folder; `x`, `x/.git` and `x.git` are one."""
+    """Return the location of a repository's folder; `x`, `x/.git` and `x.git` are the same."""
     project = path.parent if path.name == ".git" else path
     if project.name.endswith(".git"):
         project = project.with_name(project.name.removesuffix(".git") or project.name)
-    # The usual name for a bare repository whose worktrees stand beside it.
+    # The usual name of a bare repository with worktrees next to it.
     named = project.parent if project.name == ".bare" else project
     return ProjectPlace(str(project), named.name)
 
 
 def place_of_remote(url: str, base: Path) -> ProjectPlace | None:
-    """Return the place that a remote's address names, a relative path from `base`; None when it names none.
+    """Return the location that a remote's address names, relative to `base`; None if it names none.
 
-    User names, passwords and query strings are left out: they may be secrets.
+    User names, passwords and query strings are left out, because they may be secrets.
     """
     parts = _URL.fullmatch(url)
     if parts is not None:
         scheme, rest = parts[1].lower(), parts[2]
         return _local(unquote(rest.removeprefix("localhost")), base) if scheme == "file" else _url(scheme, rest)
     if "::" in url.partition("/")[0].partition("[")[0]:
-        # A remote helper's address is whatever the helper likes; only a URL in it can be read.
+        # A remote helper's address has any format; only a URL in it can be parsed.
         inner = url.partition("::")[2]
         return place_of_remote(inner, base) if _URL.fullmatch(inner) else None
     if ":" in url.partition("/")[0]:
@@ -79,7 +79,7 @@ def _url(scheme: str, rest: str) -> ProjectPlace | None:
     assert end is not None
     authority, path = rest[: end.start()], rest[end.start() :]
     if ":" in authority and "@" in path:
-        # Perhaps a password with a slash that nobody escaped: no part of it may be taken for a host or a path.
+        # Possibly a password with an unescaped slash: no part may be treated as a host or a path.
         return None
     if scheme in ("http", "https"):
         path = re.split(r"[?#]", path, maxsplit=1)[0]
@@ -88,12 +88,12 @@ def _url(scheme: str, rest: str) -> ProjectPlace | None:
 
 
 def _scp(url: str) -> ProjectPlace | None:
-    """Read `user@host:path`."""
+    """Parse `user@host:path`."""
     user, at, rest = url.partition("@")
     if not at or url.startswith("["):
         user, rest = "", url
     parts = _SCP.fullmatch(rest)
-    # ssh takes no password here; who writes one all the same shall not see it again.
+    # ssh takes no password here; if there is one, do not show it.
     if parts is None or ":" in user or re.search("@.*:" if user else "@", parts[2]):
         return None
     authority = parts[1]
@@ -110,8 +110,8 @@ def _host(authority: str, default_port: str) -> str:
     else:
         host, _, port = authority.partition(":")
     host = host.lower().rstrip(".")
-    kept = re.fullmatch(r"[0-9]{1,5}", port) is not None and port != default_port
-    return f"{host}:{port}" if host and kept else host
+    has_port = re.fullmatch(r"[0-9]{1,5}", port) is not None and port != default_port
+    return f"{host}:{port}" if host and has_port else host
 
 
 def _place(host: str, path: str) -> ProjectPlace | None:
@@ -135,10 +135,10 @@ def _local(path: str, base: Path) -> ProjectPlace | None:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A folder's workspace id, the rule that gave it, and why.
+    """A folder's workspace id, the rule that decided, and the reason.
 
-    `problem` names a `.reverie.toml` that cannot be taken, `claim` one that names a workspace: by the rule `file` it is
-    used, else nobody agreed to it.
+    `problem` names an invalid `.reverie.toml`, `claim` a file that names a workspace: it is used with the rule
+    `file`, otherwise it is not approved.
     """
 
     id: str
@@ -149,7 +149,7 @@ class Identity:
 
     @property
     def waits(self) -> bool:
-        """Tell whether a project's file names a workspace to which nobody agreed."""
+        """Return whether a project's file names a workspace without approval."""
         return self.claim is not None and self.rule != "file"
 
 
@@ -161,14 +161,14 @@ def identify(
     split: Split = "none",
     is_agreed: Callable[[Path, str], bool] = lambda _file, _workspace: False,
 ) -> Identity:
-    """Return the identity of a folder: same files, same answer.
+    """Determine the workspace of a folder: same files, same answer.
 
-    A workspace that a project's file names is taken where a person agreed, or where the file came with no repository.
-    `split` holds where no `.reverie.toml` says another. Git files that cannot be read lead to the next rule. Raises
-    InvalidField for a path that cannot be followed, or a given id that is none.
+    A workspace that a project's file names is used if a person approved it, or if the file is not part of a
+    repository. `split` applies unless a `.reverie.toml` says otherwise. Unreadable git files lead to the next rule.
+    Raises InvalidField for a path that cannot be resolved, or an invalid explicit id.
     """
     if explicit is not None:
-        return Identity(_check_id(explicit, "workspace"), "explicit", "named in the call")
+        return Identity(_check_id(explicit, "workspace"), "explicit", "named by the request")
     if environment is not None:
         return Identity(_check_id(environment, "REVERIE_WORKSPACE"), "environment", "REVERIE_WORKSPACE names it")
     own, problem = _read_override(folder)
@@ -176,11 +176,11 @@ def identify(
     if own is not None and own.workspace not in (None, derived.id):
         if is_agreed(own.file, own.workspace) or is_of_owner(own.file, folder):
             return Identity(own.workspace, "file", f"{printable(own.file)} names it", claim=own)
-        unanswered = f"{printable(own.file)} claims {own.workspace}, to which nobody agreed"
+        unanswered = f"{printable(own.file)} claims {own.workspace}, which is not approved"
         return replace(derived, detail=f"{derived.detail}; {unanswered}", claim=own)
     if problem is None:
         return derived
-    left_out = f"{derived.detail}; {printable(problem.loc)} is left out: {problem.msg}"
+    left_out = f"{derived.detail}; {printable(problem.loc)} is ignored: {problem.msg}"
     return replace(derived, detail=left_out, problem=problem)
 
 
@@ -200,8 +200,8 @@ def _read_override(folder: Path) -> tuple[Override | None, FieldError | None]:
 def _derive(folder: Path, split: Split) -> Identity:
     root = root_of_folder(folder)
     if root is None:
-        place = resolve_upwards(folder)[0]
-        return _by_path(place, f"{printable(place)} is in no git repository")
+        path = resolve_upwards(folder)[0]
+        return _by_path(path, f"{printable(path)} is in no git repository")
     try:
         repository = open_repository(root)
     except UnreadableFile as error:
@@ -220,13 +220,13 @@ def _by_remote(repository: Repository) -> Identity:
         return _by_directory(repository, f"its remotes are unknown, for {error}")
     if remote is None:
         return _by_directory(repository, "it has no remote")
-    # A linked worktree stands elsewhere: a relative address is read from the place that all worktrees share.
+    # A linked worktree is elsewhere: a relative address refers to the folder that all worktrees share.
     common = repository.common_dir
-    place = place_of_remote(remote.url, common.parent if common.name == ".git" else common)
-    if place is None:
-        return _by_directory(repository, f"the address of its remote {printable(remote.name)} names no place")
+    location = place_of_remote(remote.url, common.parent if common.name == ".git" else common)
+    if location is None:
+        return _by_directory(repository, f"the address of its remote {printable(remote.name)} names no location")
     return _identity(
-        place, "git-remote", f"remote {printable(remote.name)} of {printable(common)} is {printable(place.key)}"
+        location, "git-remote", f"remote {printable(remote.name)} of {printable(common)} is {printable(location.key)}"
     )
 
 
@@ -235,10 +235,10 @@ def _by_directory(repository: Repository, why: str) -> Identity:
     return _identity(place_of_path(common), "git", f"git directory {printable(common)}, {why}")
 
 
-def _by_path(place: Path, why: str) -> Identity:
-    return _identity(ProjectPlace(str(place), place.name), "path", why)
+def _by_path(path: Path, why: str) -> Identity:
+    return _identity(ProjectPlace(str(path), path.name), "path", why)
 
 
-def _identity(place: ProjectPlace, rule: Rule, detail: str) -> Identity:
-    slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:SLUG_CHARS] or "root"
-    return Identity(f"{slug}-{hashlib.sha256(os.fsencode(place.key)).hexdigest()[:8]}", rule, detail)
+def _identity(location: ProjectPlace, rule: Rule, detail: str) -> Identity:
+    slug = re.sub(r"[^a-z0-9]+", "-", location.name.lower()).strip("-")[:SLUG_CHARS] or "root"
+    return Identity(f"{slug}-{hashlib.sha256(os.fsencode(location.key)).hexdigest()[:8]}", rule, detail)

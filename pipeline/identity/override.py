@@ -38,7 +38,7 @@ _NESTING = re.compile(r"[.\[{]")
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What a `.reverie.toml` says."""
+    """The content of a `.reverie.toml`."""
 
     file: Path
     workspace: str | None = None
@@ -46,13 +46,13 @@ class Override:
 
 
 def read_nearest_override(folder: Path) -> Override | None:
-    """Return what the nearest `.reverie.toml` says; raise UnreadableFile if it cannot be used."""
+    """Return the content of the nearest `.reverie.toml`; raise UnreadableFile if it is invalid."""
     for parent in resolve_upwards(folder):
         file = parent / FILE_NAME
         try:
             status = file.lstat()
         except OSError:
-            # Nothing there, or in a folder that may not be read.
+            # No file, or in an unreadable folder.
             continue
         override = _read_version(file, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if isinstance(override, str):
@@ -63,7 +63,7 @@ def read_nearest_override(folder: Path) -> Override | None:
 
 @lru_cache(maxsize=256)
 def _read_version(file: Path, *_version: int) -> Override | str:
-    """Return what a version of a file says, or why it cannot be used."""
+    """Return the content of a version of a file, or why it is invalid."""
     try:
         return _check_values(file, _parse(file, _read(file)))
     except UnreadableFile as error:
@@ -75,7 +75,7 @@ def _read(file: Path) -> str:
         if file.is_symlink():
             raise UnreadableFile(file, "is a symbolic link, and links are not followed")
         with os.fdopen(os.open(file, READ_NO_LINK), "rb") as stream:
-            # A pipe or a device could be read forever.
+            # Reading a pipe or a device might never end.
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise UnreadableFile(file, "is not a file")
             data = stream.read(MAX_FILE_BYTES + 1)

@@ -1,6 +1,6 @@
-"""What a git repository's own files say, without git: where it keeps its history, its branch, its configuration.
+"""Read a git repository's files without git: its git directory, branch and configuration.
 
-They are files of others: read within a bound, refused with a reason.
+The files are untrusted: read up to a limit, and rejected with a reason.
 """
 
 import os
@@ -21,7 +21,7 @@ _BRANCH = "refs/heads/"
 
 
 class UnreadableFile(Exception):
-    """Say which file cannot be taken, and why."""
+    """An untrusted file cannot be used, and why."""
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(f"{printable(file)}: {reason}")
@@ -32,7 +32,7 @@ class UnreadableFile(Exception):
 def read_bounded(file: Path) -> bytes:
     """Return the bytes of a regular file of at most 1 MiB; raise UnreadableFile for anything else."""
     try:
-        # A pipe or a device could be read forever.
+        # Reading a pipe or a device might never end.
         if not file.is_file():
             raise UnreadableFile(file, "is not a file")
         with file.open("rb") as stream:
@@ -45,28 +45,28 @@ def read_bounded(file: Path) -> bytes:
 
 
 def exists(path: Path) -> bool:
-    """Tell whether something is there; unlike Path.exists, a place that may not be looked at holds nothing."""
+    """Return whether a path exists; unlike with Path.exists, an inaccessible path counts as missing."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def resolve_upwards(folder: Path) -> tuple[Path, ...]:
-    """Return a folder, its links followed, and all above it; raise InvalidField for a path that cannot be followed."""
+    """Return a folder with links resolved, and its parents; raise InvalidField for a path that cannot be resolved."""
     try:
         resolved = folder.resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise InvalidField(FieldError("cwd", "is not a folder that can be looked at")) from error
+        raise InvalidField(FieldError("cwd", "is not a readable folder")) from error
     return (resolved, *resolved.parents)
 
 
 def printable(value: Path | str) -> str:
-    """Return a path or text as one printable line of bounded length."""
+    """Return a path or text as one printable line of limited length."""
     line = "".join(char if char.isprintable() else "�" for char in str(value)[: SHOWN_CHARS + 1])
     return line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A checkout: its root, its own git directory, and the one that all its worktrees share."""
+    """A checkout: its root, its git directory, and the git directory that all its worktrees share."""
 
     root: Path
     git_dir: Path
@@ -74,12 +74,12 @@ class Repository:
 
 
 def root_of_folder(folder: Path) -> Path | None:
-    """Return the nearest folder upwards that holds `.git`; raise InvalidField for a path that cannot be followed."""
-    return next((place for place in resolve_upwards(folder) if exists(place / ".git")), None)
+    """Return the nearest parent folder with `.git`; raise InvalidField for a path that cannot be resolved."""
+    return next((parent for parent in resolve_upwards(folder) if exists(parent / ".git")), None)
 
 
 def open_repository(root: Path) -> Repository:
-    """Return the repository whose `.git`, a folder or a worktree's or submodule's file, stands in a root."""
+    """Return the repository with this root; `.git` is a folder, or a file of a worktree or submodule."""
     git_dir = root / ".git"
     if not os.path.isdir(git_dir):  # noqa: PTH112 - answers for every path, Path.is_dir raises
         git_dir = _find_named_folder(git_dir, "gitdir:")
@@ -91,7 +91,7 @@ def open_repository(root: Path) -> Repository:
 def branch_of_folder(folder: Path) -> str | None:
     """Return the branch checked out in a folder; None when detached, unreadable or without git.
 
-    Raises InvalidField for a path that cannot be followed.
+    Raises InvalidField for a path that cannot be resolved.
     """
     root = root_of_folder(folder)
     if root is None:
@@ -101,7 +101,7 @@ def branch_of_folder(folder: Path) -> str | None:
     except UnreadableFile:
         return None
     branch = head.removeprefix("ref:").strip().removeprefix(_BRANCH)
-    # The reftable format keeps HEAD elsewhere and leaves `.invalid` here.
+    # The reftable format stores HEAD elsewhere and leaves `.invalid` here.
     if not head.startswith("ref:") or f"{_BRANCH}{branch}" not in head or branch in ("", ".invalid"):
         return None
     return printable(branch)
@@ -114,12 +114,12 @@ def _find_named_folder(file: Path, prefix: str) -> Path:
         raise UnreadableFile(file, "is not a git file")
     folder = file.parent / text.removeprefix(prefix).strip()
     if folder == file.parent or not os.path.isdir(folder):  # noqa: PTH112 - answers for every path, Path.is_dir raises
-        raise UnreadableFile(file, "leads to no folder")
+        raise UnreadableFile(file, "does not name a folder")
     return folder
 
 
 def parse_config(text: str) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Yield ((section, subsection), key, value) of a git config, passing over what is garbled."""
+    """Yield ((section, subsection), key, value) of a git config, skipping invalid lines."""
     lines = iter(text.removeprefix("\ufeff").split("\n"))
     section = ("", "")
     for line in lines:
@@ -136,13 +136,13 @@ def parse_config(text: str) -> Iterator[tuple[tuple[str, str], str, str]]:
 def _section(header: re.Match[str]) -> tuple[str, str]:
     if header[2] is not None:
         return header[1].lower(), re.sub(r"\\(.)", r"\1", header[2])
-    # The old form, [remote.origin], knows no case.
+    # The old form, [remote.origin], ignores case.
     section, _, subsection = header[1].lower().partition(".")
     return section, subsection
 
 
 def _value(raw: str, following: Iterator[str]) -> str:
-    """Return a value without quotes, escapes and comment; a backslash at the end takes the following line too."""
+    """Return a value without quotes, escapes and comment; a final backslash joins the next line."""
     value: list[str] = []
     quoted = False
     while True:

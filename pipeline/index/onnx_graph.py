@@ -1,4 +1,4 @@
-"""What compilation does to an exported ONNX graph: eight-bit weights, and the embedding table out of it."""
+"""Transform an exported ONNX graph: eight-bit weights, and the embedding table in a separate file."""
 
 from collections.abc import Callable
 from math import prod
@@ -10,9 +10,9 @@ import numpy as np
 from pipeline.index.encoder import Vectors
 from pipeline.index.token_table import TABLE_INPUT, TOKENS_INPUT
 
-# Only vocabularies of many languages are larger. Those of one stay in 32 bits, as decision 0001 was measured.
+# Only multilingual vocabularies are larger. Smaller ones stay in 32 bits, as measured for decision 0001.
 LARGE_TABLE: Final = 32 * 2**20
-# Numbers in a table that is worth a file of its own.
+# Minimum number of values of a table in a separate file.
 SEPARATE_TABLE: Final = 2**20
 _TABLE_RANK: Final = 2
 
@@ -35,12 +35,12 @@ def quantize(exported: Path, target: Path) -> None:
 
 
 def _once_a_text(graph: Any) -> list[str]:
-    """Name the layers after the pooling as the quantizer will: they take little time, and what they lose is lost."""
+    """Return the quantizer's names of the layers after the pooling: they are fast, and their loss matters."""
     return [f"{node.name}_MatMul" for node in graph.node if node.op_type == "Gemm"]
 
 
 def separate_table(model: Path, target: Path, table_file: Path) -> None:
-    """Write a graph to `target` and its embedding table, where that is large, to a file beside it."""
+    """Write a graph to `target` and its embedding table, if it is large, to a separate file."""
     import onnx
     from onnx import helper, numpy_helper
 
@@ -69,7 +69,7 @@ def _rename_input(graph: Any, old: str, new: str) -> None:
 
 
 def _shrink_large_tables(graph: Any) -> None:
-    """Keep each large embedding table as rows of eight bits, each with its scale, and restore the rows looked up."""
+    """Store each large embedding table as rows of eight bits with a scale, and restore the rows at lookup."""
     from onnx import numpy_helper
 
     tables = _tables(graph, _is_large)
@@ -90,9 +90,11 @@ def _is_large(tensor: Any) -> bool:
     return bool(tensor.data_type == TensorProto.FLOAT and prod(tensor.dims) > LARGE_TABLE)
 
 
-def _tables(graph: Any, wanted: Callable[[Any], bool]) -> dict[str, Any]:
-    """Find the wanted tables from which the graph does nothing but look up rows."""
-    tables = {tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == _TABLE_RANK and wanted(tensor)}
+def _tables(graph: Any, is_wanted: Callable[[Any], bool]) -> dict[str, Any]:
+    """Find the tables that the graph only uses to look up rows."""
+    tables = {
+        tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == _TABLE_RANK and is_wanted(tensor)
+    }
     for node in graph.node:
         of_rows = node.op_type == "Gather" and all(attribute.i == 0 for attribute in node.attribute)
         for position, name in enumerate(node.input):
@@ -102,15 +104,15 @@ def _tables(graph: Any, wanted: Callable[[Any], bool]) -> dict[str, Any]:
 
 
 def _lookup(node: Any) -> list[Any]:
-    """Look rows up as codes and as scales in place of the rows themselves."""
+    """Replace a lookup of rows by lookups of codes and scales."""
     from onnx import TensorProto, helper
 
-    (table, rows), (found,) = node.input, node.output
+    (table, rows), (output,) = node.input, node.output
     return [
-        helper.make_node("Gather", [f"{table}.codes", rows], [f"{found}.codes"]),
-        helper.make_node("Gather", [f"{table}.scales", rows], [f"{found}.scales"]),
-        helper.make_node("Cast", [f"{found}.codes"], [f"{found}.wide"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", [f"{found}.wide", f"{found}.scales"], [found]),
+        helper.make_node("Gather", [f"{table}.codes", rows], [f"{output}.codes"]),
+        helper.make_node("Gather", [f"{table}.scales", rows], [f"{output}.scales"]),
+        helper.make_node("Cast", [f"{output}.codes"], [f"{output}.wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{output}.wide", f"{output}.scales"], [output]),
     ]
 
 

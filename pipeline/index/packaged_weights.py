@@ -1,4 +1,4 @@
-"""Files of models that come inside packages of third parties: only those with a pinned digest are used."""
+"""Model files from packages of third parties: only files with a pinned digest are used."""
 
 import shutil
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from pipeline.index.encoder import file_digest
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """The files of a model that are read of a pinned package, and the digest of each."""
+    """The files of a model in a pinned package, and the digest of each."""
 
     requirement: str
     sha256: Mapping[str, str]
@@ -40,10 +40,10 @@ E5: Final = PackagedModel(
 
 
 def copy_verified(model: PackagedModel, folder: Path, target: Path) -> None:
-    """Copy a model's pinned files out of their folder in a package; EncoderUnavailable for a missing or changed file.
+    """Copy a model's pinned files from a package folder; raise EncoderUnavailable for a missing or changed file.
 
-    Each copy is checked, not its source, so that what is loaded is what was checked. Other files of the package stay
-    behind: a loader could prefer one of them, such as pickled weights.
+    The copy is checked, not the source, so that exactly the checked bytes are loaded. Other files of the package are
+    not copied: a loader could prefer one of them, such as pickled weights.
     """
     for name, expected in model.sha256.items():
         source, copy = folder / name, target / name

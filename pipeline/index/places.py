@@ -1,6 +1,6 @@
-"""Where the tables of vectors stand: in a folder of one machine, or on object storage that many machines share.
+"""Storage of the vector tables: a folder of one machine, or object storage that many machines share.
 
-Both keep one writer out of another's way: a folder by a lock of the system, object storage by a lease in the store.
+Both allow only one writer at a time: a folder by a file lock, object storage by a lease in the store.
 """
 
 import shutil
@@ -20,46 +20,46 @@ from pipeline.store.leases import Lease
 from pipeline.store.objects import ObjectStorage, first_line, list_client_options
 
 TABLE, CODES = ".lance", ".codes"
-# LanceDB names every trouble with its files, a missing one too, by one of these.
+# LanceDB's errors for all problems with its files, including missing ones.
 LANCE_ERRORS = (RuntimeError, OSError, ValueError)
 
 
 def preload_vectors() -> Any:
-    """Import LanceDB, which takes longer than loading an encoder, before the first search needs it; return it."""
+    """Import LanceDB before the first search needs it, because that takes longer than loading an encoder; return it."""
     with hollow_packages(OF_LANCEDB):
         import lancedb
     return lancedb
 
 
 class TablePlace(Protocol):
-    """What holds the tables and codes of a workspace, by their models' names."""
+    """Storage of a workspace's tables and codes, by the names of their models."""
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep every other writer out during a block."""
+        """Exclude every other writer during a block."""
 
     def check(self) -> None:
-        """Raise StoreBusy where the lock that a writer took is not its own any more."""
+        """Raise StoreBusy if the writer has lost its lock."""
 
     def codes(self, name: str, dimension: int) -> CodesStore:
-        """Return the codes beside a table."""
+        """Return the codes of a table."""
 
     def exists(self, name: str) -> bool:
-        """Tell whether a table is there."""
+        """Return whether a table exists."""
 
     def list_names(self) -> list[str]:
-        """List the names of the tables that are there."""
+        """List the names of the existing tables."""
 
     def identify(self, name: str) -> object:
-        """Return what tells a table from any other of its name, None where nothing does."""
+        """Return the identity of a table, None if it cannot be determined."""
 
     def connect(self) -> Any:
         """Return LanceDB's connection."""
 
     def drop_all(self, keep: AbstractSet[str]) -> None:
-        """Delete the tables and codes of every name but some."""
+        """Delete the tables and codes of all names except some."""
 
     def typed_errors(self) -> AbstractContextManager[None]:
-        """Raise what LanceDB raises as IndexUnavailable, or as StorageUnreachable where the place is out of reach."""
+        """Translate LanceDB's errors to IndexUnavailable, or to StorageUnreachable if the storage cannot be reached."""
 
 
 class FolderPlace:
@@ -71,28 +71,28 @@ class FolderPlace:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep every other writer of this machine out."""
+        """Exclude every other writer of this machine."""
         self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._lock:
             yield
 
     def check(self) -> None:
-        """Know that a lock of the system is never lost."""
+        """Do nothing: a file lock cannot be lost."""
 
     def codes(self, name: str, dimension: int) -> CodesStore:
-        """Return the file of codes beside a table."""
+        """Return the file of codes of a table."""
         return CodesFile(self._folder / f"{name}{CODES}", dimension)
 
     def exists(self, name: str) -> bool:
-        """Tell whether a table is there."""
+        """Return whether a table exists."""
         return (self._folder / f"{name}{TABLE}").is_dir()
 
     def list_names(self) -> list[str]:
-        """List the names of the tables that are there."""
-        return sorted(place.stem for place in self._folder.glob(f"*{TABLE}"))
+        """List the names of the existing tables."""
+        return sorted(folder.stem for folder in self._folder.glob(f"*{TABLE}"))
 
     def identify(self, name: str) -> object:
-        """Return the inode of a table; since inode numbers are given out again, with its time of change."""
+        """Return the inode of a table and, because inode numbers are reused, its change time."""
         status = (self._folder / f"{name}{TABLE}").stat()
         return status.st_ino, status.st_ctime_ns
 
@@ -101,17 +101,17 @@ class FolderPlace:
         return preload_vectors().connect(self._folder)
 
     def drop_all(self, keep: AbstractSet[str]) -> None:
-        """Delete the tables and codes of every name but some, and with none to keep the folder."""
+        """Delete the tables and codes of all names except some; without exceptions, the folder."""
         if not keep and self._folder.exists():
             shutil.rmtree(self._folder)
-        for place in self._folder.glob(f"*{TABLE}"):
-            if place.stem not in keep:
-                shutil.rmtree(place)
+        for folder in self._folder.glob(f"*{TABLE}"):
+            if folder.stem not in keep:
+                shutil.rmtree(folder)
         _delete_codes(self._folder, keep)
 
     @contextmanager
     def typed_errors(self) -> Iterator[None]:
-        """Raise what LanceDB raises as IndexUnavailable."""
+        """Translate LanceDB's errors to IndexUnavailable."""
         try:
             yield
         except LANCE_ERRORS as error:
@@ -119,7 +119,7 @@ class FolderPlace:
 
 
 class SharedPlace:
-    """Tables on object storage, and a folder for copies of their codes; `lease` is what its writers hold."""
+    """Tables on object storage, and a folder for copies of their codes; writers hold `lease`."""
 
     def __init__(
         self, objects: ObjectStorage, folder: Path, lease: Callable[[], AbstractContextManager[Lease]]
@@ -131,7 +131,7 @@ class SharedPlace:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep every other writer out, on whatever machine."""
+        """Exclude every other writer on all machines."""
         with self._lease() as lease:
             self._held = lease
             try:
@@ -140,23 +140,23 @@ class SharedPlace:
                 self._held = None
 
     def check(self) -> None:
-        """Raise StoreBusy where the lease went to another writer: a process may have stood still for that long."""
+        """Raise StoreBusy if another writer got the lease, for example while this process was suspended."""
         if self._held is not None:
             self._held.check()
 
     def codes(self, name: str, dimension: int) -> CodesStore:
-        """Return the codes beside a table."""
+        """Return the codes of a table."""
         return SharedCodes(self._objects.below(f"{name}{CODES}"), self._folder / f"{name}{CODES}", dimension)
 
     def exists(self, name: str) -> bool:
-        """Tell whether a table is there; raise StorageUnreachable where that cannot be told."""
+        """Return whether a table exists; raise StorageUnreachable if that is unknown."""
         return bool(self._objects.list(f"{name}{TABLE}/_versions/"))
 
     def list_names(self) -> list[str]:
-        """List the names of the tables that are there."""
+        """List the names of the existing tables."""
         return sorted(name.removesuffix(TABLE) for name in self._objects.list_folders() if name.endswith(TABLE))
 
-    def identify(self, name: str) -> object:  # noqa: ARG002 - nothing on object storage tells
+    def identify(self, name: str) -> object:  # noqa: ARG002 - object storage has no identities
         """Return None: a table is opened each time."""
         return None
 
@@ -165,11 +165,11 @@ class SharedPlace:
         return preload_vectors().connect(self._objects.url, storage_options=list_client_options())
 
     def connect(self) -> Any:
-        """Return LanceDB's connection, one for all threads: what it has read of its indexes it keeps."""
+        """Return LanceDB's connection, shared by all threads: it caches the indexes that it has read."""
         return self._connection
 
     def drop_all(self, keep: AbstractSet[str]) -> None:
-        """Delete the tables and codes of every name but some."""
+        """Delete the tables and codes of all names except some."""
         for folder in self._objects.list_folders():
             name, _, kind = folder.rpartition(".")
             if f".{kind}" in (TABLE, CODES) and name not in keep:
@@ -178,16 +178,16 @@ class SharedPlace:
 
     @contextmanager
     def typed_errors(self) -> Iterator[None]:
-        """Raise what LanceDB raises as IndexUnavailable, or as StorageUnreachable where storage is out of reach.
+        """Translate LanceDB's errors to IndexUnavailable, or to StorageUnreachable if the storage cannot be reached.
 
-        LanceDB has one class of error for both, and what cannot be reached must not be taken for lost.
+        LanceDB has one error class for both, and an unreachable table must not be treated as lost.
         """
         try:
             yield
         except LANCE_ERRORS as error:
             if _is_of_transport(error):
                 raise StorageUnreachable(f"{self._objects.url} cannot be used: {first_line(error)}") from error
-            # Whatever it is called: where the storage does not answer, nothing is known of what lies there.
+            # For any error: if the storage does not answer, nothing is known about its content.
             self._objects.list_folders()
             raise IndexUnavailable(f"vectors: {first_line(error)}") from error
 

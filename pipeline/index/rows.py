@@ -1,4 +1,4 @@
-"""Arrays by row number: what indexes and ranking exchange, the order of sessions, what ranks beside relevance."""
+"""Arrays by row number, shared by indexes and ranking: sessions, and ranking data other than relevance."""
 
 import bisect
 import threading
@@ -17,13 +17,13 @@ Floats = NDArray[np.float32]
 
 PAGE = 20_000
 FIRST_CAPACITY = 1024
-# The session of row numbers that no memory has.
+# The session of row numbers without a memory.
 NOBODY = 0
 NO_ROWS: Seqs = np.empty(0, np.int64)
 
 
 def values_at(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
-    """Return the values of given row numbers, 0 past the end."""
+    """Return the values at row numbers, 0 beyond the end."""
     if not len(values):
         return np.zeros(len(seqs), values.dtype)
     return np.where(seqs < len(values), values[np.minimum(seqs, len(values) - 1)], values.dtype.type(0))
@@ -34,25 +34,25 @@ def mask_scores(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
     if allowed is None:
         return scores
     known = scores[: len(allowed)]
-    kept = np.zeros_like(scores)
-    np.copyto(kept[: len(known)], known, where=allowed[: len(known)])
-    return kept
+    masked = np.zeros_like(scores)
+    np.copyto(masked[: len(known)], known, where=allowed[: len(known)])
+    return masked
 
 
 def best_places(scores: Floats, limit: int) -> Seqs:
-    """Return the places of the largest scores above zero, largest first; ties go to the lower place."""
-    places = np.flatnonzero(scores > 0)
-    if len(places) > limit:
-        found = scores[places]
-        # Ties come along, so that age and not memory layout decides which of them stay.
-        places = places[found >= np.partition(found, -limit)[-limit]]
-    return places[np.lexsort((places, -scores[places]))][:limit]
+    """Return the positions of the largest scores above zero, largest first; ties go to the lower position."""
+    positive = np.flatnonzero(scores > 0)
+    if len(positive) > limit:
+        positive_scores = scores[positive]
+        # Include ties, so that age and not memory layout decides between them.
+        positive = positive[positive_scores >= np.partition(positive_scores, -limit)[-limit]]
+    return positive[np.lexsort((positive, -scores[positive]))][:limit]
 
 
 class SessionMap:
-    """Answer which session a memory belongs to, and what stands beside it, brought up to date from the store.
+    """The session and the neighbors of each memory, updated from the store.
 
-    A memory without a session is a session of its own. Arrays are indexed by row number.
+    A memory without a session is a session by itself. Arrays are indexed by row number.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class SessionMap:
         self._after = np.zeros(FIRST_CAPACITY, np.int64)
 
     def refresh(self, db: Connection) -> None:
-        """Take in what was written since the last call."""
+        """Read the memories since the last call."""
         with self._lock:
             while rows := memories.after(db, self._last_seq, PAGE):
                 self._grow(rows[-1][0] + 1)
@@ -75,7 +75,7 @@ class SessionMap:
                 self._last_seq = rows[-1][0]
 
     def numbers(self) -> tuple[NDArray[np.int32], int]:
-        """Return the session number of every row number so far, and how many sessions there are."""
+        """Return the session number of every row number so far, and the number of sessions."""
         with self._lock:
             return self._session_of[: self._last_seq + 1], self._count
 
@@ -84,15 +84,15 @@ class SessionMap:
         return values_at(self._session_of, seqs)
 
     def before(self, seqs: Seqs) -> Seqs:
-        """Return the memories that come right before the given ones in their sessions, 0 for none."""
+        """Return the memories right before the given ones in their sessions, 0 for none."""
         return values_at(self._before, seqs)
 
     def after(self, seqs: Seqs) -> Seqs:
-        """Return the memories that come right after the given ones in their sessions, 0 for none."""
+        """Return the memories right after the given ones in their sessions, 0 for none."""
         return values_at(self._after, seqs)
 
     def around(self, seqs: Seqs) -> Seqs:
-        """Return the memories up to two places away from the given ones."""
+        """Return the memories up to two positions away from the given ones."""
         before, after = self.before(seqs), self.after(seqs)
         return np.concatenate((before, after, self.before(before), self.after(after)))
 
@@ -125,11 +125,10 @@ class SessionMap:
 
 
 class RankingFeatures:
-    """Answer whether memories may be shown to anyone in the workspace, how important, old and repeated they are, which
-    are outlines of code, and by whom: `speakers` holds a number for each name, 0 for none.
+    """Ranking data of memories: visibility, importance, age, repetitions, outlines of code, and speakers.
 
-    Brought up to date from the change log. A process may be a moment behind: what is shown is checked against the
-    store.
+    `speakers` has a number for each name, 0 for none. Updated from the change log, possibly with a delay: results are
+    checked against the store.
     """
 
     def __init__(self) -> None:
@@ -145,14 +144,14 @@ class RankingFeatures:
         self._names = {"": 0}
 
     def refresh(self, db: Connection) -> None:
-        """Take in what was written or changed since the last call."""
+        """Read the changes since the last call."""
         generation = changes.generation(db)
         if generation <= self._generation:
             return
         with self._lock:
             if generation <= self._generation:
                 return
-            # A purged memory left no row that says which one it was.
+            # A purged memory has no row that would identify it.
             purged = changes.has_logged(db, changes.PURGE, self._generation)
             rows = memories.list_ranking_rows(db, -1 if purged else self._generation)
             self._grow(max((row.seq for row in rows), default=0) + 1)
@@ -169,7 +168,7 @@ class RankingFeatures:
             self._generation = generation
 
     def are_answered(self, seqs: Seqs, neighbours: Seqs) -> NDArray[np.bool_]:
-        """Tell of each memory whether its neighbour (0 for none) is something that somebody else said."""
+        """Return for each memory whether its neighbor (0 for none) comes from another speaker."""
         own, other = values_at(self.speakers, seqs), values_at(self.speakers, neighbours)
         answered: NDArray[np.bool_] = (own != other) & (own > 0) & (other > 0)
         return answered

@@ -1,8 +1,8 @@
-"""The lexical segment on disk: what bm25s indexed of every memory, named by the store and replaced as a whole.
+"""The lexical segment on disk: bm25s's index of every memory, named by the store and replaced completely.
 
-bm25s keeps a matrix of finished scores, idf(t) · tf / (tf + norm(m)), one column for each word (decision 0005). Fields
-are no words and count for no length, so they are lists of their own. Files are read, not memory-mapped: a mapped file
-that someone cuts short ends the process with SIGBUS. In an encrypted data directory, words and fields are sealed
+bm25s stores a matrix of final scores, idf(t) · tf / (tf + norm(m)), with a column per word (decision 0005). Fields
+are not words and do not count for the length, so they are separate lists. Files are read, not memory-mapped: a
+truncated mapped file kills the process with SIGBUS. In an encrypted data directory, words and fields are encrypted
 (decision 0038).
 """
 
@@ -33,7 +33,7 @@ from pipeline.text.tokens import is_field, memory_tokens
 
 PAGE = 5000
 FORMAT = 3
-# Names follow in the order of their building.
+# Names ascend with the build time.
 NAME_PREFIX = "segment-"
 MANIFEST = "manifest.json"
 ROWS = "rows.npy"
@@ -41,7 +41,7 @@ LENGTHS = "lengths.npy"
 COUNTS = "words.counts.npy"
 FIELDS = "fields.json"
 VOCABULARY = "words.vocabulary.json"
-# The last two in one file, where they are sealed.
+# The last two are in one file if they are encrypted.
 SEALED = "names.sealed"
 WORDS = {
     "data_name": "words.scores.npy",
@@ -51,7 +51,7 @@ WORDS = {
     "params_name": "words.parameters.json",
 }
 
-# Short, conversational texts: term frequency saturates early and length says little.
+# Short, conversational texts: term frequency saturates early and length means little.
 K1 = 0.9
 B = 0.4
 
@@ -63,10 +63,10 @@ Document = tuple[int, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What bm25s indexed of many memories.
+    """bm25s's index of many memories.
 
-    `counts` tell how often a word stands in a memory, in the order of the finished scores; `rows` are the memories' row
-    numbers in ascending order, `lengths` count their words, `fields` list who has each field.
+    `counts` are the frequencies of words in memories, in the order of the final scores; `rows` are the memories' row
+    numbers in ascending order, `lengths` count their words, `fields` list the memories with each field.
     """
 
     words: Any
@@ -76,13 +76,13 @@ class Segment:
     lengths: NDArray[np.int32]
 
     def scores(self, terms: Sequence[str]) -> Floats:
-        """Return what each memory scores for distinct terms, by the statistics of this segment alone."""
+        """Return each memory's score for distinct terms, by the statistics of this segment alone."""
         known = self.words.get_tokens_ids(terms)
-        found: Floats = self.words.get_scores_from_ids(known) if known else np.zeros(len(self.rows), np.float32)
-        return found[: len(self.rows)]
+        scores: Floats = self.words.get_scores_from_ids(known) if known else np.zeros(len(self.rows), np.float32)
+        return scores[: len(self.rows)]
 
     def posting(self, term: str) -> Posting:
-        """Return the row numbers of the memories that hold a word, and how often each does."""
+        """Return the row numbers of the memories with a word, and the word's counts."""
         number = self.words.vocab_dict.get(term)
         if number is None:
             return NO_ROWS, NO_COUNTS
@@ -101,13 +101,13 @@ def idf(count: int, frequency: int) -> np.float32:
 
 
 def length_norms(lengths: NDArray[Any], average: float) -> NDArray[np.float64]:
-    """Return what BM25 adds to a term's count for the length of a text."""
+    """Return the length terms of BM25's denominator."""
     norms: NDArray[np.float64] = K1 * ((1 - B) + B * lengths / (average or 1.0))
     return norms
 
 
 def index_documents(documents: Iterable[Document]) -> Segment:
-    """Let bm25s index (row number, terms) documents, in row order."""
+    """Index (row number, terms) documents with bm25s, in row order."""
     rows: list[int] = []
     texts: list[list[int]] = []
     vocabulary: dict[str, int] = {}
@@ -118,17 +118,17 @@ def index_documents(documents: Iterable[Document]) -> Segment:
         for field in set(filter(is_field, terms)):
             fields.setdefault(field, []).append(row)
     words = _library().BM25(k1=K1, b=B, method="lucene")
-    # Texts without a word have the average length 0 if there is no other.
+    # Texts without words have the average length 0 if there are no others.
     with np.errstate(invalid="ignore"):
-        # bm25s knows no empty corpus: one empty text stands for it.
+        # bm25s does not support an empty corpus: use one empty text.
         words.index((texts or [[]], vocabulary), create_empty_token=False, show_progress=False)
     lengths = np.array([len(text) for text in texts], np.int32)
-    holders = {field: np.array(found, np.int64) for field, found in fields.items()}
+    holders = {field: np.array(rows, np.int64) for field, rows in fields.items()}
     return Segment(words, _read_back_counts(words.scores, lengths), holders, np.array(rows, np.int64), lengths)
 
 
 def list_documents(db: Connection) -> list[Document]:
-    """List what a segment of every active memory is built of."""
+    """List the documents of a segment of all active memories."""
     documents: list[Document] = []
     last = 0
     while page := memories.active_texts(db, last, PAGE):
@@ -144,7 +144,7 @@ def build_segment(folder: Path, documents: Iterable[Document]) -> str:
     target = folder / name
     target.mkdir(mode=0o700, parents=True)
     vocabulary, segment.words.vocab_dict = segment.words.vocab_dict, {}
-    # Without its words: bm25s would write them as they are.
+    # Without its words: bm25s would write them unencrypted.
     segment.words.save(target, **WORDS)
     (target / VOCABULARY).unlink()
     _write_names(target, find_key(folder), vocabulary, segment.fields)
@@ -156,9 +156,9 @@ def build_segment(folder: Path, documents: Iterable[Document]) -> str:
 
 
 def load_segment(folder: Path, name: str) -> Segment:
-    """Load a segment; raise IndexUnavailable when a file is missing, was cut, or is of another format.
+    """Load a segment; raise IndexUnavailable if a file is missing, truncated or of another format.
 
-    Raises KeyUnavailable where it is sealed and the key cannot be had.
+    Raises KeyUnavailable if it is encrypted and the key cannot be read.
     """
     target = folder / name
     try:
@@ -167,7 +167,7 @@ def load_segment(folder: Path, name: str) -> Segment:
         words = _library().BM25.load(target, load_vocab=False, **WORDS)
         vocabulary, fields = _read_names(target, manifest["sizes"])
         words.vocab_dict, words.unique_token_ids_set = vocabulary, set(vocabulary.values())
-        holders = {field: np.array(found, np.int64) for field, found in fields.items()}
+        holders = {field: np.array(rows, np.int64) for field, rows in fields.items()}
         counts, rows, lengths = (np.load(target / file, allow_pickle=False) for file in (COUNTS, ROWS, LENGTHS))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexUnavailable(f"lexical segment {name}: {error}", part=name) from error
@@ -175,10 +175,10 @@ def load_segment(folder: Path, name: str) -> Segment:
 
 
 def convert_segment(folder: Path, name: str, key: StoreKey | None) -> bool:
-    """Seal the words and fields of a segment, or without a key write them plain; return whether that was necessary.
+    """Encrypt words and fields of a segment, or without a key decrypt them; return whether that was necessary.
 
-    Its manifest says which of the two forms counts, so an interrupted conversion leaves a segment that can be loaded.
-    A broken segment is erased: a worker builds another.
+    Its manifest says which form is valid, so a segment can be loaded after an interrupted conversion. A broken
+    segment is deleted: a worker builds another.
     """
     target = folder / name
     unused = [target / file for file in ((VOCABULARY, FIELDS) if key is not None else (SEALED,))]
@@ -206,20 +206,20 @@ def list_segments(folder: Path) -> list[str]:
 
 
 def find_plain_names(folder: Path) -> list[Path]:
-    """List the files of a folder's segments that contain words as they are."""
+    """List the files in a folder's segments that contain words unencrypted."""
     files = [folder / name / file for name in list_segments(folder) for file in (VOCABULARY, FIELDS)]
     return [file for file in files if file.exists()]
 
 
 def remove_segments(folder: Path, keep: str) -> None:
-    """Delete every other segment; a process that has loaded a deleted one keeps it until it reloads."""
+    """Delete all other segments; a process that has loaded one of them can use it until it reloads."""
     for entry in folder.iterdir():
         if entry.is_dir() and entry.name != keep:
             shutil.rmtree(entry)
 
 
 def _read_back_counts(scores: Mapping[str, Any], lengths: NDArray[np.int32]) -> NDArray[np.uint16]:
-    """Return how often each word stands in each text: exact up to two thousand, and so the same as the tail counts."""
+    """Return the count of each word in each text: exact up to two thousand, and the same as the tail's counts."""
     frequencies = np.diff(scores["indptr"])
     weights = np.array([idf(scores["num_docs"], int(frequency)) for frequency in frequencies], np.float64)
     norms = length_norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
@@ -231,7 +231,7 @@ def _read_back_counts(scores: Mapping[str, Any], lengths: NDArray[np.int32]) -> 
 def _write_names(
     target: Path, key: StoreKey | None, vocabulary: Mapping[str, int], holders: Mapping[str, Seqs]
 ) -> None:
-    fields = {field: found.tolist() for field, found in holders.items()}
+    fields = {field: rows.tolist() for field, rows in holders.items()}
     if key is None:
         contents = {VOCABULARY: _encode(vocabulary), FIELDS: _encode(fields)}
     else:
@@ -252,7 +252,7 @@ def _read_names(target: Path, sizes: Mapping[str, int]) -> tuple[dict[str, int],
         return json.loads((target / VOCABULARY).read_bytes()), json.loads((target / FIELDS).read_bytes())
     key = find_key(target.parent)
     if key is None:
-        raise ValueError("sealed with a key that the data directory does not name")
+        raise ValueError("encrypted with another key than the data directory's")
     from pipeline.store.sealing import unseal
 
     vocabulary, fields = json.loads(unseal(key, target.name, (target / SEALED).read_bytes()))
@@ -271,13 +271,13 @@ def _check(target: Path, written_format: int, sizes: Mapping[str, int]) -> None:
         raise ValueError(f"format {written_format}, not {FORMAT}")
     for name, size in sizes.items():
         if (target / name).stat().st_size != size:
-            raise ValueError(f"{name} was cut or overwritten")
+            raise ValueError(f"{name} was truncated or overwritten")
 
 
 @cache
 def _library() -> Any:
     with hide_packages(OF_BM25S):
         library = importlib.import_module("bm25s")
-    # It sets its logger to DEBUG, whatever the application wants.
+    # bm25s sets its logger to DEBUG, ignoring the application's level.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     return library

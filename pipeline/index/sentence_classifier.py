@@ -69,7 +69,7 @@ class SentenceClassifier:
 
     @classmethod
     def load(cls, encoders: Sequence[Encoder], examples: Examples, folder: Path) -> "SentenceClassifier":
-        """Return the classifier that is kept in a folder, or fit it and keep it there."""
+        """Load the classifier from a folder, or fit it and store it there."""
         return cls(encoders, examples, _load(encoders, examples, folder, fit))
 
     def weigh(self, sentences: Sequence[str]) -> Matrix:
@@ -107,7 +107,7 @@ class SimilarityClassifier:
 
     @classmethod
     def load(cls, encoders: Sequence[Encoder], examples: Examples, folder: Path) -> "SimilarityClassifier":
-        """Return the classifier that is kept in a folder, or fit it and keep it there."""
+        """Load the classifier from a folder, or fit it and store it there."""
         return cls(encoders, examples, _load(encoders, examples, folder, fit_similarity))
 
     def score(self, sentences: Sequence[str]) -> Matrix:
@@ -142,15 +142,15 @@ def _similarities(left: Matrix, right: Matrix) -> Matrix:
 def _load(
     encoders: Sequence[Encoder], examples: Examples, folder: Path, fit: Callable[[Sequence[Encoder], Examples], Matrix]
 ) -> Matrix:
-    """Return the fitted matrix that is kept in a folder, or fit it and keep it there."""
+    """Load the fitted matrix from a folder, or fit it and store it there."""
     names = "-".join(re.sub(r"[^A-Za-z0-9.-]+", "-", encoder.name) for encoder in encoders)
     file = folder / f"{names}-{examples.digest()}.npy"
     try:
-        kept: Matrix = np.load(file, allow_pickle=False)
+        matrix: Matrix = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError, BadZipFile):
         fitted = fit(encoders, examples)
     else:
-        return kept
+        return matrix
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_suffix(".new.npy")
     np.save(draft, fitted, allow_pickle=False)
@@ -174,7 +174,7 @@ _NAMES_CODE = re.compile(r"[`/_]|\w\.\w")
 
 
 def _marks(sentence: str) -> tuple[float, ...]:
-    """Return what the form of a sentence adds to its meaning, in any language."""
+    """Return the formal features of a sentence in any language."""
     words = sentence.split()
     return (
         sentence.rstrip().endswith(("?", "？")),

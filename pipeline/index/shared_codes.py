@@ -1,7 +1,7 @@
-"""Passage vectors in eight bits on object storage: pieces that are written once, and a head that names them.
+"""Passage vectors in eight bits on object storage: write-once pieces, and a head object that names them.
 
-What a machine has fetched of them it keeps in a file of codes, which may be deleted at any time. Two writers who missed
-each other cannot spoil them: a head is replaced only by who has read it.
+Each machine copies fetched pieces to a file of codes, which may be deleted at any time. Two concurrent writers cannot
+damage the codes: only a writer that has read the current head can replace it.
 """
 
 import json
@@ -18,17 +18,17 @@ from pipeline.index.codes import CodesFile, PassageCodes, Position
 from pipeline.store.objects import ObjectExists, ObjectStorage
 
 HEAD = "head"
-# A piece of so many passages has some 20 MiB.
+# A piece of this many passages has about 20 MiB.
 MOST_PASSAGES = 50_000
-# Each batch of a worker is a piece: so many become one when the table is compacted.
+# Each batch of a worker is a piece: compaction joins them from this number on.
 MANY_PIECES = 64
-# A writer may replace everything while a reader is amid the pieces.
+# A writer may replace everything while a reader reads the pieces.
 TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An object, and how many passages it holds."""
+    """An object, and its number of passages."""
 
     key: str
     count: int
@@ -36,7 +36,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Which codes these are among all that ever stood here, their pieces in order, and the head's tag."""
+    """A random number of the codes, their pieces in order, and the head's tag."""
 
     identity: bytes
     pieces: tuple[Piece, ...]
@@ -49,7 +49,7 @@ class Head:
 
 
 class SharedCodes:
-    """The codes of one model in a part of object storage of their own, read through a file that holds a copy."""
+    """The codes of a model in a separate part of object storage, read through a local copy."""
 
     def __init__(self, objects: ObjectStorage, copy: Path, dimension: int) -> None:
         self._objects = objects
@@ -59,23 +59,23 @@ class SharedCodes:
         self._folder = copy.parent
 
     def exists(self) -> bool:
-        """Take them to be there: every search asks, and who reads them finds out."""
+        """Assume that they exist: every search asks, and a read detects if they do not."""
         return True
 
     def append(self, rows: PassageCodes) -> None:
-        """Add passages; IndexUnavailable where there is nothing to add to."""
+        """Append passages; raise IndexUnavailable if there is nothing to append to."""
         head = self._read_head()
         self._publish(replace(head, pieces=(*head.pieces, *self._put(head.identity, rows))), replacing=head.tag)
 
     def replace(self, rows: PassageCodes) -> None:
-        """Hold these passages in the place of what there is."""
+        """Replace all passages."""
         identity = secrets.token_bytes(16)
         head = Head(identity, tuple(self._put(identity, rows)), "")
         self._publish(head, replacing=None)
         self._delete_unnamed(head)
 
     def remove(self, seqs: Sequence[int]) -> None:
-        """Leave no byte of memories; what cannot be read goes as a whole."""
+        """Remove all bytes of memories; remove unreadable codes completely."""
         try:
             rows = self.read(None)
         except IndexUnavailable:
@@ -86,47 +86,47 @@ class SharedCodes:
             self.replace(rows.select(~gone).latest())
             self._copy.drop()
         else:
-            # A writer that was killed before it named its piece has left one, perhaps of these memories.
+            # A writer that was killed before it named its piece may have left one with these memories.
             self._delete_unnamed(self._read_head())
 
     def compact(self) -> None:
-        """Drop passages that were written anew since, and make few pieces of many."""
+        """Drop passages that were replaced since, and join many pieces to few."""
         rows = self.read(None)
         latest = rows.latest()
         if len(latest.seqs) < len(rows.seqs) or len(self._read_head().pieces) > MANY_PIECES:
             self.replace(latest)
 
     def drop(self) -> None:
-        """Delete them."""
+        """Delete the codes."""
         self._objects.clear()
         self._copy.drop()
 
     def count(self) -> int:
-        """Count the passages, with those that were written anew; IndexUnavailable where there are none to read."""
+        """Count the passages, including replaced ones; raise IndexUnavailable if there are none to read."""
         return self._read_head().count
 
     def read(self, position: Position | None) -> PassageCodes:
-        """Return what was written since a position, everything if these are others by now."""
+        """Return the passages since a position, or all if the codes are others by now."""
         for last in (False,) * (TRIES - 1) + (True,):
             try:
                 self._fetch()
                 return self._copy.read(position)
             except IndexUnavailable:
-                # The copy was damaged or deleted, or a writer has put others in the place of these.
+                # The copy was damaged or deleted, or a writer has replaced the codes.
                 self._copy.drop()
                 if last:
                     raise
         raise AssertionError
 
     def _fetch(self) -> None:
-        """Bring the copy up to date."""
+        """Update the copy."""
         head = self._read_head()
         if self._copy.identify() == Position(head.identity, head.count):
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._lock:
             held = self._copy.identify()
-            # Whatever it holds of others, or beyond these, is of no use.
+            # Other records in the copy are useless.
             offset = held.offset if held is not None and held.file == head.identity and held.offset <= head.count else 0
             content, passed = [], 0
             for piece in head.pieces:
@@ -152,13 +152,13 @@ class SharedCodes:
         return pieces
 
     def _read_head(self) -> Head:
-        found = self._objects.get_tagged(HEAD)
-        if found is None:
+        tagged = self._objects.get_tagged(HEAD)
+        if tagged is None:
             raise IndexUnavailable(f"vectors: there are no codes at {self._objects.url}")
         try:
-            content = json.loads(found[0])
+            content = json.loads(tagged[0])
             pieces = tuple(Piece(str(key), int(count)) for key, count in content["pieces"])
-            return Head(bytes.fromhex(content["identity"]), pieces, found[1])
+            return Head(bytes.fromhex(content["identity"]), pieces, tagged[1])
         except (ValueError, KeyError, TypeError) as error:
             raise IndexUnavailable(f"vectors: the head of {self._objects.url} is damaged: {error}") from error
 
@@ -168,7 +168,7 @@ class SharedCodes:
         try:
             self._objects.put(HEAD, content, replacing=replacing)
         except ObjectExists as error:
-            raise IndexUnavailable(f"vectors: somebody else wrote to {self._objects.url} meanwhile") from error
+            raise IndexUnavailable(f"vectors: another writer changed {self._objects.url} meanwhile") from error
 
     def _delete_unnamed(self, head: Head) -> None:
         named = {HEAD, *(piece.key for piece in head.pieces)}

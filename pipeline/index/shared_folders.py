@@ -1,4 +1,4 @@
-"""Folders on object storage: sent file by file with the manifest last, so that one with a manifest is whole."""
+"""Folders on object storage: uploaded file by file with the manifest last, so a folder with a manifest is complete."""
 
 import secrets
 import shutil
@@ -12,14 +12,14 @@ FETCHING = ".fetching-"
 
 
 def send_folder(objects: ObjectStorage, prefix: str, folder: Path, manifest: str) -> None:
-    """Send the files of a folder."""
+    """Upload the files of a folder."""
     for file in sorted(folder.iterdir(), key=lambda file: file.name == manifest):
         objects.put(prefix + file.name, file)
 
 
 @contextmanager
 def fetch_folder(objects: ObjectStorage, prefix: str, place: Path, manifest: str) -> Iterator[Path | None]:
-    """Yield a copy, by its name in a folder beside its place, to be moved there; None where no whole one is to be had.
+    """Yield a downloaded copy in a folder next to `place`, to be moved there; None if no complete one is available.
 
     A copy that was not moved is deleted.
     """
@@ -30,7 +30,7 @@ def fetch_folder(objects: ObjectStorage, prefix: str, place: Path, manifest: str
     copy = place.parent / f"{FETCHING}{secrets.token_hex(4)}" / place.name
     copy.mkdir(mode=0o700, parents=True)
     try:
-        # Somebody may delete them meanwhile.
+        # Another process may delete the objects in the meantime.
         is_whole = all(objects.fetch(key, copy / key.removeprefix(prefix)) for key in keys)
         yield copy if is_whole else None
     finally:

@@ -1,7 +1,7 @@
-"""Lexical segments on object storage: each sent once and whole, by who built it, and fetched by who is to read it.
+"""Lexical segments on object storage: uploaded once by the process that built them, and fetched by readers.
 
-The store names the current one, and only one that was sent; so whatever is killed in between leaves objects that nobody
-names. What was fetched lies in a folder of the machine, which may be deleted at any time.
+The store names the current segment only after the upload, so interrupted uploads leave only unnamed objects. Fetched
+segments are in a folder of the machine, which may be deleted at any time.
 """
 
 import os
@@ -16,23 +16,23 @@ from pipeline.index.segment import MANIFEST, NAME_PREFIX, Segment, load_segment
 from pipeline.index.shared_folders import fetch_folder, send_folder
 from pipeline.store.objects import ObjectStorage
 
-# Who was told a segment's name has begun to fetch it by then.
+# A process that read a segment's name has started to fetch it within this time.
 GRACE = timedelta(minutes=15)
 
 
 class SharedSegments:
-    """The segments of a workspace in a part of object storage of their own, and a folder for copies."""
+    """The segments of a workspace in a separate part of object storage, and a folder for copies."""
 
     def __init__(self, objects: ObjectStorage, folder: Path) -> None:
         self._objects = objects
         self._folder = folder
 
     def send(self, name: str) -> None:
-        """Send a segment that was built in the folder."""
+        """Upload a segment that was built in the folder."""
         send_folder(self._objects, f"{name}/", self._folder / name, MANIFEST)
 
     def load(self, name: str) -> Segment:
-        """Load a segment, fetched where no whole copy is there; raise IndexUnavailable for one that is not there."""
+        """Load a segment, fetching it if there is no complete copy; raise IndexUnavailable if it does not exist."""
         try:
             return load_segment(self._folder, name)
         except IndexUnavailable:
@@ -42,7 +42,7 @@ class SharedSegments:
         return load_segment(self._folder, name)
 
     def remove_others(self, keep: str, now: datetime, *, at_once: bool) -> None:
-        """Delete the segments before one, those that somebody may be fetching only if that is asked for."""
+        """Delete the segments before another one; those that a process may be fetching only with `at_once`."""
         outlived = now if at_once else now - GRACE
         self._objects.delete(
             key
@@ -58,11 +58,11 @@ class SharedSegments:
 
     def _take(self, copy: Path, name: str) -> None:
         try:
-            os.rename(copy, self._folder / name)  # noqa: PTH104 - refused where another process was first
+            os.rename(copy, self._folder / name)  # noqa: PTH104 - fails if another process was first
         except OSError:
             if not (self._folder / name / MANIFEST).exists():
                 raise
-        # Older copies only: a worker of this machine may be building a newer one here.
+        # Only older copies: a worker of this machine may be building a newer one here.
         for entry in self._folder.iterdir():
             if entry.is_dir() and entry.name.startswith(NAME_PREFIX) and entry.name < name:
                 shutil.rmtree(entry, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""The embedding table of a compiled encoder: one row a token, read from its file when the token occurs.
+"""The embedding table of a compiled encoder: one row per token, read from its file on demand.
 
-It is most of a small encoder's weights, and a text looks up a few of its rows. Read and not mapped: the pages belong to
-the system's cache and to no process, and a file that is cut short is an error and not the end of the process.
+The table is most of a small encoder's weights, and a text needs only a few rows. Read and not mapped: the pages
+belong to the system's cache and to no process, and a truncated file causes an error instead of killing the process.
 """
 
 import os
@@ -17,12 +17,12 @@ from pipeline.errors import EncoderUnavailable
 
 TABLE_FILE: Final = "tokens.npy"
 TOKENS_INPUT: Final = "input_ids"
-# What the graph takes in place of the rows that it would have looked up.
+# The graph's input instead of the rows.
 TABLE_INPUT: Final = "token_rows"
 
 
 class TokenTable:
-    """The rows of one file; safe to call from several threads at once, the file stays open."""
+    """The rows of a file; thread-safe, the file stays open."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,5 +40,5 @@ class TokenTable:
             [read_at(self._descriptor, size, self._begin + token * size) for token in tokens.ravel().tolist()]
         )
         if len(read) != tokens.size * size:
-            raise EncoderUnavailable(f"{self._path} was cut short")
+            raise EncoderUnavailable(f"{self._path} was truncated")
         return np.frombuffer(read, self._type).reshape(*tokens.shape, self._width)

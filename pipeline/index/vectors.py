@@ -1,8 +1,8 @@
-"""The passage vectors of one model in a LanceDB table, with an ANN index once it pays.
+"""The passage vectors of a model in a LanceDB table, with an ANN index for large tables.
 
-Where the tables stand, in a folder or on object storage, is a `TablePlace`. Writers hold its lock for each change:
-LanceDB resolves conflicts between appends, but not between two upserts of one key. Beside the table lie the same
-vectors in eight bits (`codes`), which is what exact search reads.
+A `TablePlace` is the storage of tables: a folder or object storage. Writers hold its lock for each change: LanceDB
+resolves conflicts between appends, but not between two upserts of one key. The same vectors in eight bits (`codes`)
+are stored next to the table for exact search.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ from pipeline.index.encoder import table_name
 from pipeline.index.places import FolderPlace, TablePlace
 
 KEPT_VERSIONS = timedelta(hours=1)
-# A sequential scan of fewer rows beats any index, in time and in recall.
+# With fewer rows, a sequential scan is faster and more accurate than any index.
 ANN_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class VectorRows:
-    """Passage vectors: row numbers of their memories, and one unit-length vector a row."""
+    """Passage vectors: row numbers of their memories, and a unit-length vector per row."""
 
     seqs: NDArray[np.int64]
     matrix: Vector
@@ -40,7 +40,7 @@ class VectorRows:
 
 
 class VectorTable:
-    """One model's passage vectors in LanceDB."""
+    """A model's passage vectors in LanceDB."""
 
     def __init__(self, folder: Path, model: str, dimension: int, place: TablePlace | None = None) -> None:
         self.model = model
@@ -54,17 +54,17 @@ class VectorTable:
 
     @property
     def dimension(self) -> int:
-        """Tell the length of a vector."""
+        """Return the length of a vector."""
         return self._dimension
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep every other writer out."""
+        """Exclude every other writer."""
         with self._place.exclusive():
             yield
 
     def replace(self, vectors: Mapping[int, Vector]) -> None:
-        """Store the passages (n × dimension) of memories in place of what was there; the caller has the lock."""
+        """Replace the passages (n × dimension) of memories; the caller has the lock."""
         import pyarrow as pa
 
         seqs = np.repeat(list(vectors), [len(passages) for passages in vectors.values()])
@@ -84,7 +84,7 @@ class VectorTable:
         try:
             self._codes.append(PassageCodes.of(seqs, flat.reshape(-1, self._dimension)))
         except IndexUnavailable:
-            # Not made yet, or lost: a file of these alone would look whole.
+            # Not created yet, or lost: a file with only these would look complete.
             self._codes.replace(self._read_all())
 
     def remove(self, seqs: Sequence[int]) -> None:
@@ -98,7 +98,7 @@ class VectorTable:
                 self._open().delete(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})")
 
     def exists(self) -> bool:
-        """Tell whether the table is there."""
+        """Return whether the table is there."""
         return self._place.exists(self._name)
 
     def count(self) -> int:
@@ -110,24 +110,24 @@ class VectorTable:
         return set(self._rows(["seq"], None)["seq"].to_pylist()) if self.exists() else set()
 
     def read_codes(self, position: Position | None, most: int) -> PassageCodes | None:
-        """Return the passages written since a position in eight bits, None where there are more than `most` in all."""
+        """Return the passages since a position in eight bits, None if there are more than `most` in total."""
         try:
             return None if self._codes.count() > most else self._codes.read(position)
         except IndexUnavailable:
-            # Until a worker has made it again.
+            # Until a worker has rebuilt it.
             return None if self.count() > most else self._read_all()
 
     def has_codes(self) -> bool:
-        """Tell whether the file of codes is there."""
+        """Return whether the file of codes is there."""
         return self._codes.exists()
 
     def repair_codes(self) -> bool:
-        """Make the file of codes anew unless it holds what the table holds; tell whether; the caller has the lock."""
+        """Rebuild the file of codes unless it equals the table; return whether; the caller has the lock."""
         held = np.sort(self._rows(["seq"], None)["seq"].to_numpy()) if self.exists() else np.empty(0, np.int64)
         with suppress(IndexUnavailable):
             if np.array_equal(held, np.sort(self._codes.read(None).latest().seqs)):
                 return False
-        # Of no passages too: recall asks for the repair as long as there is no file.
+        # Also for no passages: recall requests the repair as long as there is no file.
         self._codes.replace(self._read_all())
         return True
 
@@ -151,18 +151,20 @@ class VectorTable:
         return self._read(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})" if len(seqs) else "false")
 
     def nearest(self, query: Vector, limit: int, only: Sequence[int] | None = None) -> list[tuple[int, float]]:
-        """Return (row number, cosine) of the passages nearest to a unit vector, by LanceDB's own search."""
+        """Return (row number, cosine) of the passages nearest to a unit vector, by LanceDB's search."""
         if not self.exists() or (only is not None and not only):
             return []
 
         def search(table: Any) -> Any:
-            wanted = table.search(query).distance_type("dot").select(["seq", "_distance"]).limit(limit)
+            query_builder = table.search(query).distance_type("dot").select(["seq", "_distance"]).limit(limit)
             if only is not None:
-                wanted = wanted.where(f"seq IN ({','.join(str(int(seq)) for seq in only)})", prefilter=True)
-            return wanted.to_arrow()
+                query_builder = query_builder.where(
+                    f"seq IN ({','.join(str(int(seq)) for seq in only)})", prefilter=True
+                )
+            return query_builder.to_arrow()
 
-        found = self._read_reopening(search)
-        return [(seq, 1.0 - d) for seq, d in zip(found["seq"].to_pylist(), found["_distance"].to_pylist(), strict=True)]
+        rows = self._read_reopening(search)
+        return [(seq, 1.0 - d) for seq, d in zip(rows["seq"].to_pylist(), rows["_distance"].to_pylist(), strict=True)]
 
     def fragments(self) -> int:
         """Count the fragments that appends have left."""
@@ -171,7 +173,7 @@ class VectorTable:
         return int(self._read_reopening(lambda table: table.stats())["fragment_stats"]["num_fragments"])
 
     def compact(self) -> None:
-        """Merge fragments, drop old versions, and keep an ANN index once it pays; the caller has the lock."""
+        """Merge fragments, drop old versions, and maintain an ANN index for large tables; the caller has the lock."""
         if not self.exists():
             return
         with self._place.typed_errors():
@@ -180,17 +182,17 @@ class VectorTable:
                 from lancedb.index import BTree, IvfFlat
 
                 table.create_index("vector", config=IvfFlat(distance_type="dot"))
-                # A filter by row number would read every row otherwise.
+                # Without an index, a filter by row number would read every row.
                 table.create_index("seq", config=BTree())
             table.optimize(cleanup_older_than=KEPT_VERSIONS)
         with suppress(IndexUnavailable):
-            # One that is lost is made again by the repair.
+            # A lost file is rebuilt by the repair.
             self._codes.compact()
 
     def scrub(self) -> None:
-        """Rewrite the table so that no file keeps a deleted vector; the caller has the lock."""
+        """Rewrite the table so that no file contains a deleted vector; the caller has the lock."""
         if self.exists():
-            # Readers of older versions get an error and open the newest: that is what a purge asks for.
+            # Readers of older versions get an error and open the newest, as a purge requires.
             import warnings
 
             with self._place.typed_errors(), warnings.catch_warnings():
@@ -208,18 +210,18 @@ class VectorTable:
         self._table = None
 
     def drop_others(self, keep: str | None = None) -> None:
-        """Delete the vectors of every model but this one and one to keep; the caller has the lock."""
+        """Delete the vectors of every model except this one and `keep`; the caller has the lock."""
         self._place.drop_all(keep={self._name, table_name(keep or self.model)})
 
     def drop_broken(self) -> None:
-        """Delete whatever stands there, of every model; the caller has the lock."""
+        """Delete everything in this place, of every model; the caller has the lock."""
         self._place.drop_all(keep=frozenset())
         self._table = None
 
     def _rows(self, columns: list[str], condition: str | None) -> Any:
         def read(table: Any) -> Any:
-            wanted = table.search().select(columns).limit(2**31)
-            return (wanted.where(condition) if condition else wanted).to_arrow()
+            query_builder = table.search().select(columns).limit(2**31)
+            return (query_builder.where(condition) if condition else query_builder).to_arrow()
 
         return self._read_reopening(read)
 
@@ -227,7 +229,7 @@ class VectorTable:
         try:
             return read(self._open())
         except (RuntimeError, OSError, ValueError):
-            # The files of the version that we had open are gone: compacted, purged or deleted. Open what is there now.
+            # The files of the opened version are gone: compacted, purged or deleted. Open the current version.
             self._table = None
         with self._place.typed_errors():
             return read(self._open())
@@ -236,10 +238,10 @@ class VectorTable:
         if not self.exists():
             self._table = None
             if not create:
-                raise IndexUnavailable("vectors: the table is not there")
+                raise IndexUnavailable("vectors: the table does not exist")
             return self._create()
-        # A table that was deleted and made anew by the same name is another one: an open handle would answer with the
-        # old one's numbers.
+        # A table that was deleted and created again is another one: an open handle would return the old one's
+        # numbers.
         identity = self._place.identify(self._name)
         if self._table is None or identity is None or identity != self._identity:
             self._table = self._place.connect().open_table(self._name)
@@ -259,7 +261,7 @@ class VectorTable:
 
 
 class AllTables:
-    """The tables of every model in one place, opened without their encoders; for erasing memories from all of them."""
+    """The tables of every model in one place, opened without their encoders, to erase memories from all of them."""
 
     def __init__(self, folder: Path, place: TablePlace | None = None) -> None:
         self._folder = folder
@@ -267,7 +269,7 @@ class AllTables:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep every other writer out."""
+        """Exclude every other writer."""
         with self._place.exclusive():
             yield
 
@@ -275,11 +277,11 @@ class AllTables:
         """Delete the passages of memories; the caller has the lock."""
         for table in self._list_tables():
             table.remove(seqs)
-        # Codes whose table is lost cannot be read without its dimension.
+        # Codes without a table cannot be read, because the dimension is unknown.
         self._place.drop_all(keep=frozenset(self._place.list_names()))
 
     def scrub(self) -> None:
-        """Rewrite the tables so that no file keeps a deleted vector; the caller has the lock."""
+        """Rewrite the tables so that no file contains a deleted vector; the caller has the lock."""
         for table in self._list_tables():
             table.scrub()
 
@@ -293,7 +295,7 @@ class AllTables:
 
 
 def release_memory() -> None:
-    """Give back to the system what reading a whole table has left in the allocators."""
+    """Return the memory that reading a table has left in the allocators to the system."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()

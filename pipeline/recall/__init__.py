@@ -1,1 +1,1 @@
-"""From a query to ranked, checked, explained hits."""
+"""Recall: from a query to ranked, checked and explained hits."""

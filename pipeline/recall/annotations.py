@@ -1,4 +1,4 @@
-"""What a reader must know beside a memory's text: who denies or supersedes it, and whether its code has changed."""
+"""Annotations of memories: contradicting and superseding memories, and whether their code has changed."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,52 +13,52 @@ from pipeline.store.visibility import reaches, viewer_within
 
 
 def refresh_staleness(memory: Memory, annotations: Annotations, checkout: str | None) -> Annotations:
-    """Return annotations with what has become of the code in this machine's checkout, of which no store knows."""
+    """Return annotations with the state of the code in this machine's checkout, which the store does not know."""
     if memory.anchor is None:
         return annotations
     anchor = locate(memory.anchor, checkout)
     stale = is_stale(anchor)
-    # What reads as it did is there: for most, the file is looked at once.
+    # Unchanged code exists: for most memories, the file is read only once.
     return replace(annotations, stale=stale, missing=stale is not False and is_missing(anchor))
 
 
 def find_annotations(
     db: Connection, shown: Sequence[Memory], is_late: Callable[[], bool] = lambda: False
 ) -> dict[int, Annotations]:
-    """Find the annotations of memories, by row number; most memories have none and are left out.
+    """Find the annotations of memories, by row number; memories without annotations are left out.
 
-    Once it is late, no more files are looked at.
+    After the deadline, no more files are read.
     """
     denied: dict[int, list[edges.Denial]] = {}
     scopes = {memory.seq: memory.scope for memory in shown}
     for denial in edges.denials(db, json.dumps(list(scopes))):
-        # An edge is drawn where both could see each other; one of them may have moved since.
+        # An edge is added where both memories could see each other; one of them may have moved since.
         if reaches(denial.other_scope, viewer_within(scopes[denial.seq])):
             denied.setdefault(denial.seq, []).append(denial)
     newer = _find_newer(db, shown)
     checkout = meta.get(db, meta.CHECKOUT)
-    found = {}
+    annotations_by_seq = {}
     for memory in shown:
         by = denied.get(memory.seq, [])
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
-        said = Annotations(tuple(denial.other_id for denial in by), None, settled, newer.get(memory.seq))
+        annotation = Annotations(tuple(denial.other_id for denial in by), None, settled, newer.get(memory.seq))
         looks_at_file = memory.anchor is not None and not is_late()
-        annotations = refresh_staleness(memory, said, checkout) if looks_at_file else said
+        annotations = refresh_staleness(memory, annotation, checkout) if looks_at_file else annotation
         if annotations != NOTHING:
-            found[memory.seq] = annotations
-    return found
+            annotations_by_seq[memory.seq] = annotations
+    return annotations_by_seq
 
 
-def drop_superseded(db: Connection, found: Sequence[Memory]) -> list[Memory]:
-    """Return some memories without those of which something newer says otherwise."""
-    newer = _find_newer(db, found)
-    return [memory for memory in found if memory.seq not in newer]
+def drop_superseded(db: Connection, hits: Sequence[Memory]) -> list[Memory]:
+    """Return memories without those that a newer memory supersedes."""
+    newer = _find_newer(db, hits)
+    return [memory for memory in hits if memory.seq not in newer]
 
 
-def _find_newer(db: Connection, found: Sequence[Memory]) -> dict[int, str]:
-    scopes = {memory.seq: memory.scope for memory in found}
+def _find_newer(db: Connection, hits: Sequence[Memory]) -> dict[int, str]:
+    scopes = {memory.seq: memory.scope for memory in hits}
     return {
-        one.seq: one.by_id
-        for one in edges.list_superseding(db, list(scopes))
-        if reaches(one.by_scope, viewer_within(scopes[one.seq]))
+        pair.seq: pair.by_id
+        for pair in edges.list_superseding(db, list(scopes))
+        if reaches(pair.by_scope, viewer_within(scopes[pair.seq]))
     }

@@ -1,4 +1,4 @@
-"""Run the channels side by side under one deadline; who is late is reported late and left out."""
+"""Run the channels in parallel under one deadline; a late channel is reported and left out."""
 
 import os
 import time
@@ -12,8 +12,8 @@ from pipeline.errors import EncoderUnavailable
 from pipeline.records.recall import Channel, ChannelReport, ChannelState
 from pipeline.times import elapsed_ms
 
-# Encoders that run side by side fight for caches: on two cores, eight clients get twice as many answers from one
-# thread a channel as from four.
+# Parallel encoders compete for caches: on two cores, eight clients get twice as many answers with one thread per
+# channel as with four.
 THREADS_PER_CHANNEL = max(1, (os.cpu_count() or 1) // 2)
 
 ErrorSink = Callable[[Channel, Exception], None]
@@ -21,14 +21,14 @@ ErrorSink = Callable[[Channel, Exception], None]
 
 @dataclass(frozen=True, slots=True)
 class ChannelResult:
-    """A channel's report and, where it answered in time, its scores."""
+    """A channel's report and, if it answered in time, its scores."""
 
     report: ChannelReport
     scores: Any = None
 
 
 class ChannelPool:
-    """Keep threads for each channel, so that one that hangs cannot hold up another."""
+    """Threads for each channel, so that a hanging channel does not block another."""
 
     def __init__(self) -> None:
         self._pools = {
@@ -39,12 +39,12 @@ class ChannelPool:
     def run(
         self, searches: Mapping[Channel, Callable[[], Any]], deadline: float, on_error: ErrorSink
     ) -> dict[Channel, ChannelResult]:
-        """Run searches until the deadline (time.perf_counter seconds); errors of an index go to the sink."""
+        """Run searches until the deadline (time.perf_counter seconds); report index errors to `on_error`."""
         started = {channel: self._pools[channel].submit(_time_search, search) for channel, search in searches.items()}
         return {channel: _await(channel, future, deadline, on_error) for channel, future in started.items()}
 
     def close(self) -> None:
-        """End the threads without waiting for a search that hangs."""
+        """Stop the threads without waiting for a hanging search."""
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -56,20 +56,20 @@ def _await(
     try:
         took, scores = future.result(timeout=max(0.0, deadline - began))
     except TimeoutError:
-        # A search that has not begun need not begin; one that runs ends by itself and warms the next.
+        # Cancel searches that have not started; a running one finishes and warms the caches.
         if not future.cancel():
             future.add_done_callback(partial(_report_late, channel, on_error))
         return ChannelResult(ChannelReport(ChannelState.LATE, elapsed_ms(began)))
     except EncoderUnavailable:
         return ChannelResult(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
-    except Exception as error:  # noqa: BLE001 - whatever an index raises costs its channel, never the answer
+    except Exception as error:  # noqa: BLE001 - an index error costs its channel, never the answer
         on_error(channel, error)
         return ChannelResult(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
     return ChannelResult(ChannelReport(ChannelState.OK, took), scores)
 
 
 def _report_late(channel: Channel, on_error: ErrorSink, future: "Future[tuple[float, Any]]") -> None:
-    """Tell of a search that failed after its answer had gone without it."""
+    """Report a search that failed after the answer was sent without it."""
     error = future.exception()
     if isinstance(error, Exception) and not isinstance(error, EncoderUnavailable):
         on_error(channel, error)

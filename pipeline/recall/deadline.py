@@ -1,4 +1,4 @@
-"""When an answer is due, and which steps were left out because it was."""
+"""The deadline of an answer, and the steps that were left out because of it."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pipeline.records.recall import ChannelReport, ChannelState, Step
 
 
 class Deadline:
-    """The moment at which an answer is due, counted from now, and the steps that were left out after it."""
+    """A deadline, counted from now, and the steps that were left out after it."""
 
     def __init__(self, budget_ms: float, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -17,16 +17,16 @@ class Deadline:
 
     @property
     def for_channels(self) -> float:
-        """Return until when the channels may run: at least half of the budget, however long opening a store took."""
+        """Return the deadline of the channels: at least half of the budget, even if opening a store was slow."""
         return max(self.at, self._clock() + (self.at - self._began) / 2)
 
     @property
     def remaining_s(self) -> float:
-        """Return the seconds left, 0 when it has passed."""
+        """Return the seconds left, 0 after the deadline."""
         return max(0.0, self.at - self._clock())
 
     def leaves_out(self, step: Step) -> bool:
-        """Tell whether a step must be left out because the answer is due; note that it was."""
+        """Return whether a step must be left out because of the deadline; record it."""
         if self._clock() < self.at:
             return False
         took_ms = round((self._clock() - self._began) * 1000, 2)

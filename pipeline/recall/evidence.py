@@ -1,8 +1,8 @@
-"""Evidence: everything that the ranking weighs, for the memories that may be shown.
+"""Evidence: the inputs of ranking for the memories that may be shown.
 
-Part of it are literals: what a query quotes by its spelling, and the one memory that holds it. A path, ticket or symbol
-counts, and so does any run of words, such as an error message, that stands in a memory word for word. What stands in
-several memories tells none of them apart and is left to the ranking.
+One part are literals: text that a query quotes exactly, and the only memory that contains it. A path, ticket or
+symbol counts, and so does any run of words, such as an error message, that a memory contains literally. Text in
+several memories distinguishes none of them and is left to the ranking.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,26 +23,26 @@ from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 
 Flags = NDArray[np.bool_]
 
-# More holders than this cannot come down to one by what the filter hides.
+# With more holders, the filter cannot leave exactly one.
 MOST_HOLDERS = 16
 SHORTEST_RUN = 5
-# A run can only be in a memory that holds a good part of the question.
+# Only a memory with a large share of the query's words can contain a run.
 RUN_COVERAGE = 0.5
 RUN_CANDIDATES = 4
-# A sentence that holds fewer words of a question says the same as another one by chance.
+# A sentence with fewer words of the query matches by chance.
 LEAST_STATED = 3
 STATING_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for each memory of the pool; arrays are aligned with `seqs`, which ascend.
+    """The evidence for each memory of the pool; arrays are aligned with `seqs`, which ascend.
 
-    Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0, `background_similarity` the
-    nearest background message's among them. What is `unembedded` has no vector of its present text, and no cosines.
-    `information` and `vocabulary_coverage` are what the lexical index says of words that the world seldom uses.
-    `outlines` marks what tells of a file of code. `before` and `after` are the row numbers of what somebody else said
-    right before and after it in the session, 0 for none.
+    Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0; `background_similarity` is that of
+    the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
+    `information` and `vocabulary_coverage` come from the lexical index. `outlines` marks outlines of code files.
+    `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
+    none.
     """
 
     seqs: Seqs
@@ -76,10 +76,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Row numbers of what may be an answer, ascending, each channel's best in order, and what the channels scored.
+    """Row numbers of possible answers, ascending, each channel's best in order, and the channels' scores.
 
-    `superseded` maps what was said earlier of a thing to what was said of it last. The vectors of the `outdated` are of
-    an earlier text.
+    `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
+    earlier text.
     """
 
     seqs: Seqs
@@ -92,7 +92,7 @@ class Candidates:
     outdated: Sequence[int] = ()
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
-        """Yield what answered: the channel, its scores, its best."""
+        """Yield each channel that answered, its scores, and its best."""
         for channel, scores in ((Channel.LEXICAL, self.lexical), (Channel.DENSE, self.dense)):
             if scores is not None:
                 yield channel, scores, self.tops[channel]
@@ -100,10 +100,10 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class LexicalFindings:
-    """What words alone tell of a question, found while the encoder works.
+    """Findings from words alone, computed while the encoder works.
 
-    Row numbers of the best, best first, of those who hold an identifier of the question, of those who alone hold a
-    literal of it, and of those of which one sentence holds every word of it.
+    Row numbers of the best, best first; of memories with an identifier of the query; of memories that alone contain a
+    literal of it; and of memories with all its words in one sentence.
     """
 
     scores: LexicalScores
@@ -116,7 +116,7 @@ class LexicalFindings:
 def find_by_words(
     db: Connection, question: ParsedQuery, lexical: LexicalScores, allowed: Flags, limit: int
 ) -> LexicalFindings:
-    """Find the best of the allowed memories by words, and whoever holds what the question quotes."""
+    """Find the best allowed memories by words, and those that contain the query's quotations."""
     top = lexical.top(limit, allowed)
     holders = [seqs[values_at(allowed, seqs).astype(np.bool_)] for seqs in _list_identifier_holders(question, lexical)]
     return LexicalFindings(
@@ -164,7 +164,7 @@ def gather_evidence(
         personal_fact=ranking_features.keyed[seqs] & question.personal,
         outlines=ranking_features.outlines[seqs],
         importance=ranking_features.importance[seqs],
-        # Counted from the newest: of the days since the epoch, so few bits keep hours at best.
+        # Counted from the newest: as days since the epoch, the precision would be hours.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
     )
@@ -198,7 +198,7 @@ def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype
 
 
 def _list_identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> list[Seqs]:
-    """Return, for each identifier of the question that few memories hold, their row numbers."""
+    """Return the row numbers of memories with each rare identifier of the query."""
     rare = (token for token in question.identifiers if 0 < lexical.frequencies.get(token, 0) <= MOST_HOLDERS)
     return [lexical.corpus.posting(token)[0] for token in rare]
 
@@ -206,18 +206,18 @@ def _list_identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> l
 def _find_literals(
     db: Connection, question: ParsedQuery, lexical: LexicalScores, holders: Sequence[Seqs], top: Seqs
 ) -> Seqs:
-    """Return the memories that are the only allowed one to hold a literal of the question."""
+    """Return the memories that are the only allowed ones with a literal of the query."""
     alone = [holder for holder in holders if len(holder) == 1]
     if len(question.tokens) >= SHORTEST_RUN and not alone:
         near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:RUN_CANDIDATES]
-        found = memories.by_seqs(db, near.tolist())
-        texts = {seq: search_tokens(memory.content) for seq, memory in found.items()}
+        nearby = memories.by_seqs(db, near.tolist())
+        texts = {seq: search_tokens(memory.content) for seq, memory in nearby.items()}
         alone = [np.array([_only_run(texts, question.tokens)])]
     return np.unique(np.concatenate([*alone, NO_ROWS]))
 
 
 def _find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores, top: Seqs) -> Seqs:
-    """Return those of the best of which one sentence holds every word of the question."""
+    """Return which of the best have all words of the query in one sentence."""
     asked = frozenset(question.tokens)
     if len(asked) < LEAST_STATED:
         return NO_ROWS
@@ -234,7 +234,7 @@ def _find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores,
 
 
 def _only_run(texts: Mapping[int, Sequence[str]], asked: Sequence[str]) -> int:
-    """Return the memory that alone holds the longest run of the question's tokens, 0 for none."""
+    """Return the only memory with the longest run of the query's tokens, 0 for none."""
     lengths = sorted(((longest_common_run(asked, tokens), seq) for seq, tokens in texts.items()), reverse=True)
     if not lengths or lengths[0][0] < SHORTEST_RUN or (len(lengths) > 1 and lengths[1][0] == lengths[0][0]):
         return 0
@@ -242,15 +242,15 @@ def _only_run(texts: Mapping[int, Sequence[str]], asked: Sequence[str]) -> int:
 
 
 def longest_common_run(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return the length of the longest run of tokens that stands in both, in order and without gaps."""
-    # Tokens as single characters: runs are compared as texts, and each length is tried only if a shorter one occurs.
+    """Return the length of the longest contiguous run of tokens that occurs in both."""
+    # Each token becomes a character: runs are compared as texts, and a length is tried only if a shorter one occurs.
     signs = {token: chr(number) for number, token in enumerate(dict.fromkeys(left), ord("0"))}
     asked = "".join(map(signs.__getitem__, left))
-    said = "".join(signs.get(token, "\n") for token in right)
-    least, most = 0, min(len(left), len(max(said.split("\n"), key=len)))
+    right_signs = "".join(signs.get(token, "\n") for token in right)
+    least, most = 0, min(len(left), len(max(right_signs.split("\n"), key=len)))
     while least < most:
         length = (least + most + 1) // 2
-        runs = {said[at : at + length] for at in range(len(said) - length + 1)}
+        runs = {right_signs[at : at + length] for at in range(len(right_signs) - length + 1)}
         if any(asked[at : at + length] in runs for at in range(len(asked) - length + 1)):
             least = length
         else:

@@ -1,4 +1,4 @@
-"""Why a hit stands where it stands, and why a named memory is not among the hits."""
+"""Explain the rank of a hit, and why a memory is not among the hits."""
 
 from collections.abc import Iterator, Mapping
 from sqlite3 import Connection
@@ -31,49 +31,49 @@ from pipeline.store import memories
 from pipeline.store.visibility import is_asked_for
 from pipeline.times import utc_now
 
-ANOTHERS = "filtered by scope: it belongs to somebody else, or to a scope that was not asked for"
+ANOTHERS = "filtered by scope: it belongs to another user, or to a scope outside of the query"
 
 
-def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places: Seqs) -> list[Signals]:
-    """Explain the memories at some places of the pool."""
-    lifts = [_lifts(ranking, int(place)) for place in places]
-    lifting = memories.by_seqs(db, {seq for found in lifts for _, seq, _ in found})
+def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, positions: Seqs) -> list[Signals]:
+    """Explain the memories at some positions of the pool."""
+    lifts = [_lifts(ranking, int(position)) for position in positions]
+    lifting = memories.by_seqs(db, {seq for lifts_of_hit in lifts for _, seq, _ in lifts_of_hit})
     return [
         _signals(
             ranking,
             candidates,
-            int(place),
-            tuple(Lift(part, lifting[seq].id, contribution) for part, seq, contribution in found),
+            int(position),
+            tuple(Lift(part, lifting[seq].id, contribution) for part, seq, contribution in lifts_of_hit),
         )
-        for place, found in zip(places, lifts, strict=True)
+        for position, lifts_of_hit in zip(positions, lifts, strict=True)
     ]
 
 
 def explain_memory(
     db: Connection, ranking: Ranking, candidates: Candidates, query: Query, memory: Memory
 ) -> MemoryExplanation:
-    """Say why a memory is or is not among a query's hits; of another's, that it is another's and no more."""
+    """Explain why a memory is or is not among the hits; for another user's memory, reveal only that it is another's."""
     if not is_asked_for(memory.scope, query.filter):
         unseen = {channel: ChannelView(None, 0.0, considered=False) for channel, _, _ in candidates.channels()}
         return MemoryExplanation(memory, None, None, unseen, None, 0.0, (ANOTHERS,))
     seen = {channel: _view_in_channel(scores.by_row, memory.seq, top) for channel, scores, top in candidates.channels()}
-    place = int(neighbour_places(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
-    if place < 0:
+    position = int(neighbour_places(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
+    if position < 0:
         reasons = _filter_reasons(query, memory) or _missing_reasons(query, seen)
         return MemoryExplanation(memory, None, None, seen, None, 0.0, tuple(reasons))
-    signals = signals_of(db, ranking, candidates, np.array([place]))[0]
-    score = float(ranking.score[place])
+    signals = signals_of(db, ranking, candidates, np.array([position]))[0]
+    score = float(ranking.score[position])
     probable, least = relevance(ranking), least_relevance(ranking.evidence, query.min_relevance)
-    about = float(probable[place])
+    about = float(probable[position])
     if about < least:
         reason = f"left out: its relevance is {about:.4f}, and {least:.4f} is asked for"
         return MemoryExplanation(memory, None, score, seen, signals, about, (reason,))
-    kept = ranking.order[probable[ranking.order] >= least]
-    rank = int(np.flatnonzero(kept == place)[0]) + 1
+    relevant = ranking.order[probable[ranking.order] >= least]
+    rank = int(np.flatnonzero(relevant == position)[0]) + 1
     if rank <= query.k:
         reason = f"found: number {rank} of the results"
     else:
-        last = float(ranking.score[kept[query.k - 1]])
+        last = float(ranking.score[relevant[query.k - 1]])
         reason = f"ranked {rank}, and {query.k} were asked for: its score is {score:.3f}, the last result's {last:.3f}"
     return MemoryExplanation(memory, rank, score, seen, signals, about, (reason,))
 
@@ -89,60 +89,60 @@ def _score(scores: Floats, seq: int) -> float:
 
 
 def _filter_reasons(query: Query, memory: Memory) -> list[str]:
-    """Name the gates that keep a memory out, whatever it says."""
+    """List the filters that exclude a memory regardless of its text."""
     return [*_time_reasons(query.filter, memory), *_filter_field_reasons(query.filter, memory)]
 
 
-def _time_reasons(wanted: Filter, memory: Memory) -> Iterator[str]:
-    moment = wanted.as_of or utc_now()
+def _time_reasons(criteria: Filter, memory: Memory) -> Iterator[str]:
+    moment = criteria.as_of or utc_now()
     if memory.archived_at is not None:
         yield f"filtered: archived at {memory.archived_at}"
     if memory.candidate:
-        yield "filtered: it waits for review"
+        yield "filtered: it is waiting for review"
     if memory.valid_from is not None and memory.valid_from > moment:
-        yield f"filtered: it holds from {memory.valid_from} on"
+        yield f"filtered: it is valid from {memory.valid_from} on"
     if memory.valid_to is not None and memory.valid_to <= moment:
-        yield f"filtered: it held until {memory.valid_to}"
+        yield f"filtered: it was valid until {memory.valid_to}"
     if memory.expires_at is not None and memory.expires_at <= moment:
-        yield f"filtered: it ended at {memory.expires_at}"
-    if wanted.as_of is not None and memory.occurred_at > wanted.as_of:
+        yield f"filtered: it expired at {memory.expires_at}"
+    if criteria.as_of is not None and memory.occurred_at > criteria.as_of:
         yield f"filtered by as_of: it happened at {memory.occurred_at}"
 
 
-def _filter_field_reasons(wanted: Filter, memory: Memory) -> Iterator[str]:
-    if wanted.branch is not None and memory.branch != wanted.branch:
+def _filter_field_reasons(criteria: Filter, memory: Memory) -> Iterator[str]:
+    if criteria.branch is not None and memory.branch != criteria.branch:
         yield "filtered by branch: it belongs to another branch or none"
-    if wanted.kinds and memory.kind not in wanted.kinds:
+    if criteria.kinds and memory.kind not in criteria.kinds:
         yield f"filtered by kinds: it is a {memory.kind}"
-    if wanted.session_id is not None and memory.session_id != wanted.session_id:
+    if criteria.session_id is not None and memory.session_id != criteria.session_id:
         yield "filtered by session_id: it belongs to another session or none"
-    if wanted.since is not None and memory.occurred_at < wanted.since:
+    if criteria.since is not None and memory.occurred_at < criteria.since:
         yield f"filtered by since: it happened at {memory.occurred_at}"
-    if wanted.until is not None and memory.occurred_at >= wanted.until:
+    if criteria.until is not None and memory.occurred_at >= criteria.until:
         yield f"filtered by until: it happened at {memory.occurred_at}"
 
 
 def _missing_reasons(query: Query, seen: Mapping[Channel, ChannelView]) -> list[str]:
     reasons = []
     for channel in SEARCHED:
-        found = seen.get(channel)
+        view = seen.get(channel)
         if channel not in query.channels:
             reasons.append(f"{channel}: the channel is off")
-        elif found is None:
+        elif view is None:
             reasons.append(f"{channel}: the channel did not answer in time")
-        elif found.rank is None:
+        elif view.rank is None:
             reasons.append(
-                f"{channel}: " + ("no word in common" if channel is Channel.LEXICAL else "no vector close by")
+                f"{channel}: " + ("no word in common" if channel is Channel.LEXICAL else "no similar vector")
             )
         else:
-            reasons.append(f"{channel}: rank {found.rank}, too far down to be considered")
-    return [*reasons, "nothing beside it in its session was among the best either"]
+            reasons.append(f"{channel}: rank {view.rank}, too low to be considered")
+    return [*reasons, "no neighbor in its session was among the best"]
 
 
-def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[Lift, ...]) -> Signals:
+def _signals(ranking: Ranking, candidates: Candidates, position: int, lifts: tuple[Lift, ...]) -> Signals:
     evidence = ranking.evidence
-    seq = int(evidence.seqs[place])
-    parts = {name: float(part[place]) for name, part in ranking.parts.items()}
+    seq = int(evidence.seqs[position])
+    parts = {name: float(part[position]) for name, part in ranking.parts.items()}
     channels = {
         channel: ChannelSignal(
             _rank_in(top, seq),
@@ -151,25 +151,25 @@ def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[
         )
         for channel, scores, top in candidates.channels()
     }
-    coverage = float(evidence.lexical[place]) / evidence.ceiling if evidence.ceiling > 0 else 0.0
-    about = float(relevance(ranking)[place])
-    return Signals(channels, parts, lifts, min(coverage, 1.0), float(evidence.dense[place]), about)
+    coverage = float(evidence.lexical[position]) / evidence.ceiling if evidence.ceiling > 0 else 0.0
+    about = float(relevance(ranking)[position])
+    return Signals(channels, parts, lifts, min(coverage, 1.0), float(evidence.dense[position]), about)
 
 
 def _rank_in(top: Seqs, seq: int) -> int | None:
-    found = np.flatnonzero(top == seq)
-    return int(found[0]) + 1 if len(found) else None
+    ranks = np.flatnonzero(top == seq)
+    return int(ranks[0]) + 1 if len(ranks) else None
 
 
-def _lifts(ranking: Ranking, place: int) -> list[tuple[str, int, float]]:
+def _lifts(ranking: Ranking, position: int) -> list[tuple[str, int, float]]:
     """List (feature, row number of the memory that lifted, contribution)."""
     own = ranking.pool.own
-    found = []
+    lifts = []
     for feature in FEATURES:
         if feature.lifters is None:
             continue
-        source = max(feature.lifters(ranking.pool, place), key=lambda at: float(own[at]), default=place)
-        contribution = float(ranking.parts[feature.name][place])
-        if source != place and contribution > 0:
-            found.append((feature.name, int(ranking.evidence.seqs[source]), contribution))
-    return found
+        source = max(feature.lifters(ranking.pool, position), key=lambda at: float(own[at]), default=position)
+        contribution = float(ranking.parts[feature.name][position])
+        if source != position and contribution > 0:
+            lifts.append((feature.name, int(ranking.evidence.seqs[source]), contribution))
+    return lifts

@@ -1,9 +1,8 @@
-"""Which known fact a name means: the same spelling, a synonym by its vector, or one to ask about.
+"""Match the name of a fact with known facts: the same spelling, a synonym by its vector, or a candidate to ask about.
 
-A wrong merge overwrites one fact with another, a missed one only keeps two: a name is taken for another only where
-nothing speaks against it. Vectors alone cannot tell `left_margin` from `right_margin`, which are nearer to each other
-than most synonyms. So names are laid side by side, and each two words that differ must be nearer to each other than
-opposites are under this encoder.
+A wrong match overwrites a fact, a missed one only keeps two, so names match only if nothing speaks against it.
+Vectors alone cannot distinguish `left_margin` from `right_margin`, which are closer than most synonyms. So names are
+aligned word by word, and each two different words must be closer than opposites are under this encoder.
 """
 
 import re
@@ -21,26 +20,27 @@ from pipeline.records import FactKey
 from pipeline.text.names import SEPARATOR
 
 KEPT_NAMES: Final = 8192
-# Names met for the first time take about a millisecond each, and a reader waits for them.
+# New names take about a millisecond each, and a reader waits for them.
 MOST_NEW: Final = 128
 MOST_SIMILAR: Final = 5
 
-# Said of a word, a vector tells what it means better than that of the bare word does: measured on `fact_names.json`.
+# In this frame, a word's vector represents its meaning better than that of the bare word: measured on
+# `fact_names.json`.
 _TEMPLATE: Final = "the word '{}'"
-# Words that are as near as words get without meaning the same; where they stand differs from encoder to encoder.
+# Word pairs that are very close without being synonyms; their cosines depend on the encoder.
 _CONTRASTS: Final = (
     *(("husband", "wife"), ("upstream", "downstream"), ("landlord", "tenant"), ("monday", "tuesday")),
     *(("ascending", "descending"), ("importer", "import"), ("lender", "borrower"), ("visible", "invisible")),
 )
-# An ending turns a person into another one and a thing into who makes it: no nearer pairs were found among a hundred.
+# An ending changes a person or a thing into another one: the closest such pairs among a hundred.
 _ENDINGS: Final = (("steward", "stewardess"), ("voisin", "voisine"), ("widow", "widower"), ("schueler", "schuelerin"))
-# How far above the nearest contrast a synonym stands, and above the nearest ending one that differs in its ending.
+# The margin of a synonym above the closest contrast, and above the closest pair with different endings.
 _MARGIN: Final = 0.02
 _ENDING_MARGIN: Final = 0.005
-# How far a contraction or a similar name stands on the way from what is unrelated to the contrasts.
+# The position of a contraction or a similar name between unrelated pairs and contrasts.
 _CONTRACTION: Final = 0.9
 _SIMILAR: Final = 0.8
-# An encoder that knows neither of two different words gives them one vector.
+# An encoder that knows neither of two words gives them the same vector.
 _INDISTINCT: Final = 0.999
 _LEAD: Final = 0.02
 
@@ -51,7 +51,7 @@ _ARTICLE: Final = f"the{SEPARATOR}"
 
 @dataclass(frozen=True, slots=True)
 class KeyMatch:
-    """The known key that was meant, or the asked one; `similar`: what it may also mean, nearest first, to be asked."""
+    """The known key that was meant, or the given one; `similar` are other possible keys, closest first."""
 
     key: FactKey
     similar: tuple[FactKey, ...]
@@ -59,7 +59,7 @@ class KeyMatch:
 
 @dataclass(frozen=True, slots=True)
 class NamesToCompare:
-    """Known keys of which one half reads as asked: their other halves, in order, to compare with the asked one."""
+    """Known keys that match in one half: their other halves, in order, to compare."""
 
     asked: str
     others: Sequence[str]
@@ -68,7 +68,7 @@ class NamesToCompare:
 
 @dataclass(frozen=True, slots=True)
 class CosineLimits:
-    """The cosines from which two words or names count as near under an encoder, by how their spellings differ."""
+    """The minimum cosines of similar words or names under an encoder, by the difference of their spelling."""
 
     synonym: float
     ending: float
@@ -77,7 +77,7 @@ class CosineLimits:
 
 
 class NameVectors:
-    """Unit vectors of names under one encoder; those used longest ago leave first. Safe for several threads."""
+    """Unit vectors of names under one encoder, with the least recently used ones dropped. Thread-safe."""
 
     def __init__(self, encoder: Encoder, capacity: int) -> None:
         self.encoder = encoder
@@ -103,19 +103,19 @@ class NameVectors:
                     self._put(name, vector)
 
     def cosines(self, name: str, others: Collection[str]) -> Vectors:
-        """Compare a name with others; shape (others,), NaN where one is not kept, -1 where it tells nothing."""
+        """Compare a name with others; shape (others,), NaN if one is not cached, -1 if its vector has no meaning."""
         vector = self._vector(name)
         with self._lock:
             rows = np.fromiter((self._rows.get(other, -1) for other in others), np.intp, len(others))
             self._used[rows[rows >= 0]] = next(self._clock)
             if 4 * len(rows) < len(self._names):
-                found: Vectors = self._matrix[rows] @ vector
+                row_cosines: Vectors = self._matrix[rows] @ vector
             else:
-                # Most of the rows are read faster in order than one by one.
-                found = (self._matrix[: len(self._names)] @ vector)[rows]
-        found[rows < 0] = np.nan
-        found[found >= _INDISTINCT] = -1
-        return found
+                # Most rows are read faster in order than one by one.
+                row_cosines = (self._matrix[: len(self._names)] @ vector)[rows]
+        row_cosines[rows < 0] = np.nan
+        row_cosines[row_cosines >= _INDISTINCT] = -1
+        return row_cosines
 
     def cosine(self, first: str, second: str) -> float:
         """Compare two names."""
@@ -156,7 +156,7 @@ class NameVectors:
 
 
 class FactNames:
-    """Find the known key that a key means; keeps the vectors of names. Safe for several threads."""
+    """Find the known key that a key means; caches the vectors of names. Thread-safe."""
 
     def __init__(self, capacity: int = KEPT_NAMES) -> None:
         self._capacity = capacity
@@ -164,12 +164,12 @@ class FactNames:
         self._vectors: NameVectors | None = None
 
     def learn(self, known: Collection[FactKey], encoder: Encoder) -> None:
-        """Encode the names of known keys ahead, so that no match waits for them."""
+        """Encode the names of known keys in advance, so that no match waits for them."""
         names = [name for key in known for name in (key.subject, key.attribute)]
         self._of(encoder).learn(names, len(names))
 
     def match(self, asked: FactKey, known: Collection[FactKey], encoder: Encoder | None) -> KeyMatch:
-        """Find the known key that is meant; without an encoder spelling alone decides."""
+        """Find the known key that is meant; without an encoder, by spelling alone."""
         if asked in known:
             return KeyMatch(asked, ())
         subjects = _find_same_spelling(asked.subject, {key.subject for key in known})
@@ -197,12 +197,12 @@ class FactNames:
 
 
 def same_spelling(first: str, second: str) -> bool:
-    """Tell whether two canonical names differ in nothing but separators and a leading article."""
+    """Return whether two canonical names differ only in separators and a leading article."""
     return _form_of(first).joined == _form_of(second).joined and _form_of(first).digits == _form_of(second).digits
 
 
 def list_differing_words(first: str, second: str) -> list[tuple[str, str]]:
-    """Lay two names side by side and pair the words that differ; nothing when they have not as many words."""
+    """Align two names and pair the words that differ; empty if the numbers of words differ."""
     words, others = first.split(SEPARATOR), second.split(SEPARATOR)
     if len(words) != len(others):
         return []
@@ -210,13 +210,13 @@ def list_differing_words(first: str, second: str) -> list[tuple[str, str]]:
 
 
 def is_contraction(first: str, second: str) -> bool:
-    """Tell whether one word is the other with letters left out of its middle, as `db` and `pkg` are."""
-    # What has only lost its end is as often another word: `host` and `hostname`, `import` and `importer`.
+    """Return whether one word is the other without some inner letters, such as `db` and `pkg`."""
+    # A word without its end is often another word: `host` and `hostname`, `import` and `importer`.
     return _abbreviates(first, second) and not (first.startswith(second) or second.startswith(first))
 
 
 def differ_in_ending(first: str, second: str) -> bool:
-    """Tell whether two words share a stem and end differently, by more than a plural -s."""
+    """Return whether two words share a stem and have different endings, other than a plural -s."""
     shorter, longer = sorted((first, second), key=len)
     if longer == f"{shorter}s":
         return False
@@ -225,7 +225,7 @@ def differ_in_ending(first: str, second: str) -> bool:
 
 
 def _abbreviates(first: str, second: str) -> bool:
-    """Tell whether the letters of one word stand in the other, in order, from its first on."""
+    """Return whether the letters of one word occur in the other in order, starting with its first letter."""
     shorter, longer = sorted((first, second), key=len)
     if not 2 <= len(shorter) <= _LONGEST_CONTRACTION * len(longer) or shorter[0] != longer[0]:
         return False
@@ -247,7 +247,7 @@ def _nearest(asked: FactKey, sides: Sequence[NamesToCompare], vectors: NameVecto
         if np.isnan(cosines).any():
             vectors.learn(side.others, MOST_NEW)
             cosines = vectors.cosines(side.asked, side.others)
-        # A name that was not compared could be nearer than the one that is found.
+        # A name that was not compared might be closer than the match.
         complete &= not np.isnan(cosines).any()
         for index in _near(side, cosines, vectors.limits):
             near.append((-float(cosines[index]), side.keys[index]))
@@ -263,22 +263,22 @@ def _nearest(asked: FactKey, sides: Sequence[NamesToCompare], vectors: NameVecto
 
 
 def _near(side: NamesToCompare, cosines: Vectors, limits: CosineLimits) -> list[int]:
-    """Return the places of the nearest names that are near and have the same digits, nearest first."""
+    """Return the positions of the similar names with the same digits, closest first."""
     digits = _form_of(side.asked).digits
-    places = np.flatnonzero(cosines >= min(limits.similar, limits.contraction))
-    places = places[np.argsort(-cosines[places], kind="stable")]
-    alike = (place for place in places.tolist() if _form_of(side.others[place]).digits == digits)
+    positions = np.flatnonzero(cosines >= min(limits.similar, limits.contraction))
+    positions = positions[np.argsort(-cosines[positions], kind="stable")]
+    alike = (position for position in positions.tolist() if _form_of(side.others[position]).digits == digits)
     return list(islice(alike, MOST_SIMILAR))
 
 
 def _same_meaning(first: str, second: str, vectors: NameVectors) -> bool:
-    """Tell whether each two words that differ mean the same."""
+    """Return whether each two different words are synonyms."""
     pairs = list_differing_words(first, second)
     return bool(pairs) and all(_same_word(*pair, vectors) for pair in pairs)
 
 
 def _same_word(first: str, second: str, vectors: NameVectors) -> bool:
-    # The contrasts are in ASCII, and say nothing of how an encoder reads other scripts.
+    # The contrasts are ASCII and cannot calibrate other scripts.
     if not (first.isascii() and second.isascii()):
         return False
     if is_contraction(first, second):
@@ -289,25 +289,25 @@ def _same_word(first: str, second: str, vectors: NameVectors) -> bool:
 
 
 def _short_forms(sides: Sequence[NamesToCompare]) -> list[FactKey]:
-    """Return the keys of which one name may be a short form of the other."""
-    found = []
+    """Return the keys in which one name may abbreviate the other."""
+    keys = []
     for side in sides:
-        # A short form begins as the long one does, so most names need no closer look.
+        # An abbreviation has the same first letter, which excludes most names.
         initial = side.asked[:1]
         for key, other in zip(side.keys, side.others, strict=True):
             if other[:1] == initial and _is_short_form(side.asked, other):
-                found.append(key)
-    return sorted(found)
+                keys.append(key)
+    return sorted(keys)
 
 
 def _is_short_form(first: str, second: str) -> bool:
-    """Tell whether one name abbreviates the other, word by word or as a whole."""
-    one, two = _form_of(first), _form_of(second)
-    if one.digits != two.digits:
+    """Return whether one name abbreviates the other, word by word or completely."""
+    short, long = _form_of(first), _form_of(second)
+    if short.digits != long.digits:
         return False
-    if _abbreviates(one.joined, two.joined):
+    if _abbreviates(short.joined, long.joined):
         return True
-    pairs = list_differing_words(first, second) if one.initials == two.initials else []
+    pairs = list_differing_words(first, second) if short.initials == long.initials else []
     return bool(pairs) and all(_abbreviates(*pair) for pair in pairs)
 
 
@@ -326,7 +326,7 @@ def _form_of(name: str) -> _NameForm:
 
 
 def _measure_limits(contrasts: Vectors, endings: Vectors) -> CosineLimits:
-    """Measure an encoder by pairs of contrasting words, each pair in two rows."""
+    """Calibrate an encoder by pairs of contrasting words, each pair in two rows."""
     cosines = contrasts[::2] @ contrasts[1::2].T
     opposed = np.diagonal(cosines)
     unrelated = float(cosines[~np.eye(len(cosines), dtype=np.bool_)].mean())

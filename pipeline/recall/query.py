@@ -1,4 +1,4 @@
-"""What the words of a query say of what is asked, and of when: "yesterday", "last Tuesday", "since March"."""
+"""Parse a query: its words, and time expressions such as "yesterday", "last Tuesday", "since March"."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _WEEKDAY: Final = "|".join(WEEKDAYS)
 _MONTH: Final = "|".join(MONTHS)
 _BEFORE_NAME: Final = "last|this|since|before|until|after"
 
-# First person singular in the languages that the analysis knows; the words are few, so a list holds them all.
+# First person singular in the supported languages.
 _PERSONAL = re.compile(
     r"\b(i|i'm|i've|my|mine|me|myself|ich|mein\w{0,2}|mir|mich|je|j'|mon|ma|mes|moi|yo|mi|mis|mío|eu|meus?|minhas?|"
     r"я|мой|моя|моё|мои|моего|моей|мне|меня|мій|моє|мої|мого|моєї|мені|мене)\b|我|私|僕|俺",
@@ -35,7 +35,7 @@ _ASKS_TIME = re.compile(
     r"什么时候|何时|いつ",
     re.IGNORECASE,
 )
-# How people ask what was done lately and is to be done, in the languages that the gate knows.
+# Questions about recent and next work, in the languages of the relevance gate.
 _ASKS_PROGRESS = re.compile(
     r"\b(left off|where (are|were|did) we\b|where was i\b|catch me up|next steps?|what'?s? (is |comes )?next\b(?!\.)|"
     r"what (have|had|did|were|was) (we|i|you) (done?|doing|work(ing|ed)?|been|changed?|finish(ed)?)\b|"
@@ -53,35 +53,35 @@ _ASKS_PROGRESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """From a moment on, up to another one; None is open."""
+    """A time range; None means open."""
 
     since: datetime | None
     until: datetime | None
 
     @property
     def days(self) -> tuple[float, float]:
-        """Return the span as Julian days."""
+        """Return the range as Julian days."""
         since = -float("inf") if self.since is None else _julian(self.since)
         return since, float("inf") if self.until is None else _julian(self.until)
 
 
 def asks_progress(text: str) -> bool:
-    """Tell whether a text asks what was done lately or is to be done."""
+    """Return whether a text asks about recent or pending work."""
     return _ASKS_PROGRESS.search(text) is not None
 
 
 def parse_time_range(text: str, now: datetime) -> TimeRange | None:
-    """Return the span that the first time expression of a text names, counted from a moment; None without one."""
+    """Return the range of the first time expression in a text, relative to a time; None without one."""
     for pattern, read in _EXPRESSIONS:
-        if found := pattern.search(text):
+        if match := pattern.search(text):
             try:
-                since, until = read(found, now.replace(hour=0, minute=0, second=0, microsecond=0))
+                since, until = read(match, now.replace(hour=0, minute=0, second=0, microsecond=0))
             except (ValueError, OverflowError):
-                # A day that no calendar has, or before all of them: words that look like a date.
+                # A date that does not exist: words that only look like a date.
                 continue
-            # A preposition may be part of the expression: "since Tuesday".
-            name = found.groupdict().keys() & {"weekday", "named"}
-            return _open_range(text[: found.start(*name)], since, until)
+            # A preposition may belong to the expression: "since Tuesday".
+            name = match.groupdict().keys() & {"weekday", "named"}
+            return _open_range(text[: match.start(*name)], since, until)
     return None
 
 
@@ -98,8 +98,8 @@ def _open_range(before: str, since: datetime, until: datetime) -> TimeRange:
 Read = Callable[["re.Match[str]", datetime], tuple[datetime, datetime]]
 
 
-def _iso(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    day = today.replace(year=int(found["year"]), month=int(found["month"]), day=int(found["day"]))
+def _iso(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    day = today.replace(year=int(match["year"]), month=int(match["month"]), day=int(match["day"]))
     return day, day + DAY
 
 
@@ -107,20 +107,20 @@ def _days_back(days: int) -> Read:
     return lambda _found, today: (today - days * DAY, today - (days - 1) * DAY)
 
 
-def _ago(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    start = _back(today, _count(found), found["unit"])
-    width = {"day": 1, "week": 7, "month": 31, "year": 366}[found["unit"].lower()]
-    # "Three weeks ago" is a manner of speaking: half a unit to either side is meant as well.
+def _ago(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    start = _back(today, _count(match), match["unit"])
+    width = {"day": 1, "week": 7, "month": 31, "year": 366}[match["unit"].lower()]
+    # "Three weeks ago" is approximate: include half a unit on either side.
     slack = timedelta(days=width // 2)
     return start - slack, start + slack + DAY
 
 
-def _within(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    return _back(today, _count(found), found["unit"]), today + DAY
+def _within(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    return _back(today, _count(match), match["unit"]), today + DAY
 
 
-def _calendar(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    unit, back = found["unit"].lower(), found["which"].lower() != "this"
+def _calendar(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    unit, back = match["unit"].lower(), match["which"].lower() != "this"
     if unit == "week":
         start = today - today.weekday() * DAY - (7 * DAY if back else timedelta())
         return start, start + 7 * DAY
@@ -132,15 +132,15 @@ def _calendar(found: "re.Match[str]", today: datetime) -> tuple[datetime, dateti
     return start, start.replace(year=start.year + 1)
 
 
-def _weekday(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    wanted = [day.lower() for day in WEEKDAYS].index(found["weekday"].lower())
-    day = today - ((today.weekday() - wanted - 1) % 7 + 1) * DAY
+def _weekday(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    weekday = [day.lower() for day in WEEKDAYS].index(match["weekday"].lower())
+    day = today - ((today.weekday() - weekday - 1) % 7 + 1) * DAY
     return day, day + DAY
 
 
-def _month(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
-    month = [name.lower() for name in MONTHS].index(found["named"].lower()) + 1
-    year = int(found["year"]) if found["year"] else today.year - (month > today.month)
+def _month(match: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    month = [name.lower() for name in MONTHS].index(match["named"].lower()) + 1
+    year = int(match["year"]) if match["year"] else today.year - (month > today.month)
     start = today.replace(year=year, month=month, day=1)
     return start, _back(start, -1, "month")
 
@@ -152,8 +152,8 @@ def _back(day: datetime, count: int, unit: str) -> datetime:
     return day.replace(year=months // 12, month=months % 12 + 1, day=min(day.day, 28))
 
 
-def _count(found: "re.Match[str]") -> int:
-    count = found["count"].lower()
+def _count(match: "re.Match[str]") -> int:
+    count = match["count"].lower()
     return _NUMBERS[count] if count in _NUMBERS else int(count)
 
 
@@ -185,7 +185,7 @@ _EXPRESSIONS: Final[tuple[tuple["re.Pattern[str]", Read], ...]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query: its text, tokens and identifiers, the time it names, if it is about the asker, if it asks for a time."""
+    """A parsed query: text, tokens, identifiers, time range, and whether it is about the asker or asks for a time."""
 
     text: str
     tokens: tuple[str, ...]
@@ -196,7 +196,7 @@ class ParsedQuery:
 
 
 def parse_query(text: str, now: datetime) -> ParsedQuery:
-    """Read a query as of a timestamp (UTC), which relative times count from."""
+    """Parse a query at a time (UTC), to which relative times refer."""
     return ParsedQuery(
         text,
         tuple(search_tokens(text)),

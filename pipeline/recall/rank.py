@@ -1,13 +1,13 @@
-"""From evidence to one order, and to a probability that a memory is about the question at all.
+"""Rank evidence, and compute the probability that a memory is about the query.
 
-A memory's score is the weighted sum of the features in the table FEATURES. A memory is judged by itself, by its
-neighbours in its session, and by its session: an answer often shares no word with the question, but the turn before it
-does. docs/concepts/recall.md gives the sources, and what each feature is worth.
+A memory's score is the weighted sum of the features in the table FEATURES. A memory is scored by its own text, by its
+neighbors in its session, and by its session: an answer often shares no word with the query, but the turn before it
+does. docs/concepts/recall.md gives the sources and the effect of each feature.
 
-Scores are relative to the best hit, so they cannot tell a good answer from the least bad one. Relevance asks three
-things that hold on their own: is the memory nearer to the question than everything that people say to any assistant,
-does it share words that they seldom say, and does this workspace know the question's words at all. A logistic
-regression turns the answers into a probability.
+Scores are relative to the best hit, so they cannot tell a good answer from the least bad one. Relevance uses three
+absolute measures: whether the memory is closer to the query than all general messages to assistants, whether it
+shares rare words, and whether the workspace contains the query's words at all. A logistic regression turns them into
+a probability.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,36 +21,37 @@ from pipeline.index.rows import Floats, Seqs
 from pipeline.recall.evidence import Evidence, Flags
 from pipeline.records.recall import Channel
 
-# From here on a channel's best counts in full: this share of the question's information, this much of a cosine.
-# Below it, the nearest of memories that are all far away must not outweigh one that holds the question's words.
+# From these values on, a channel's best counts fully: this share of the query's information, this cosine. Below, the
+# closest of distant memories must not outweigh a memory with the query's words.
 CONVINCING_COVERAGE = 0.3
 CONVINCING_COSINE = 0.6
 
-# Where a workspace knows less of a question's words than this share (another language, most often), meaning decides
-# alone; from the second on words count in full.
+# If a workspace contains a smaller share of the query's words (usually another language), only meaning counts; from
+# the second value on, words count fully.
 VOCABULARY_COVERED = (0.4, 0.7)
 UNKNOWN_WORDS_GAIN = 4.0
 
 RECENCY_HALF_LIFE_DAYS = 30.0
 
-# Fitted to the calibration part of tests/data/messages.json by maximum likelihood, a message by its most probable hit.
+# Fitted to the calibration part of tests/data/messages.json by maximum likelihood, using each message's most probable
+# hit.
 INTERCEPT = -5.1
 CLOSER_THAN_BACKGROUND = 9.7
 SHARED_INFORMATION = 2.0
 VOCABULARY_COVERAGE = 2.4
-# Every file of a project is a little about a question about it, and an outline holds many words: fitted to the labels
-# of the 454 outlines that are found for tests/data/prompts. Where the other formula says less, it is right.
+# Every file of a project is slightly related to a question about it, and an outline contains many words: fitted to
+# the labels of the 454 outlines that are found for tests/data/prompts. The lower of the two formulas applies.
 OUTLINE_INTERCEPT = -1.3
 OUTLINE_SLOPE = 0.28
-# From here on an agent is told unasked; below the other, nobody is shown what was not asked for whatever it is.
+# From the first value on, a memory is injected; below the second, a memory is only shown if requested.
 RELEVANT = 0.5
 SURELY_NOT = 0.02
-# Where an outline is told unasked.
+# From this value on, an outline is injected.
 OUTLINE_RELEVANT = 0.34
 
 
 class FeatureGroup(StrEnum):
-    """Groups of features that a person can keep apart."""
+    """Groups of features that users can distinguish."""
 
     WORDS = "words"
     MEANING = "meaning"
@@ -60,7 +61,7 @@ class FeatureGroup(StrEnum):
 
 
 class CandidatePool:
-    """The evidence of one question's candidates, and what several features share of it."""
+    """The evidence of a query's candidates, and intermediate results that several features share."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
@@ -75,20 +76,20 @@ class CandidatePool:
     def _stand_in_for_meaning(self) -> Floats:
         """Return the lexical share of memories without a vector, which meaning would otherwise rank last."""
         unembedded = self.evidence.unembedded
-        # Where no memory has a vector, words rank all of them alike.
+        # If no memory has a vector, all are ranked by words.
         return np.where(unembedded & ~unembedded.all(), self.lexical, 0).astype(np.float32)
 
     def damp_lift(self, values: Floats) -> Floats:
-        """Return what others lend to each candidate, as far as words may decide."""
+        """Damp the contributions of neighbors by the reliability of words."""
         return (self.word_trust * values).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class RankFeature:
-    """One addend of a score.
+    """One term of a score.
 
-    `label` completes "this memory …". A feature by which a memory is lifted tells, for a place in the pool, the places
-    of those who may have lifted it.
+    `label` completes "this memory …". A feature with lifts returns, for a position in the pool, the positions of the
+    memories that may have lifted it.
     """
 
     name: str
@@ -115,10 +116,10 @@ def _follows_question(pool: CandidatePool) -> Floats:
 def _session(pool: CandidatePool) -> Floats:
     if not len(pool.own):
         return pool.own
-    _, places = np.unique(pool.evidence.sessions, return_inverse=True)
-    best = np.zeros(int(places.max()) + 1, np.float32)
-    np.maximum.at(best, places, pool.own)
-    return pool.damp_lift(best[places])
+    _, session_index = np.unique(pool.evidence.sessions, return_inverse=True)
+    best = np.zeros(int(session_index.max()) + 1, np.float32)
+    np.maximum.at(best, session_index, pool.own)
+    return pool.damp_lift(best[session_index])
 
 
 def _session_words(pool: CandidatePool) -> Floats:
@@ -127,37 +128,37 @@ def _session_words(pool: CandidatePool) -> Floats:
 
 
 def _recency(pool: CandidatePool) -> Floats:
-    # Measured from the newest candidate, not from the clock: the same data gives the same answer tomorrow.
+    # Relative to the newest candidate, not to the clock: the same data gives the same ranking tomorrow.
     age = pool.evidence.days.max(initial=0.0) - pool.evidence.days
     recency: Floats = np.exp2(-age / RECENCY_HALF_LIFE_DAYS).astype(np.float32)
     return recency
 
 
-def _steps(pool: CandidatePool, place: int, count: int) -> list[int]:
-    """Return the places so many turns before and after one, as far as they are in the pool."""
-    found = []
+def _steps(pool: CandidatePool, position: int, count: int) -> list[int]:
+    """Return the positions this many turns before and after a position, if they are in the pool."""
+    positions = []
     for neighbours in (pool.before, pool.after):
-        at = place
+        at = position
         for _ in range(count):
             at = int(neighbours[at]) if at >= 0 else -1
-        found.append(at)
-    return [at for at in found if at >= 0]
+        positions.append(at)
+    return [at for at in positions if at >= 0]
 
 
-def _same_session(pool: CandidatePool, place: int) -> list[int]:
+def _same_session(pool: CandidatePool, position: int) -> list[int]:
     sessions = pool.evidence.sessions
-    return np.flatnonzero(sessions == sessions[place]).tolist()
+    return np.flatnonzero(sessions == sessions[position]).tolist()
 
 
-def _before(pool: CandidatePool, place: int) -> list[int]:
-    return [int(at) for at in pool.before[place : place + 1] if at >= 0]
+def _before(pool: CandidatePool, position: int) -> list[int]:
+    return [int(at) for at in pool.before[position : position + 1] if at >= 0]
 
 
 def _newest_first(pool: CandidatePool) -> Floats:
-    """Return what puts those of which one sentence says all that is asked into the order of their time."""
+    """Return the score shift that orders equally complete statements newest first."""
     evidence = pool.evidence
     newer = neighbour_places(evidence.seqs, evidence.superseded_by)
-    superseded = [(place, int(newer[place])) for place in np.flatnonzero(newer >= 0).tolist()]
+    superseded = [(position, int(newer[position])) for position in np.flatnonzero(newer >= 0).tolist()]
     groups = join_groups([np.flatnonzero(evidence.states).tolist(), *superseded])
     if not groups:
         return np.zeros(len(pool.own), np.float32)
@@ -167,19 +168,19 @@ def _newest_first(pool: CandidatePool) -> Floats:
 
 
 def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[int]]) -> Floats:
-    """Return scores of which each group's go to its newest first, and to what is superseded last."""
+    """Return scores in which each group's newest member gets the best score, and superseded members the last."""
     placed = score.copy()
     holds = neighbour_places(evidence.seqs, evidence.superseded_by) < 0
-    for told in map(np.array, groups):
-        newest = told[np.lexsort((evidence.seqs[told], evidence.days[told], holds[told]))[::-1]]
-        placed[newest] = np.sort(score[told])[::-1]
+    for members in map(np.array, groups):
+        newest = members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))[::-1]]
+        placed[newest] = np.sort(score[members])[::-1]
     return placed
 
 
-def join_groups(places: Iterable[Collection[int]]) -> list[list[int]]:
-    """Join groups of places that share one; what stands alone is none."""
+def join_groups(position_groups: Iterable[Collection[int]]) -> list[list[int]]:
+    """Merge groups that share a position; drop groups of one."""
     groups: list[set[int]] = []
-    for together in places:
+    for together in position_groups:
         touched = [group for group in groups if not group.isdisjoint(together)]
         groups = [group for group in groups if group not in touched] + [set(together).union(*touched)]
     return [sorted(group) for group in groups if len(group) > 1]
@@ -200,54 +201,60 @@ _OWN: Final = (
         "context",
         0.3,
         _MEANING,
-        "is near in meaning together with its neighbours",
+        "is near in meaning together with its neighbors",
         lambda pool: pool.damp_lift(_share_of_best(pool.evidence.context, CONVINCING_COSINE)),
     ),
-    # As much as both kinds of meaning weigh.
+    # The sum of the weights of both meaning features.
     RankFeature(
         "words_alone",
         0.45,
         _WORDS,
-        "is not embedded yet, so that only its words count",
+        "is not embedded yet, so only its words count",
         lambda pool: pool.words_alone,
     ),
     RankFeature(
         "adjacent_turn",
         0.225,
         _NEIGHBOURS,
-        "is the turn before or after one that fits",
+        "is next to a matching turn",
         _adjacent_turn,
-        lambda pool, place: _steps(pool, place, 1),
+        lambda pool, position: _steps(pool, position, 1),
     ),
     RankFeature(
         "two_turns_away",
         0.1,
         _NEIGHBOURS,
-        "is two turns away from one that fits",
+        "is two turns away from a matching turn",
         _two_turns_away,
-        lambda pool, place: _steps(pool, place, 2),
+        lambda pool, position: _steps(pool, position, 2),
     ),
-    RankFeature("follows_question", 0.25, _NEIGHBOURS, "follows a question that fits", _follows_question, _before),
-    RankFeature("session", 0.125, _NEIGHBOURS, "is in the session of one that fits", _session, _same_session),
-    RankFeature("session_words", 0.1, _WORDS, "is in a session that shares words with the question", _session_words),
-    RankFeature("speaker", 0.1, _CUES, "is said by whom the question names", lambda pool: pool.evidence.speaks),
+    RankFeature("follows_question", 0.25, _NEIGHBOURS, "follows a matching question", _follows_question, _before),
+    RankFeature("session", 0.125, _NEIGHBOURS, "is in the session of a matching memory", _session, _same_session),
+    RankFeature("session_words", 0.1, _WORDS, "is in a session that shares words with the query", _session_words),
     RankFeature(
-        "names_time", 0.1, _CUES, "names a time, which the question asks for", lambda pool: pool.evidence.names_time
+        "speaker", 0.1, _CUES, "was said by the person that the question names", lambda pool: pool.evidence.speaks
     ),
+    RankFeature("names_time", 0.1, _CUES, "names a time, as the question asks", lambda pool: pool.evidence.names_time),
     RankFeature("asks", -0.06, _PRIORS, "is a question itself", lambda pool: pool.evidence.asks),
     RankFeature(
         "length", 0.025, _PRIORS, "is long enough to answer", lambda pool: np.log(np.maximum(pool.evidence.lengths, 1))
     ),
     RankFeature("importance", 0.04, _PRIORS, "is important", lambda pool: pool.evidence.importance - 0.5),
-    RankFeature("recency", 0.02, _PRIORS, "is new among what was found", _recency),
-    RankFeature("reinforcement", 0.01, _PRIORS, "was said again", lambda pool: np.log1p(pool.evidence.repeats)),
-    RankFeature("time_range", 0.15, _CUES, "happened when the question says", lambda pool: pool.evidence.in_time_range),
-    RankFeature("personal_fact", 0.15, _CUES, "is a fact about who asks", lambda pool: pool.evidence.personal_fact),
+    RankFeature("recency", 0.02, _PRIORS, "is newer than other results", _recency),
+    RankFeature("reinforcement", 0.01, _PRIORS, "was repeated", lambda pool: np.log1p(pool.evidence.repeats)),
+    RankFeature(
+        "time_range",
+        0.15,
+        _CUES,
+        "happened at the time that the question names",
+        lambda pool: pool.evidence.in_time_range,
+    ),
+    RankFeature("personal_fact", 0.15, _CUES, "is a fact about the user", lambda pool: pool.evidence.personal_fact),
     RankFeature(
         "literal",
         2.0,
         _CUES,
-        "alone holds an identifier or a phrase of the question",
+        "is the only one with an identifier or phrase of the question",
         lambda pool: pool.evidence.literal,
     ),
 )
@@ -257,14 +264,14 @@ FEATURES: Final = (
         "newest_first",
         1.0,
         _PRIORS,
-        "says all that is asked, or gives its slot a value, and is newer than others that do",
+        "is the newest of several complete answers",
         _newest_first,
     ),
 )
 FEATURES_OF_GROUP: Final[Mapping[FeatureGroup, tuple[RankFeature, ...]]] = {
     group: tuple(feature for feature in FEATURES if feature.group is group) for group in FeatureGroup
 }
-# The group whose features come from a channel; the other features are the neighbours', and small nudges.
+# The group of a channel's features; all other features concern neighbors or small corrections.
 GROUP_OF_CHANNEL: Final[Mapping[Channel, FeatureGroup]] = {
     Channel.LEXICAL: FeatureGroup.WORDS,
     Channel.DENSE: FeatureGroup.MEANING,
@@ -272,15 +279,15 @@ GROUP_OF_CHANNEL: Final[Mapping[Channel, FeatureGroup]] = {
 
 
 def neighbour_places(seqs: Seqs, neighbours: Seqs) -> Seqs:
-    """Return where in the pool each neighbour stands, -1 for one that is not in it."""
+    """Return the position of each neighbor in the pool, -1 if it is not in the pool."""
     if not len(seqs):
         return np.empty(0, np.int64)
-    places = np.searchsorted(seqs, neighbours).clip(max=len(seqs) - 1)
-    return np.where(seqs[places] == neighbours, places, -1)
+    positions = np.searchsorted(seqs, neighbours).clip(max=len(seqs) - 1)
+    return np.where(seqs[positions] == neighbours, positions, -1)
 
 
 def _word_trust(evidence: Evidence) -> Floats:
-    """Return how far words and what they lift may decide: fully for what has no vector to be judged by."""
+    """Return the reliability of words: 1 for memories without a vector."""
     return np.where(evidence.dense == 0, 1.0, _words_known(evidence)).astype(np.float32)
 
 
@@ -289,10 +296,10 @@ def _words_known(evidence: Evidence) -> float:
     return min(max((evidence.vocabulary_coverage - low) / (high - low), 0.0), 1.0)
 
 
-def _at(values: Floats | Flags, places: Seqs) -> Floats:
+def _at(values: Floats | Flags, positions: Seqs) -> Floats:
     if not len(values):
         return np.empty(0, np.float32)
-    return np.where(places >= 0, values[places], 0).astype(np.float32)
+    return np.where(positions >= 0, values[positions], 0).astype(np.float32)
 
 
 def _share_of_best(scores: Floats, convincing: float) -> Floats:
@@ -302,7 +309,7 @@ def _share_of_best(scores: Floats, convincing: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The pool's order, best first; `values` has a row for each feature."""
+    """The order of the pool, best first; `values` has one row per feature."""
 
     pool: CandidatePool
     order: Seqs
@@ -316,7 +323,7 @@ class Ranking:
 
     @property
     def parts(self) -> Mapping[str, Floats]:
-        """Return what each feature adds to the scores."""
+        """Return the contribution of each feature to the scores."""
         return {feature.name: feature.weight * row for feature, row in zip(FEATURES, self.values, strict=True)}
 
 
@@ -330,7 +337,7 @@ def rank(evidence: Evidence) -> Ranking:
 
 
 def put_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Ranking:
-    """Return a ranking in which each group of places stands in the order of its time, what is superseded last."""
+    """Return a ranking in which each group is ordered by time, newest first, superseded members last."""
     if not groups:
         return ranking
     evidence, values = ranking.evidence, ranking.values.copy()
@@ -340,14 +347,14 @@ def put_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Ranki
 
 
 def _sum(features: Sequence[RankFeature], values: Sequence[Floats | Flags] | Floats) -> Floats:
-    # Added up row by row: a matrix product may round equal columns differently, and equal scores go by age.
+    # Summed row by row: a matrix product may round equal columns differently, and equal scores go by age.
     weights = np.array([feature.weight for feature in features], np.float32)
     score: Floats = (weights[:, None] * np.array(values, np.float32)).sum(axis=0)
     return score
 
 
 def relevance(ranking: Ranking) -> Floats:
-    """Return how probably each memory of the pool, or a turn beside it, is about the question, 0 to 1."""
+    """Return the probability that each memory of the pool, or a turn next to it, is about the query, 0 to 1."""
     evidence, pool = ranking.evidence, ranking.pool
     logit = (
         INTERCEPT
@@ -363,9 +370,9 @@ def relevance(ranking: Ranking) -> Floats:
 
 
 def _closer_than_background(evidence: Evidence) -> Floats:
-    """Return by how much each memory is nearer to the question than the background messages are.
+    """Return how much closer each memory is to the query than the background messages.
 
-    A memory without a vector is judged by words, but small talk is nearer to the background than answers are.
+    A memory without a vector is judged by words, but small talk is closer to the background than answers are.
     """
     known = evidence.dense - evidence.background_similarity
     unknown = min(0.0, CONVINCING_COSINE - evidence.background_similarity)
@@ -373,8 +380,8 @@ def _closer_than_background(evidence: Evidence) -> Floats:
 
 
 def least_relevance(evidence: Evidence, asked: float | None) -> float:
-    """Return the relevance that is asked for or, where none is, that of what is surely not about the question.
+    """Return the requested minimum relevance or, by default, that of surely unrelated memories.
 
-    Where the workspace does not know the question's words, as in another language, nothing is sure.
+    If the workspace does not contain the query's words, as in another language, nothing is certain.
     """
     return SURELY_NOT * _words_known(evidence) if asked is None else asked

@@ -1,12 +1,12 @@
 """Recall, from a query to ranked hits.
 
-    listing, when nothing is asked
-    an answer that is still true, when there is one
-    lexical and dense side by side → a pool of their best and what stands beside those
-        → checked against the store → evidence → ranked
+- without text: a listing
+- a cached answer that is still valid
+- otherwise: lexical and dense search in parallel → a pool of their best and their neighbors
+  → checked against the store → evidence → ranked
 
-Recall never writes and never calls a language model. After its deadline it starts no step that an answer can do
-without, and reports each that it leaves out as late.
+Recall never writes and never calls a language model. After its deadline it starts no optional step, and reports each
+step that it leaves out as late.
 """
 
 import threading
@@ -59,10 +59,10 @@ Mask = NDArray[np.bool_]
 
 
 class AnswerCache:
-    """Compute each answer once; keep those that are whole, by the state of the workspace that they were computed from.
+    """Compute each answer once; cache complete answers by the state of the workspace.
 
-    A key names everything that an answer depends on, so a write makes every older answer unreachable at once; nothing
-    has to be cleared. Whoever asks what is being computed already waits for that computation.
+    A key contains everything that an answer depends on, so a write makes older answers unreachable, and nothing must
+    be cleared. Concurrent callers wait for the same computation.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class AnswerCache:
         self._running: dict[Hashable, Future[Answer]] = {}
 
     def get(self, key: Hashable, compute: Callable[[], Answer], timeout_s: float) -> Answer:
-        """Return the answer for a key; one that another thread computes is awaited for so long, then computed."""
+        """Return the answer for a key; wait up to `timeout_s` for another thread's computation, then compute it."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -84,7 +84,7 @@ class AnswerCache:
             return self._compute(key, compute, mine)
         try:
             return running.result(timeout=timeout_s)
-        except Exception:  # noqa: BLE001 - whatever befell the other thread, this one computes for itself
+        except Exception:  # noqa: BLE001 - if the other thread failed, this one computes the answer itself
             return compute()
 
     def _compute(self, key: Hashable, compute: Callable[[], Answer], mine: "Future[Answer]") -> Answer:
@@ -107,7 +107,7 @@ class AnswerCache:
 
 @dataclass(frozen=True, slots=True)
 class DenseSearch:
-    """An encoder of questions, and the index of the memories that its model embedded."""
+    """An encoder of queries, and the index of the memories that its model embedded."""
 
     encoder: Encoder
     index: DenseIndex
@@ -115,11 +115,11 @@ class DenseSearch:
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """Everything that recall reads of one workspace."""
+    """Everything that recall reads of a workspace."""
 
     database: Database
     lexical: LexicalIndex
-    # Of a model's name, None before anything was embedded.
+    # The model's name, None before the first embedding.
     dense: Callable[[str | None], DenseSearch]
     sessions: SessionMap
     ranking_features: RankingFeatures
@@ -130,7 +130,7 @@ class SearchContext:
 
 @dataclass(frozen=True, slots=True)
 class ChannelResults:
-    """What a query asks, which memories may answer it (None for all), and what the channels found."""
+    """A parsed query, the memories that may answer it (None for all), and the channels' results."""
 
     question: ParsedQuery
     allowed: Mask | None
@@ -138,14 +138,14 @@ class ChannelResults:
 
 
 def warm(context: SearchContext) -> None:
-    """Load what the first lexical answer would otherwise wait for."""
+    """Load the data that the first lexical answer needs."""
     with context.database.read() as db:
         context.lexical.refresh(db)
         context.ranking_features.refresh(db)
 
 
 def search(context: SearchContext, query: Query, deadline: Deadline | None = None) -> Answer:
-    """Answer a query by a deadline, else within its budget; an empty text lists by importance and recency."""
+    """Answer a query by a deadline, by default its budget; an empty text lists by importance and recency."""
     began = time.perf_counter()
     deadline = deadline or Deadline(query.budget_ms)
     if not query.text:
@@ -155,7 +155,7 @@ def search(context: SearchContext, query: Query, deadline: Deadline | None = Non
         state, checkout = cache_key(db, now), meta.get(db, meta.CHECKOUT)
         query = _widen_viewer(db, query)
     answer = context.answers.get((state, query), lambda: _answer(context, query, now, deadline), deadline.remaining_s)
-    # A kept answer names the state of the store that it was computed from; files change without it.
+    # A cached answer belongs to a state of the store; files of code change independently.
     hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
 
@@ -167,20 +167,20 @@ def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hi
 
 
 def _demote_missing(hits: Iterable[Hit]) -> tuple[Hit, ...]:
-    """Put what is about code that this checkout lacks behind all that is at least half as likely to be an answer."""
-    found = list(hits)
-    ordered = [hit for hit in found if not hit.annotations.missing]
-    for hit in found:
+    """Rank memories about missing code below all memories with at least half their relevance."""
+    ordered_hits = list(hits)
+    ordered = [hit for hit in ordered_hits if not hit.annotations.missing]
+    for hit in ordered_hits:
         if hit.annotations.missing:
-            before = [place for place, other in enumerate(ordered, 1) if other.relevance >= hit.relevance / 2]
-            place = before[-1] if before else 0
-            score = min(hit.score, ordered[place - 1].score) if place else hit.score
-            ordered.insert(place, replace(hit, score=score))
+            before = [rank for rank, other in enumerate(ordered, 1) if other.relevance >= hit.relevance / 2]
+            rank = before[-1] if before else 0
+            score = min(hit.score, ordered[rank - 1].score) if rank else hit.score
+            ordered.insert(rank, replace(hit, score=score))
     return tuple(ordered)
 
 
 def search_uncached(context: SearchContext, query: Query) -> Answer:
-    """Answer a query anew, whatever is kept: for who wants to know what an answer takes."""
+    """Answer a query without the cache, to measure the cost of an answer."""
     began = time.perf_counter()
     if not query.text:
         return _list_leading(context, query, began)
@@ -191,7 +191,7 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
 
 
 def cache_key(db: Connection, now: datetime) -> Hashable:
-    """Return everything beside the query that an answer depends on, as of a moment (UTC)."""
+    """Return everything besides the query that an answer depends on, at a time (UTC)."""
     began_or_ended = facts.last_turn(db, utc_text(now))
     state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
     # Relative times in a query mean another range tomorrow.
@@ -199,7 +199,7 @@ def cache_key(db: Connection, now: datetime) -> Hashable:
 
 
 def explain_result(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
-    """Say why a memory is or is not among a query's hits; raise NotFound for one that does not exist."""
+    """Explain why a memory is or is not among a query's hits; raise NotFound if it does not exist."""
     deadline = Deadline(query.budget_ms)
     results = _query_channels(context, query, datetime.now(UTC), deadline)
     with context.database.read() as db:
@@ -211,9 +211,9 @@ def explain_result(context: SearchContext, query: Query, memory_id: str) -> Memo
 
 
 def _widen_viewer(db: Connection, query: Query) -> Query:
-    # Without a viewer, who asks about a session alone would be taken to be in it.
+    # Without a viewer, a query for a single session would count as coming from that session.
     if query.filter.owns and query.filter.session_id is None and not memories.owns_any(db, query.filter.viewer):
-        # It is told what anybody is told, and what was found for anybody answers it.
+        # The explanation uses only results that every user may see.
         return replace(query, filter=replace(query.filter, viewer=Viewer(person=query.filter.viewer.person)))
     return query
 
@@ -231,22 +231,22 @@ def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadl
 
 
 def _query_channels(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> ChannelResults:
-    """Ask the channels, side by side and until the deadline."""
+    """Query the channels in parallel until the deadline."""
     question = parse_query(query.text, now)
     allowed = _allowed_mask(context, query.filter)
     searches = {
         Channel.LEXICAL: lambda: _search_lexical(context, question, allowed),
         Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
     }
-    wanted = {channel: find for channel, find in searches.items() if channel in query.channels}
-    found = context.channels.run(wanted, deadline.for_channels, context.on_error)
-    return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | found)
+    selected = {channel: find for channel, find in searches.items() if channel in query.channels}
+    results_by_channel = context.channels.run(selected, deadline.for_channels, context.on_error)
+    return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
 
 
 def _rank_candidates(
     context: SearchContext, db: Connection, results: ChannelResults, deadline: Deadline
 ) -> tuple[ChannelResults, Candidates, Ranking]:
-    """Rank what the channels found; one whose index breaks only now is left out as if it had never answered."""
+    """Rank the channels' results; a channel whose index breaks only now is left out."""
     candidates = _pool_candidates(context, db, results)
     try:
         evidence = gather_evidence(context.sessions, context.ranking_features, results.question, candidates)
@@ -268,18 +268,18 @@ def _build_hits(
     probable = relevance(ranking)
     order = ranking.order[probable[ranking.order] >= least_relevance(ranking.evidence, query.min_relevance)]
     seqs = ranking.evidence.seqs[order].tolist()
-    # The store has the last word; where it takes hits away, the next ones move up.
+    # The store decides: if it removes hits, the next ones move up.
     for start in range(0, len(seqs), query.k):
         shown |= memories.filter_showable(db, seqs[start : start + query.k], query.filter)
         if len(shown) >= query.k:
             break
-    found = list(shown.values())[: query.k]
-    places = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in found])
-    signals = signals_of(db, ranking, candidates, places) if query.explain else [None] * len(found)
-    scores, relevances = ranking.score[places].tolist(), probable[places].tolist()
-    annotations = find_annotations(db, found, lambda: deadline.leaves_out(Step.STALENESS))
-    noted = [annotations.get(memory.seq, NOTHING) for memory in found]
-    return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, noted, strict=True))
+    memories_shown = list(shown.values())[: query.k]
+    positions = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in memories_shown])
+    signals = signals_of(db, ranking, candidates, positions) if query.explain else [None] * len(memories_shown)
+    scores, relevances = ranking.score[positions].tolist(), probable[positions].tolist()
+    annotations = find_annotations(db, memories_shown, lambda: deadline.leaves_out(Step.STALENESS))
+    noted = [annotations.get(memory.seq, NOTHING) for memory in memories_shown]
+    return tuple(Hit(*parts) for parts in zip(memories_shown, scores, relevances, signals, noted, strict=True))
 
 
 def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:
@@ -293,15 +293,15 @@ def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:
     return Answer(hits, dict.fromkeys(Channel, OFF), elapsed_ms(began))
 
 
-def _allowed_mask(context: SearchContext, wanted: Filter) -> Mask | None:
-    # A narrow filter must choose before the channels rank, or their best may all be filtered away.
-    if not wanted.narrows and not wanted.owns:
+def _allowed_mask(context: SearchContext, criteria: Filter) -> Mask | None:
+    # A narrow filter must apply before the channels rank; otherwise it could exclude all their best.
+    if not criteria.narrows and not criteria.owns:
         return None
     with context.database.read() as db:
-        seqs = memories.visible_seqs(db, wanted) if wanted.narrows else memories.list_owned_seqs(db, wanted)
+        seqs = memories.visible_seqs(db, criteria) if criteria.narrows else memories.list_owned_seqs(db, criteria)
         size = memories.last_seq(db) + 1
         allowed = np.zeros(size, np.bool_)
-        if not wanted.narrows:
+        if not criteria.narrows:
             context.ranking_features.refresh(db)
             allowed |= values_at(context.ranking_features.visible, np.arange(size)).astype(np.bool_)
     allowed[seqs] = True
@@ -338,7 +338,7 @@ def _vectors_generation(db: Connection) -> tuple[int, int]:
 
 
 def _pool_candidates(context: SearchContext, db: Connection, results: ChannelResults) -> Candidates:
-    """Pool each channel's best, what stands beside the very best of them, and who holds an identifier."""
+    """Pool each channel's best, the neighbors of the very best, and memories with an identifier of the query."""
     context.sessions.refresh(db)
     context.ranking_features.refresh(db)
     allowed = context.ranking_features.visible if results.allowed is None else results.allowed
@@ -354,7 +354,7 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
         (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
     )
     pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, NO_ROWS]))
-    superseded = {one.seq: one.by for one in edges.list_superseding(db, pooled.tolist())}
+    superseded = {pair.seq: pair.by for pair in edges.list_superseding(db, pooled.tolist())}
     pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
     outdated = index_state.list_outdated(db, pooled.tolist())

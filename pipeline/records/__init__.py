@@ -1,7 +1,4 @@
-"""The records that travel through the pipeline: a memory as it is offered, stored and digested, and what is asked.
-
-Frozen dataclasses, no I/O.
-"""
+"""Records of the pipeline: memories as drafts, stored and digested, and queries. Frozen dataclasses, no I/O."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,42 +28,42 @@ MAX_BRANCH_CHARS = 256
 MAX_PATH_CHARS = 1024
 MAX_FOLDER_CHARS = 4096
 UNSTORED = 0
-# Of what was captured of a person's words.
+# The metadata key of memories that were captured from a person's words.
 SAID_TAG = "said"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A reach and, where the reach needs one, whose it is."""
+    """A reach and, if the reach needs one, its owner."""
 
     kind: ScopeKind = ScopeKind.WORKSPACE
     id: str | None = None
 
     @property
     def is_personal(self) -> bool:
-        """Tell whether it is that of what is about a person: the home's owner, or one of `records.people`."""
+        """Return whether this is a personal scope: of the data directory's owner or of one of `records.people`."""
         return self.kind is ScopeKind.USER and (self.id is None or self.id.endswith(OWNED))
 
 
-# Between a person and what they call a session or an agent: names of two people are never the same name. Nobody may
-# send it, so that nobody can name what is another person's.
+# Separates a person's id from their name for a session or an agent, so that names of two people never collide.
+# Requests cannot contain it, so no client can name another person's session.
 OWNED = "␟"
-# What is about the person whose home this is, in whatever workspace: kept once, in a store of its own.
+# Memories about the data directory's owner, for every workspace, in a store of their own.
 PERSONAL = Scope(ScopeKind.USER)
 
 
 def sessions_named(scope: Scope | None, *sessions: str | None) -> frozenset[str]:
-    """Return every session that something names: by itself, or as the owner of its scope."""
+    """Return every session that an object names, directly or as the owner of its scope."""
     owner = scope.id if scope is not None and scope.kind is ScopeKind.SESSION else None
     return frozenset(session for session in (owner, *sessions) if session is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who asks: a memory of an owned scope is visible only to the owner that is named here.
+    """The caller: a memory of an owned scope is visible only to the owner that is named here.
 
-    `everything` is for somebody who looks on, never for an agent: all that no other person's is. `person` is who asks,
-    None for the home's owner.
+    `everything` is for a person who browses, never for an agent: all memories but those of other people. `person` is
+    the caller, None for the data directory's owner.
     """
 
     user: str | None = None
@@ -78,7 +75,7 @@ class Viewer:
 
     @property
     def personal(self) -> Scope:
-        """Return the scope of what is about the person who asks."""
+        """Return the caller's personal scope."""
         return Scope(ScopeKind.USER, None if self.person is None else f"{self.person}{OWNED}")
 
 
@@ -87,9 +84,9 @@ OWNER = Viewer(everything=True)
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The code that a memory is about: a file, lines of it (1-based, inclusive), and the SHA-256 of that text.
+    """The code that a memory refers to: a file, lines (1-based, inclusive), and the SHA-256 of their text.
 
-    `checkout` is the root of the git checkout that the file is in on this machine.
+    `checkout` is the root of the git checkout that contains the file on this machine.
     """
 
     path: str
@@ -100,13 +97,13 @@ class Anchor:
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """Return the first and the last line, None for the whole file."""
+        """Return the first and the last line, None for the entire file."""
         return None if self.first_line is None else (self.first_line, self.last_line or self.first_line)
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeDraft:
-    """An edge that a caller asks for, from the memory being written to a stored one."""
+    """An edge that a caller requests, from the memory being written to a stored memory."""
 
     kind: EdgeKind
     to: str
@@ -114,7 +111,7 @@ class EdgeDraft:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FactKey:
-    """What a keyed fact is about, in canonical names."""
+    """The subject and attribute of a keyed fact, in canonical form."""
 
     subject: str
     attribute: str
@@ -122,7 +119,7 @@ class FactKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionalFields:
-    """What a memory may have beside its text, and what a caller may give and change; None is nothing of the kind.
+    """Optional fields of a memory that a caller can set and change; None if absent.
 
     Stored in the column of the same name, sent in `OptionalFieldsBody`, answered in `MemoryAnswer`.
     """
@@ -152,12 +149,13 @@ class Draft(OptionalFields):
 
 @dataclass(frozen=True, slots=True)
 class Memory(OptionalFields):
-    """A stored memory, or with the row number UNSTORED one that is about to be.
+    """A stored memory or, with the row number UNSTORED, a memory before its insertion.
 
-    `seq` is its local row number, which derived indexes key on; `details` are the typed fields of its kind. A keyed
-    fact has a key and holds from `valid_from` to before `valid_to`. A candidate waits for review. `instructs` marks a
-    text that tries to command its reader. From `expires_at` on no answer holds it. `author` is the person who wrote it,
-    None for the home's owner; what was shared with the workspace was of the scope `shared_from` before.
+    `seq` is its local row number, the key of derived indexes; `details` are the typed fields of its kind. A keyed
+    fact has a key and is valid from `valid_from` until before `valid_to`. A candidate awaits review. `instructs`
+    marks a text that tries to command its reader. From `expires_at` on, the memory appears in no answer. `author` is
+    the person who wrote it, None for the data directory's owner; `shared_from` is the scope of a shared memory before
+    it was shared.
     """
 
     seq: int
@@ -191,26 +189,26 @@ class Memory(OptionalFields):
 
     @property
     def sessions(self) -> frozenset[str]:
-        """Return every session that it is of."""
+        """Return every session of the memory."""
         return sessions_named(self.scope, self.session_id)
 
     @property
     def is_of_person(self) -> bool:
-        """Tell whether it is about a person, in whatever workspace.
+        """Return whether the memory is about a person rather than a workspace.
 
-        Goals and keyed facts are a workspace's: what is under way and what holds there.
+        Goals and keyed facts always belong to a workspace.
         """
         return self.scope.is_personal and self.kind not in (Kind.GOAL, Kind.KEYED_FACT)
 
     @property
     def is_told_unasked(self) -> bool:
-        """Tell whether an agent may be told it although nobody asked for it."""
+        """Return whether the memory may be injected into a prompt."""
         return self.sensitivity in (None, Sensitivity.NORMAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a write answers: the memory's id, what became of it, and for a keyed fact which one it ended."""
+    """The answer to a write: the memory's id, the outcome, and the keyed fact that it ended, if any."""
 
     id: str
     outcome: Outcome
@@ -221,7 +219,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """An earlier state of a memory, kept when an edit or a merge replaced it; `author` is the person who did that."""
+    """An earlier state of a memory, stored when an edit or a merge replaced it; `author` is the person who did that."""
 
     at: str
     event: str
@@ -230,25 +228,24 @@ class HistoryEntry:
     author: str | None = None
 
 
-# The form in which a memory is shown in one line: hooks and tools write it, and an echo of it is recognised.
-# RULES_HEADER stands above the rules that a hook shows, TEAM_HEADER above what a team's server knows, HEADER above all
-# else.
+# The one-line form of a memory: hooks and tools render it, and it is recognized when an agent writes it back.
+# RULES_HEADER precedes rules, TEAM_HEADER memories of a team server, HEADER all others.
 HEADER = "From this project's memory (recorded earlier; check before relying on it):"
-RULES_HEADER = "Rules to follow (somebody vouches for each of them):"
+RULES_HEADER = "Rules to follow (each from a trusted source):"
 TEAM_HEADER = "From the team's memory (recorded by others; check before relying on it):"
-# The end of a ULID is random; its beginning is the time, which neighbours share.
+# The end of a ULID is random; its start is the time, which neighbors share.
 SHORT_ID = 8
 CUT = "…"
-# A quotation mark of its own, or what may be taken for one, would end the quotation early.
+# A quotation mark in the text, or a lookalike, would end the quotation early.
 INNER_QUOTES = str.maketrans(dict.fromkeys("“”„‟❝❞〝〞〟＂🙶🙷🙸", "'"))
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a listing or a recall may return. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
+    """Restrictions of a listing or a recall. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
 
-    `as_of` asks for what was believed at a moment; without it only what holds now is returned. `candidates` asks for
-    what waits for review, and for nothing else; `chain` for the milestones of one chain.
+    `as_of` asks for the memories that were valid at a time; without it, only currently valid memories are returned.
+    `candidates` returns only memories that await review; `chain` returns the milestones of a chain.
     """
 
     kinds: tuple[Kind, ...] = ()
@@ -265,18 +262,18 @@ class Filter:
 
     @property
     def narrows(self) -> bool:
-        """Tell whether the filter leaves out more than what nobody sees and what others own."""
+        """Return whether the filter excludes more than invisible memories and other people's memories."""
         times = self.since, self.until, self.as_of
         return any((self.kinds, self.scope, self.session_id, *times, self.branch, self.chain))
 
     @property
     def sessions(self) -> frozenset[str]:
-        """Return every session that the question names."""
+        """Return every session that the query names."""
         return sessions_named(self.scope, self.session_id, self.viewer.session)
 
     @property
     def owns(self) -> bool:
-        """Tell whether the caller has scopes of its own to see into."""
+        """Return whether the caller has owned scopes that it can see."""
         return self.viewer != Viewer()
 
 
@@ -285,9 +282,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Revision(OptionalFields):
-    """The fields of a memory to set; None leaves a field as it is.
+    """The fields of a memory to set; None leaves a field unchanged.
 
-    `given_importance` is what decay lets the importance fade from: the importance itself, unless that faded before.
+    `given_importance` is the importance before decay: the importance itself, unless it decayed before.
     """
 
     content: str | None = None
@@ -302,9 +299,9 @@ class Revision(OptionalFields):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What somebody saw of a memory before they changed it; None for what they did not look at.
+    """The state of a memory that a client saw before it changed the memory; None for fields that it did not see.
 
-    `text` is the mark of its text, `given_importance` what it was given: that it faded since changes nothing.
+    `text` is the mark of the text, `given_importance` the importance before decay, so that decay causes no conflict.
     """
 
     text: str | None = None
@@ -314,21 +311,21 @@ class Seen:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """Some items of a list, and below which cursor the next page begins; None on the last one."""
+    """Some items of a list, and the cursor of the next page; None on the last page."""
 
     items: Sequence[T]
     next_cursor: int | None = None
 
 
-def page_of(found: Sequence[T], limit: int, cursor: Callable[[T], int]) -> Page[T]:
-    """Return a page of a list that was asked for one item more than the page holds."""
-    items = found[:limit]
-    return Page(items, cursor(items[-1]) if len(found) > len(items) else None)
+def page_of(rows: Sequence[T], limit: int, cursor: Callable[[T], int]) -> Page[T]:
+    """Return a page from a query for one item more than the page has."""
+    items = rows[:limit]
+    return Page(items, cursor(items[-1]) if len(rows) > len(items) else None)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found, and what helps; `repair` does it and says what was done."""
+    """The result of a check, and a remedy; `repair` applies the remedy and reports what it did."""
 
     check: str
     state: Literal["ok", "warn", "fail"]

@@ -1,4 +1,4 @@
-"""What digestion works on: a memory that waits for a stage, its passages, the entities found in it."""
+"""Records of digestion: a pending work item, passages of a memory, and entity mentions."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from pipeline.records import EntityKind, Stage
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """One memory waiting for one stage, claimed under a lease."""
+    """A memory that is pending for a stage, claimed under a lease."""
 
     seq: int
     stage: Stage
@@ -16,7 +16,7 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of a memory's text that fits the encoder's window: character offsets."""
+    """A part of a memory's text that fits the encoder's window: character offsets."""
 
     number: int
     start: int

@@ -1,4 +1,4 @@
-"""People of a home: who there is, what each may do in which workspace, and who makes a request. No I/O."""
+"""The people of a data directory, their roles per workspace, and the caller of a request. No I/O."""
 
 import re
 from collections.abc import Mapping
@@ -10,32 +10,32 @@ from config.paths import PERSONAL_WORKSPACE, is_personal, personal_workspace_of
 from pipeline.enums import ScopeKind
 from pipeline.records import OWNED, PERSONAL, Scope, Viewer
 
-# How a person's token begins, so that it is recognised wherever it is written by mistake.
+# Prefix of people's tokens, by which a token is recognized in any text.
 TOKEN_PREFIX = "rvp_"  # noqa: S105 - no token itself
-# Whose memories of these scopes are their own alone; a task is everybody's who works on it.
+# Scopes whose memories are private to their owner; a task is shared by everyone who works on it.
 PRIVATE = frozenset({ScopeKind.USER, ScopeKind.AGENT, ScopeKind.SESSION})
 PERSON_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 TokenClass = Literal["home", "person", "admin", "none"]
 
 
 class Role(StrEnum):
-    """What a person may do in a workspace: each role may what the one before it may."""
+    """A person's role in a workspace; each role includes the permissions of the role before it."""
 
     READER = "reader"
     WRITER = "writer"
     OWNER = "owner"
 
     def includes(self, other: "Role") -> bool:
-        """Tell whether who has this role may do what another one is needed for."""
+        """Return whether this role includes the permissions of another."""
         return _ORDER[self] >= _ORDER[other]
 
 
-_ORDER = {role: place for place, role in enumerate(Role)}
+_ORDER = {role: rank for rank, role in enumerate(Role)}
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody with tokens of their own; the id is a slug of the name and never changes."""
+    """A person with tokens; the id is a slug of the name and never changes."""
 
     id: str
     name: str
@@ -44,9 +44,10 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes a request, and what they may.
+    """The caller of a request, and the caller's permissions.
 
-    Without a person it is the home's owner, who holds the home's token; nobody (`none`) asks for what is open to all.
+    Without a person the caller is the data directory's owner, who has its token; `none` marks an anonymous caller of
+    public routes.
     """
 
     person: Person | None = None
@@ -56,16 +57,16 @@ class Caller:
 
     @property
     def person_id(self) -> str | None:
-        """Return the person's id, None for the home's owner."""
+        """Return the person's id, None for the data directory's owner."""
         return None if self.person is None else self.person.id
 
     @property
     def is_admin(self) -> bool:
-        """Tell whether what concerns the whole home is theirs to see and do."""
+        """Return whether the caller may administer the data directory."""
         return self.token_class in ("home", "admin")
 
     def role_in(self, workspace_id: str) -> Role | None:
-        """Return the role in a workspace, None without a grant; a personal store is open to its person alone."""
+        """Return the role in a workspace, None without a grant; a personal store is open only to its person."""
         if self.person is not None and workspace_id == personal_workspace_of(self.person.id):
             return Role.OWNER
         if is_personal(workspace_id):
@@ -74,35 +75,35 @@ class Caller:
         return Role.OWNER if self.is_admin else self.roles.get(workspace_id)
 
     def may(self, workspace_id: str, role: Role) -> bool:
-        """Tell whether the caller has a role in a workspace, or one that includes it."""
-        found = self.role_in(workspace_id)
-        return found is not None and found.includes(role)
+        """Return whether the caller has a role in a workspace, or a role that includes it."""
+        role_held = self.role_in(workspace_id)
+        return role_held is not None and role_held.includes(role)
 
 
 def own_name(person_id: str | None, name: str | None) -> str | None:
-    """Return what a person's session or agent is called among others'; the home owner's has no mark."""
+    """Return the stored name of a person's session or agent; names of the data directory's owner have no prefix."""
     return name if person_id is None or not name else f"{person_id}{OWNED}{name}"
 
 
 def owner_of(name: str | None) -> str | None:
-    """Return whose a name is, None for one of the home's owner."""
+    """Return the owner of a name, None for the data directory's owner."""
     owner, mark, _ = (name or "").partition(OWNED)
     return owner if mark else None
 
 
 def shown_name(name: str | None) -> str | None:
-    """Return what its owner calls a session or an agent, and of a person's own scope the person."""
-    owner, mark, own = (name or "").partition(OWNED)
-    return (own or owner) if mark else name
+    """Return the name of a session or an agent as its owner knows it; for a person's own scope, the person."""
+    owner, mark, own_name = (name or "").partition(OWNED)
+    return (own_name or owner) if mark else name
 
 
 def personal_scope(person_id: str | None) -> Scope:
-    """Return the scope of what is about a person."""
+    """Return a person's personal scope."""
     return PERSONAL if person_id is None else Scope(ScopeKind.USER, f"{person_id}{OWNED}")
 
 
 def own_scope(person_id: str | None, scope: Scope) -> Scope:
-    """Return a scope that a person names, as it is called among those of others."""
+    """Return a scope with the stored name of its owner, for a scope that a person names."""
     if person_id is None or scope.kind not in PRIVATE:
         return scope
     if scope.kind is ScopeKind.USER:
@@ -111,7 +112,7 @@ def own_scope(person_id: str | None, scope: Scope) -> Scope:
 
 
 def own_viewer(person_id: str | None, viewer: Viewer) -> Viewer:
-    """Return who asks, where a person does: they are themselves, and their agents and sessions are their own."""
+    """Return a person as the viewer, with the stored names of their agents and sessions."""
     if person_id is None:
         return viewer
     return Viewer(

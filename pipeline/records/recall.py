@@ -1,4 +1,4 @@
-"""What is asked of recall, what it answers, and why a memory is among the answers or not."""
+"""Queries and answers of recall, and explanations of results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from pipeline.records import Filter, Memory
 
 
 class ChannelState(StrEnum):
-    """What a channel had to say."""
+    """The state of a channel in an answer."""
 
     OK = "ok"
     LATE = "late"
@@ -17,14 +17,14 @@ class ChannelState(StrEnum):
 
 
 class Channel(StrEnum):
-    """A way to find memories."""
+    """A search method of recall."""
 
     LEXICAL = "lexical"
     DENSE = "dense"
 
 
 class Step(StrEnum):
-    """Work after the channels that an answer can do without."""
+    """A step after the channels that an answer can omit."""
 
     CURRENCY = "currency"
     STALENESS = "staleness"
@@ -37,10 +37,10 @@ SEARCHED = tuple(Channel)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question: text, number of results, filter, deadline in milliseconds, and whether each hit is explained.
+    """A query: text, number of results, filter, deadline in milliseconds, and whether to explain each hit.
 
-    `channels` are those that are searched; any other is off. What is less probably about the question than
-    `min_relevance` is left out; None leaves out what surely is not, 0 nothing.
+    `channels` are the channels to search. Hits with a lower relevance than `min_relevance` are left out; None leaves
+    out only surely irrelevant hits, 0 none.
     """
 
     text: str
@@ -54,11 +54,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """The ids of memories that deny one, and whether its code changed (None where there is none, or nobody can say).
+    """Ids of memories that contradict a hit, and whether its code changed (None if it has no code, or it is unknown).
 
-    `missing` tells that this machine's checkout lacks its file.
-    `settled` tells that a keyed fact that holds denies it: the fact is right. `superseded_by` is the id of what was
-    said later of the same thing.
+    `missing` means that this machine's checkout lacks the file. `settled` means that a current keyed fact contradicts
+    the hit: the fact is right. `superseded_by` is the id of a later memory about the same subject.
     """
 
     contradicted_by: tuple[str, ...] = ()
@@ -73,7 +72,7 @@ NOTHING = Annotations()
 
 @dataclass(frozen=True, slots=True)
 class ChannelReport:
-    """How a channel fared and how long it took."""
+    """The state of a channel, and its duration."""
 
     state: ChannelState
     took_ms: float
@@ -81,7 +80,7 @@ class ChannelReport:
 
 @dataclass(frozen=True, slots=True)
 class ChannelSignal:
-    """A hit in one channel: its rank there (None when it was not among the channel's best), raw score, and share."""
+    """A hit in a channel: its rank (None if it was not among the channel's best), raw score, and share."""
 
     rank: int | None
     score: float
@@ -90,7 +89,7 @@ class ChannelSignal:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A neighbour that lifted a hit, and by how much of its score."""
+    """A neighbor that raised a hit's score, and by how much."""
 
     part: str
     memory_id: str
@@ -99,11 +98,11 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Why a hit stands where it stands.
+    """The reasons for the rank of a hit.
 
-    `parts` add up to its score; `channels` group some of them. `coverage` is the share of the question's information
-    (summed idf) that the memory's words hold, `closeness` its cosine where unrelated texts are at 0, `relevance` how
-    probably it is about the question.
+    `parts` add up to its score; `channels` group some of them. `coverage` is the share of the query's information
+    (summed idf) that the memory's words contain, `closeness` its cosine with unrelated texts at 0, `relevance` the
+    probability that it is about the query.
     """
 
     channels: Mapping[Channel, ChannelSignal]
@@ -116,9 +115,9 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that was found: its score, how probably it is about the question (0 to 1), and the reasons if asked.
+    """A memory in the results: its score, its relevance (probability, 0 to 1), and the reasons if requested.
 
-    `origin` is whose memory it is of where a team's is asked beside this machine's: the team's name, or `local`.
+    `origin` is the memory's source if a team is searched too: the team's name, or `local`.
     """
 
     memory: Memory
@@ -131,9 +130,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What recall answers: hits best first, how each channel fared, and whether each knew all that was indexed.
+    """The answer of recall: best hits first, the state of each channel, and whether its index was complete.
 
-    A team that was asked is a channel too, `team:` and its name.
+    A searched team is also a channel, `team:` and its name.
     """
 
     hits: tuple[Hit, ...]
@@ -143,13 +142,13 @@ class Answer:
 
     @property
     def degraded(self) -> bool:
-        """Tell whether a channel that should have answered did not."""
+        """Return whether a channel that should have answered did not."""
         return any(report.state in (ChannelState.LATE, ChannelState.COLD) for report in self.channels.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelView:
-    """How one channel saw a memory: its rank among all that it scored (None for no score), and its raw score."""
+    """A memory in a channel: its rank among all scored memories (None without a score), and its raw score."""
 
     rank: int | None
     score: float
@@ -158,7 +157,7 @@ class ChannelView:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExplanation:
-    """Why a memory is or is not among the hits: its rank (None when it was never ranked) and the reasons in words."""
+    """Why a memory is or is not among the hits: its rank (None if it was not ranked) and the reasons in words."""
 
     memory: Memory
     rank: int | None

@@ -1,10 +1,10 @@
-"""Where the reading of a transcript stopped."""
+"""The position up to which a transcript was read."""
 
 from typing import NamedTuple
 
 
 class TranscriptMark(NamedTuple):
-    """An offset in bytes, and a digest of the bytes before it, by which a file that was rewritten is recognized."""
+    """A byte offset, and a digest of the bytes before it, by which a rewritten file is recognized."""
 
     offset: int
     digest: str | None

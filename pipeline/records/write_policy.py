@@ -1,19 +1,19 @@
-"""How a workspace takes memories in."""
+"""How a workspace stores memories."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 
 def purged_nothing(_content_hash: str) -> bool:
-    """Know of no purge in another workspace."""
+    """Report no purge in another workspace."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class WritePolicy:
-    """How memories are taken in: whether doubtful ones wait for review, whether all do, whether any are stored.
+    """How memories are stored: whether doubtful memories await review, whether all do, whether any are stored.
 
-    `is_purged` says of the hash of a text whether the author purged it in another workspace.
+    `is_purged` returns whether the author purged a text, given by its hash, in another workspace.
     """
 
     review: bool = False

@@ -1,1 +1,1 @@
-"""The control plane: one SQLite file per workspace; all SQL is here."""
+"""The store: one database per workspace; all SQL is here."""

@@ -1,6 +1,6 @@
-"""The access log: which person read and wrote what, and when; ids of memories, never a word of one.
+"""The access log: when each person read or wrote which memories, by id, never by text.
 
-Kept beside the people, for so many days and so many rows at most.
+Stored with the people; limited in days and rows.
 """
 
 import json
@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from typing import Any
 
 KEPT_ROWS = 1_000_000
-# Of a long list, so many ids; how many there were is told beside them.
+# Maximum number of ids per entry; their total number is stored as well.
 KEPT_IDS = 100
 
 CREATE = (
@@ -22,9 +22,9 @@ CREATE = (
 
 @dataclass(frozen=True, slots=True)
 class AccessEntry:
-    """One request of a person: by which token, in which workspace, to which route, answered how, about which memories.
+    """One request of a person: token, workspace, route, status, and the memories concerned.
 
-    Without a token it came from a browser that is signed in.
+    A request without a token came from a signed-in browser.
     """
 
     at: str
@@ -40,7 +40,7 @@ class AccessEntry:
 
 
 def add(db: Connection, entries: Iterable[AccessEntry]) -> None:
-    """Keep entries."""
+    """Store entries."""
     db.executemany(
         "INSERT INTO access (at, request, person, token, workspace, action, status, memory_ids, memories) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -61,13 +61,13 @@ def add(db: Connection, entries: Iterable[AccessEntry]) -> None:
     )
 
 
-def prune(db: Connection, before: str, kept: int = KEPT_ROWS) -> None:
-    """Delete what is from before a moment, and the oldest of what is too much."""
-    db.execute("DELETE FROM access WHERE at < ? OR seq <= (SELECT max(seq) FROM access) - ?", (before, kept))
+def prune(db: Connection, before: str, max_rows: int = KEPT_ROWS) -> None:
+    """Delete entries before a time, and the oldest entries beyond a number."""
+    db.execute("DELETE FROM access WHERE at < ? OR seq <= (SELECT max(seq) FROM access) - ?", (before, max_rows))
 
 
 def copy(source: Connection, target: Connection) -> None:
-    """Copy every entry, by its row number, into a log that holds none."""
+    """Copy every entry, with its row number, into an empty log."""
     columns = "seq, at, request, person, token, workspace, action, status, memory_ids, memories"
     target.executemany(
         f"INSERT INTO access ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
@@ -77,7 +77,7 @@ def copy(source: Connection, target: Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AccessQuery:
-    """Whose requests are sought, to which workspace, since when; None for all."""
+    """Filter by person, workspace and start time; None means all."""
 
     person: str | None = None
     workspace: str | None = None
@@ -85,14 +85,19 @@ class AccessQuery:
 
 
 def page(db: Connection, query: AccessQuery, limit: int, before: int | None) -> list[AccessEntry]:
-    """List entries, the latest first, from below a row number."""
-    wanted = {"person = ?": query.person, "workspace = ?": query.workspace, "at >= ?": query.since, "seq < ?": before}
-    given = {condition: value for condition, value in wanted.items() if value is not None}
-    where = f"WHERE {' AND '.join(given)}" if given else ""
+    """List entries, the latest first, below a row number."""
+    conditions = {
+        "person = ?": query.person,
+        "workspace = ?": query.workspace,
+        "at >= ?": query.since,
+        "seq < ?": before,
+    }
+    values = {condition: value for condition, value in conditions.items() if value is not None}
+    where = f"WHERE {' AND '.join(values)}" if values else ""
     columns = "at, request, person, token, workspace, action, status, memory_ids, memories, seq"
     rows = db.execute(
         f"SELECT {columns} FROM access {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant but for its places
-        (*given.values(), limit),
+        (*values.values(), limit),
     )
     return [_entry(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Agent sessions: what agents did and saw in them, where each turn began, and which sessions are incognito."""
+"""Agent sessions: agents' actions, the memories they saw, the starts of turns, and incognito sessions."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -9,12 +9,12 @@ from typing import Any
 
 from pipeline.store.visibility import named_by
 
-# A session's journal is for its own restoration; older actions are of no use to anybody.
+# The journal of a session serves only to resume it; older actions are useless.
 KEPT_ACTIONS = 20_000
 
 
 class ActionType(StrEnum):
-    """What an action was."""
+    """The type of an action."""
 
     EDIT = "edit"
     TEST = "test"
@@ -25,7 +25,7 @@ class ActionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that an agent did to a target, and whether it worked."""
+    """An action of an agent on a target, and whether it succeeded."""
 
     at: str
     session_id: str
@@ -37,7 +37,7 @@ class Action:
 
 
 def add_action(db: Connection, action: Action) -> None:
-    """Keep an action."""
+    """Store an action."""
     (seq,) = db.execute(
         "INSERT INTO action (at, session_id, agent_id, tool, type, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "RETURNING seq",
@@ -47,7 +47,7 @@ def add_action(db: Connection, action: Action) -> None:
 
 
 def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
-    """List a session's newest actions since a moment, from the first where it is empty, in their order."""
+    """List a session's newest actions since a time (or all) in order of time."""
     rows = db.execute(
         "SELECT at, session_id, agent_id, tool, type, target, ok FROM action "
         "WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",
@@ -66,7 +66,7 @@ class JournalRow(Action):
 def page_actions(
     db: Connection, session_id: str | None, limit: int, before: int | None, person: str | None = None
 ) -> list[JournalRow]:
-    """List what agents did, in one session or in all of a person, the newest first, from below a row number."""
+    """List actions of one session or of all sessions of a person, newest first, below a row number."""
     whose, values = ("session_id = ?", [session_id]) if session_id else (named_by("session_id", person), [])
     rows = db.execute(
         "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "  # noqa: S608 - constant text
@@ -77,7 +77,7 @@ def page_actions(
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
-    """Note that a session's next turn begins."""
+    """Record the start of a session's next turn."""
     db.execute(
         "INSERT INTO agent_session (id, cwd, started_at, turn_at) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET turn_at = excluded.turn_at, cwd = excluded.cwd",
@@ -86,7 +86,7 @@ def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
 
 
 def end_turn(db: Connection, session_id: str, at: str) -> None:
-    """Note that a session's present turn is over: what was done in it is accounted for."""
+    """Record the end of a session's turn: its actions are summarized."""
     db.execute(
         "INSERT INTO agent_session (id, cwd, started_at, turn_at) VALUES (?, '', ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET turn_at = excluded.turn_at",
@@ -95,7 +95,7 @@ def end_turn(db: Connection, session_id: str, at: str) -> None:
 
 
 def find_turn_start(db: Connection, session_id: str) -> str | None:
-    """Return when a session's present turn began."""
+    """Return the start of a session's current turn."""
     row = db.execute("SELECT turn_at FROM agent_session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else str(row[0])
 
@@ -110,13 +110,13 @@ def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
 
 
 def find_read_to(db: Connection, session_id: str) -> int | None:
-    """Return up to which byte a session's transcript was read, None where it never was."""
+    """Return the byte up to which a session's transcript was read, None if it was never read."""
     row = db.execute("SELECT read_to FROM agent_session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else row[0]
 
 
 def has_done(db: Connection, action: Action, since: str) -> bool:
-    """Tell whether a session did the same with success since a moment."""
+    """Return whether a session did the same successfully since a time."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at >= ? AND type = ? AND target = ? AND ok = 1)",
         (action.session_id, since, action.type, action.target),
@@ -125,7 +125,7 @@ def has_done(db: Connection, action: Action, since: str) -> bool:
 
 
 def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:
-    """Return which of these memories an agent has seen in a session: row number → the version that it saw."""
+    """Return the memories that an agent has seen in a session: row number → version."""
     return dict(
         db.execute(
             "SELECT memory_seq, version FROM seen WHERE session_id = ? AND agent_id = ? "
@@ -136,7 +136,7 @@ def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Seq
 
 
 def note_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
-    """Note what an agent has seen."""
+    """Record the memories that an agent has seen."""
     db.executemany(
         "INSERT INTO seen VALUES (?, ?, ?, ?) "
         "ON CONFLICT (session_id, agent_id, memory_seq) DO UPDATE SET version = excluded.version",
@@ -145,19 +145,19 @@ def note_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable
 
 
 def forget_seen(db: Connection, session_id: str) -> None:
-    """Let everything be shown again: what an agent saw before its context was compacted, it may have lost."""
+    """Forget which memories a session has seen: the compaction of its context may have dropped them."""
     db.execute("DELETE FROM seen WHERE session_id = ?", (session_id,))
 
 
 def forget_sessions(db: Connection, before: str) -> None:
-    """Delete what is known of sessions whose last turn began before a moment, and what was said; deeds stay."""
+    """Delete the state and the turns of sessions whose last turn started before a time; actions stay."""
     db.execute("DELETE FROM seen WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
     db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
     db.execute("DELETE FROM turn WHERE at < ?", (before,))
 
 
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
-    """Delete what was done in sessions for good, as far as it mentions something."""
+    """Purge the actions of sessions that match."""
     rows = db.execute(
         "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "
         "WHERE session_id IN (SELECT value FROM json_each(?))",
@@ -177,41 +177,41 @@ def _read_fields(row: Sequence[Any]) -> tuple[str, str, str | None, str, ActionT
 
 
 def purge_seen(db: Connection, memory_seq: int) -> None:
-    """Forget for good who has seen a memory."""
+    """Purge the records of who has seen a memory."""
     db.execute("DELETE FROM seen WHERE memory_seq = ?", (memory_seq,))
 
 
 @dataclass(frozen=True, slots=True)
 class IncognitoSession:
-    """A session and since when it is incognito, None when it is not."""
+    """A session, and the time since which it is incognito, or None."""
 
     session_id: str
     since: str | None
 
     @property
     def place(self) -> str:
-        """Return where the session stands in the list."""
+        """Return the session's position in the list."""
         return f"{self.since}{self.session_id}"
 
 
 def begin_incognito(db: Connection, session_id: str, at: str) -> None:
-    """Begin to store nothing of a session."""
+    """Make a session incognito."""
     db.execute("INSERT INTO incognito VALUES (?, ?) ON CONFLICT DO NOTHING", (session_id, at))
 
 
 def end_incognito(db: Connection, session_id: str) -> None:
-    """Store again what a session says."""
+    """End a session's incognito mode."""
     db.execute("DELETE FROM incognito WHERE session_id = ?", (session_id,))
 
 
 def incognito_since(db: Connection, session_id: str) -> str | None:
-    """Return since when a session is incognito, None when it is not."""
+    """Return since when a session is incognito, None if it is not."""
     row = db.execute("SELECT since FROM incognito WHERE session_id = ?", (session_id,)).fetchone()
     return None if row is None else str(row[0])
 
 
 def is_any_incognito(db: Connection, sessions: Collection[str]) -> bool:
-    """Tell whether one of some sessions is incognito."""
+    """Return whether any of some sessions is incognito."""
     marks = ",".join("?" * len(sessions))
     query = f"SELECT EXISTS (SELECT 1 FROM incognito WHERE session_id IN ({marks}))"  # noqa: S608 - placeholders
     return bool(sessions) and db.execute(query, tuple(sessions)).fetchone()[0] == 1
@@ -220,12 +220,12 @@ def is_any_incognito(db: Connection, sessions: Collection[str]) -> bool:
 def page_incognito(
     db: Connection, limit: int = 2**62, below: str | None = None, person: str | None = None
 ) -> list[IncognitoSession]:
-    """List a person's sessions that are incognito, the latest first, from below a place on."""
-    # Times are all as long, so that this is the order of time.
-    place, whose = "(since || session_id)", named_by("session_id", person)
+    """List a person's incognito sessions, latest first, below a position."""
+    # All times have the same length, so text order is time order.
+    position, whose = "(since || session_id)", named_by("session_id", person)
     rows = db.execute(
         f"SELECT session_id, since FROM incognito WHERE {whose} "  # noqa: S608 - constant text
-        f"AND (CAST(? AS TEXT) IS NULL OR {place} < ?) ORDER BY {place} DESC LIMIT ?",
+        f"AND (CAST(? AS TEXT) IS NULL OR {position} < ?) ORDER BY {position} DESC LIMIT ?",
         (below, below, limit),
     )
     return [IncognitoSession(*row) for row in rows]
@@ -233,7 +233,7 @@ def page_incognito(
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A session: its name, when it began and was last heard of, and how much was said, done and kept in it."""
+    """A session: its name, start and last activity, and the numbers of its turns, actions and memories."""
 
     id: str
     name: str | None
@@ -266,18 +266,18 @@ _SESSIONS = """
 
 
 def list_sessions(db: Connection, limit: int, skipped: int, person: str | None = None) -> list[SessionSummary]:
-    """List a person's sessions, the last heard of first, behind so many."""
+    """List a person's sessions, the last active first, after skipping some."""
     rows = db.execute(_SESSIONS.format(whose=named_by("s.session_id", person)), (None, limit, skipped))
     return [SessionSummary(*row) for row in rows]
 
 
 def find_session(db: Connection, session_id: str) -> SessionSummary | None:
-    """Return what is known of a session."""
+    """Return the summary of a session."""
     row = db.execute(_SESSIONS.format(whose="true"), (session_id, 1, 0)).fetchone()
     return None if row is None else SessionSummary(*row)
 
 
 def rename_session(db: Connection, session_id: str, name: str, at: str) -> None:
-    """Give a session another name."""
+    """Rename a session."""
     name_session(db, session_id, name, at)
     db.execute("UPDATE agent_session SET name = ? WHERE id = ?", (name, session_id))

@@ -1,8 +1,8 @@
-"""Arcs: narrative threads of memories, each within one scope.
+"""Arcs: threads of related memories, each within one scope.
 
-A summary is stored one sentence a line, a title as its parts; both quote memories word for word. What they quote is
-looked for again in the members that may be shown whenever an arc is read, so that an arc that was found an hour ago
-never says what was archived, edited or purged since.
+A summary is stored as one sentence per line, a title as its parts; both quote memories literally. At each read, the
+quotes are looked up again in the visible members, so that an arc never shows text that was archived, edited or purged
+since it was computed.
 """
 
 import json
@@ -21,12 +21,12 @@ from pipeline.store.visibility import condition, within_reach
 PREVIEW_CHARS = 200
 SHOWN_MEMBERS = 50
 TITLE_JOINT = " · "
-# Ends a sentence that was cut.
+# Marks the end of a truncated sentence.
 CUT = "…"
 
 
 class ArcStatus(StrEnum):
-    """Whether a thread goes on."""
+    """Whether an arc is active."""
 
     ACTIVE = "active"
     DORMANT = "dormant"
@@ -35,9 +35,9 @@ class ArcStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Strand:
-    """What is looked at of a memory to find the threads that it belongs to; `importance` is as it was given.
+    """The data of a memory from which arcs are computed; `importance` is the importance before decay.
 
-    A text that tries to command its reader belongs to none, as a thread is told in the words of its members.
+    Texts that try to command their reader are excluded, because an arc quotes its members.
     """
 
     seq: int
@@ -52,7 +52,7 @@ class Strand:
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """An arc as it is stored; `members` are row numbers in order of time."""
+    """A stored arc; `members` are row numbers in order of time."""
 
     title: str
     summary: str
@@ -74,7 +74,7 @@ class StoredArc:
 
 @dataclass(frozen=True, slots=True)
 class ArcMember:
-    """A member of an arc as it is shown."""
+    """A member of an arc, for display."""
 
     seq: int
     id: str
@@ -85,7 +85,7 @@ class ArcMember:
 
 @dataclass(frozen=True, slots=True)
 class VisibleArc:
-    """An arc as a viewer may see it: of many `members` the last ones, `size` counts all."""
+    """An arc as a viewer sees it: `members` are its last members, `size` counts all of them."""
 
     seq: int
     id: str
@@ -110,7 +110,7 @@ _STANDING = (
 
 
 def scopes(db: Connection, at: str, least: int) -> list[Scope]:
-    """List the scopes that hold at least so many memories which stand at a moment, and those that hold arcs."""
+    """List the scopes with at least `least` current memories, and the scopes with arcs."""
     rows = db.execute(
         f"SELECT scope_kind, scope_id FROM memory WHERE {_STANDING} "  # noqa: S608 - constant text
         "GROUP BY scope_kind, scope_id HAVING count(*) >= ? "
@@ -121,7 +121,7 @@ def scopes(db: Connection, at: str, least: int) -> list[Scope]:
 
 
 def strands(db: Connection, scope: Scope, at: str, limit: int, before: int) -> list[Strand]:
-    """List what stands in a scope at a moment, newest first, from below a row number."""
+    """List a scope's current memories at a time, newest first, below a row number."""
     return _strands(
         db,
         f"{_SCOPED} AND {_STANDING} AND seq < ? ORDER BY seq DESC LIMIT ?",
@@ -137,7 +137,7 @@ def strands(db: Connection, scope: Scope, at: str, limit: int, before: int) -> l
 
 
 def strands_of(db: Connection, seqs: Iterable[int]) -> list[Strand]:
-    """List given memories in order of time."""
+    """List the given memories in order of time."""
     return _strands(
         db,
         "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY occurred_at, seq",
@@ -146,7 +146,7 @@ def strands_of(db: Connection, seqs: Iterable[int]) -> list[Strand]:
 
 
 def mentions(db: Connection, seqs: Sequence[int], without: Iterable[EntityKind]) -> list[tuple[int, int]]:
-    """List (memory, entity) by row numbers, of every kind of entity but some."""
+    """List (memory, entity) pairs by row numbers, except for some kinds of entities."""
     return db.execute(
         "SELECT m.memory_seq, m.entity_seq FROM mention m JOIN entity e ON e.seq = m.entity_seq "
         "WHERE m.memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
@@ -156,7 +156,7 @@ def mentions(db: Connection, seqs: Sequence[int], without: Iterable[EntityKind])
 
 
 def moments(db: Connection, seqs: Iterable[int], at: str) -> dict[int, str]:
-    """Return when those of the given memories happened that stand at a moment."""
+    """Return the times of those of the given memories that are current at a time."""
     return dict(
         db.execute(
             "SELECT seq, occurred_at FROM memory "  # noqa: S608 - constant text
@@ -188,9 +188,9 @@ def of_scope(db: Connection, scope: Scope) -> list[StoredArc]:
 
 
 def put(db: Connection, arc_seq: int | None, arc: Arc, at: str) -> bool:
-    """Store an arc in place of a row, or as a new one; return False where a member stands no longer.
+    """Store an arc in a row or as a new one; return False if a member is no longer current.
 
-    An arc that loses members to it says nothing until it is stored anew: what it said may quote them.
+    An arc that loses members to it has no summary until it is stored again, because its summary may quote them.
     """
     listed = json.dumps(arc.members)
     if len(moments(db, arc.members, at)) < len(arc.members):
@@ -223,13 +223,13 @@ def put(db: Connection, arc_seq: int | None, arc: Arc, at: str) -> bool:
 
 
 def drop(db: Connection, arc_seq: int) -> None:
-    """Delete an arc; its members belong to none."""
+    """Delete an arc; its members belong to no arc then."""
     db.execute("DELETE FROM arc_member WHERE arc_seq = ?", (arc_seq,))
     db.execute("DELETE FROM arc WHERE seq = ?", (arc_seq,))
 
 
 def list_texts(db: Connection, seq: int) -> list[str]:
-    """List the title and the summary of the arc of a memory."""
+    """List the title and the summary of a memory's arc."""
     rows = db.execute(
         "SELECT title, summary FROM arc WHERE seq = (SELECT arc_seq FROM arc_member WHERE memory_seq = ?)", (seq,)
     )
@@ -237,7 +237,7 @@ def list_texts(db: Connection, seq: int) -> list[str]:
 
 
 def purge(db: Connection, seq: int) -> None:
-    """Delete the arc of a memory, whose words may quote it; the job finds anew what is left of it."""
+    """Delete the arc of a purged memory, which may quote it; the job computes the rest again."""
     row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (seq,)).fetchone()
     if row is not None:
         drop(db, row[0])
@@ -252,34 +252,35 @@ def page(
     *,
     active_first: bool = False,
 ) -> list[VisibleArc]:
-    """List what a viewer may see of arcs, the latest to happen first, from below an arc's row number."""
+    """List the arcs that a viewer can see, the latest first, below a row number."""
     reach, owners = within_reach(viewer)
     clause, values = condition(Filter(viewer=viewer))
-    place = [_ACTIVE_FIRST, "last_at", "seq"] if active_first else ["last_at", "seq"]
+    order = [_ACTIVE_FIRST, "last_at", "seq"] if active_first else ["last_at", "seq"]
     rows = db.execute(
         f"SELECT seq FROM arc WHERE {reach} AND status = coalesce(?, status) "  # noqa: S608 - constant text
-        f"AND (CAST(? AS BIGINT) IS NULL OR ({', '.join(place)}) < (SELECT {', '.join(place)} FROM arc WHERE seq = ?)) "
+        f"AND (CAST(? AS BIGINT) IS NULL OR ({', '.join(order)}) < (SELECT {', '.join(order)} FROM arc WHERE seq = ?)) "
         "AND EXISTS (SELECT 1 FROM memory JOIN arc_member ON memory_seq = memory.seq "
-        f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY {' DESC, '.join(place)} DESC LIMIT ?",
+        f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY {' DESC, '.join(order)} DESC LIMIT ?",
         (*owners, status, before, before, *values, limit),
     ).fetchall()
     return [_get_visible_arc(db, row[0], viewer) for row in rows]
 
 
 def members(db: Connection, viewer: Viewer, arc_seq: int, limit: int, after: int | None) -> list[Memory]:
-    """List what a viewer may see of an arc's members in order of time, from after a member's row number."""
+    """List the members of an arc that a viewer can see, in order of time, after a row number."""
     clause, values = condition(Filter(viewer=viewer))
-    place = "(SELECT position FROM arc_member WHERE memory_seq = {})"
+    rank_of = "(SELECT position FROM arc_member WHERE memory_seq = {})"
     return select(
         db,
         f"seq IN (SELECT memory_seq FROM arc_member WHERE arc_seq = ? "  # noqa: S608 - constant text
-        f"AND position > coalesce({place.format('?')}, -1)) AND {clause} ORDER BY {place.format('memory.seq')} LIMIT ?",
+        f"AND position > coalesce({rank_of.format('?')}, -1)) AND {clause} "
+        f"ORDER BY {rank_of.format('memory.seq')} LIMIT ?",
         (arc_seq, after, *values, limit),
     )
 
 
 def pulse(db: Connection, viewer: Viewer, arc_seq: int) -> list[str]:
-    """List when the members of an arc that a viewer may see happened, in order of time."""
+    """List the times of the members that a viewer can see, in order."""
     clause, values = condition(Filter(viewer=viewer))
     rows = db.execute(
         f"SELECT occurred_at FROM memory JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = ? AND {clause} "  # noqa: S608
@@ -290,7 +291,7 @@ def pulse(db: Connection, viewer: Viewer, arc_seq: int) -> list[str]:
 
 
 def get(db: Connection, viewer: Viewer, arc_id: str) -> VisibleArc | None:
-    """Return an arc of which a viewer may see something."""
+    """Return an arc if the viewer can see any member."""
     reach, owners = within_reach(viewer)
     clause, values = condition(Filter(viewer=viewer))
     row = db.execute(
@@ -302,7 +303,7 @@ def get(db: Connection, viewer: Viewer, arc_id: str) -> VisibleArc | None:
 
 
 def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> VisibleArc | None:
-    """Return the arc that a memory belongs to, if a viewer may see something of it."""
+    """Return the arc of a memory if the viewer can see any member."""
     row = db.execute(
         "SELECT a.id FROM arc_member m JOIN arc a ON a.seq = m.arc_seq WHERE m.memory_seq = ?", (memory_seq,)
     ).fetchone()
@@ -310,7 +311,7 @@ def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> VisibleArc | N
 
 
 def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[VisibleArc]:
-    """List the active arcs that the given memories belong to: those of most of them first, then the latest."""
+    """List the active arcs of the given memories: the arcs with most of them first, then the latest."""
     reach, owners = within_reach(viewer)
     clause, values = condition(Filter(viewer=viewer))
     rows = db.execute(
@@ -324,7 +325,7 @@ def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -
 
 
 def list_active(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
-    """List the active arcs that a viewer may see, the latest first."""
+    """List the active arcs that a viewer can see, the latest first."""
     reach, owners = within_reach(viewer)
     rows = db.execute(
         f"SELECT seq FROM arc WHERE {reach} AND status = ? ORDER BY last_at DESC, seq LIMIT ?",  # noqa: S608
@@ -351,11 +352,11 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
     shown = tuple(ArcMember(seq, memory_id, Kind(kind), text, at) for seq, memory_id, kind, text, at in reversed(rows))
 
     def is_said(text: str, tag: str = "") -> bool:
-        found = db.execute(
+        exists = db.execute(
             f"SELECT 1 {members} AND (instr(content, ?) > 0 OR (? <> '' AND instr(tags, ?) > 0)) LIMIT 1",
             (arc_seq, *values, text, tag, json.dumps(tag)),
         )
-        return bool(text) and found.fetchone() is not None
+        return bool(text) and exists.fetchone() is not None
 
     parts = [part for part in title.split(TITLE_JOINT) if is_said(part, part)]
     return VisibleArc(

@@ -1,4 +1,4 @@
-"""The audit trail: what was merged or archived without being asked, or shared, by whom, and whether it was undone."""
+"""The audit trail: automatic merges and archivals, sharing, the actor, and whether the action was undone."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from ulid import ULID
 
 
 class AuditAction(StrEnum):
-    """What was done."""
+    """The type of an action."""
 
     MERGE = "merge"
     ARCHIVE = "archive"
@@ -20,7 +20,7 @@ class AuditAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One act: on a memory, and for a merge the one that it went into; ids only, never a text."""
+    """An action on a memory and, for a merge, the survivor; ids only, never text."""
 
     seq: int
     id: str
@@ -45,7 +45,7 @@ def add(
     other_id: str | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> str:
-    """Record an act and return its id."""
+    """Record an action and return its id."""
     entry_id = str(ULID())
     db.execute(
         "INSERT INTO audit (id, at, actor, action, memory_id, other_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -69,13 +69,13 @@ def page(db: Connection, limit: int, before: int | None) -> list[AuditEntry]:
 
 
 def of(db: Connection, memory_id: str, limit: int) -> list[AuditEntry]:
-    """List the acts on a memory, the last first."""
+    """List the actions on a memory, the last first."""
     rows = db.execute(f"{_SELECT} WHERE memory_id = ? ORDER BY seq DESC LIMIT ?", (memory_id, limit))
     return [_entry(row) for row in rows]
 
 
 def merge_of(db: Connection, memory_id: str) -> AuditEntry | None:
-    """Return the act by which a memory is merged into another, None when it is not."""
+    """Return the action that merged a memory into another, None if it is not merged."""
     row = db.execute(
         f"{_SELECT} WHERE memory_id = ? AND action = ? AND undone_at IS NULL ORDER BY seq DESC LIMIT 1",
         (memory_id, AuditAction.MERGE),
@@ -84,7 +84,7 @@ def merge_of(db: Connection, memory_id: str) -> AuditEntry | None:
 
 
 def list_later_merges(db: Connection, entry: AuditEntry) -> list[AuditEntry]:
-    """List the merges into the same memory that came after one and were not undone, the first first."""
+    """List later merges into the same memory that were not undone, the first first."""
     rows = db.execute(
         f"{_SELECT} WHERE other_id = ? AND action = ? AND undone_at IS NULL AND seq > ? ORDER BY seq",
         (entry.other_id, AuditAction.MERGE, entry.seq),
@@ -93,17 +93,17 @@ def list_later_merges(db: Connection, entry: AuditEntry) -> list[AuditEntry]:
 
 
 def amend(db: Connection, entry_id: str, detail: Mapping[str, Any]) -> None:
-    """Replace what is known of an act."""
+    """Replace the details of an action."""
     db.execute("UPDATE audit SET detail = ? WHERE id = ?", (json.dumps(detail), entry_id))
 
 
 def mark_undone(db: Connection, entry_id: str, at: str) -> None:
-    """Note that an act was undone."""
+    """Mark an action as undone."""
     db.execute("UPDATE audit SET undone_at = ? WHERE id = ?", (at, entry_id))
 
 
 def purge(db: Connection, memory_id: str) -> None:
-    """Keep of the acts on a purged memory only that they happened."""
+    """Erase the details of the actions on a purged memory."""
     db.execute("UPDATE audit SET detail = '{}' WHERE memory_id = ? OR other_id = ?", (memory_id, memory_id))
 
 

@@ -1,7 +1,7 @@
-"""Copies of a workspace's SQLite file: taken while others write, verified, and each in one file of its own.
+"""Copy a workspace's SQLite file while other processes use it, and verify the copy.
 
-A copy is made under a name that begins with `partial-` and gets its own name once it is whole, verified and synced:
-whatever bears the name of a snapshot is one, and whoever comes next removes what an interrupted run has left.
+A copy is written under a name that starts with `partial-`, and renamed once it is complete, verified and synced. So
+every file named like a snapshot is valid, and the next run removes the remains of an interrupted one.
 """
 
 import errno
@@ -25,16 +25,16 @@ from pipeline.store.failures import failure_of
 from pipeline.store.key import find_key
 from pipeline.store.whole_file import publish
 
-# 2 MiB a step: whoever asks the copy to stop waits for no more than that.
+# 2 MiB per step: a request to stop the copy waits at most for one step.
 STEP_PAGES = 512
-# How long to wait for somebody who holds a file.
+# How long to wait for another process that uses a file.
 BUSY_S = 5.0
 PARTIAL = "partial-"
 LOG_SUFFIXES = ("-wal", "-shm", "-journal")
 
 
 class Taken(StrEnum):
-    """What a snapshot was taken for."""
+    """The reason for a snapshot."""
 
     DAILY = "daily"
     BEFORE_MIGRATION = "before-migration"
@@ -43,7 +43,7 @@ class Taken(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A copy of a store as it was at a moment (UTC)."""
+    """A copy of a store at a time (UTC)."""
 
     file: Path
     taken: Taken
@@ -51,13 +51,13 @@ class Snapshot:
 
     @property
     def name(self) -> str:
-        """Return the name by which it is restored."""
+        """Return the name for restoring the snapshot."""
         return self.file.stem
 
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """What tells one state of a store from another: its schema and its last change."""
+    """The state of a store: its schema version and its last change."""
 
     schema: str
     last_change: str | None
@@ -68,7 +68,7 @@ _NAME = re.compile(rf"(?:({Taken.BEFORE_MIGRATION}|{Taken.BEFORE_RESTORE})-)?(\d
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep everybody else from making, changing or removing snapshots; remove what interrupted runs have left."""
+    """Lock a folder of snapshots against other processes; remove the remains of interrupted runs."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
         for entry in folder.glob(f"{PARTIAL}*"):
@@ -82,39 +82,39 @@ def snapshots(folder: Path) -> list[Snapshot]:
 
 
 def parse_names(files: Iterable[Path]) -> list[Snapshot]:
-    """List those of some files that are snapshots by their names, newest first."""
-    found = []
+    """List the files that are named like snapshots, newest first."""
+    snapshots_found = []
     for entry in files:
         name = _NAME.fullmatch(entry.name)
         if name is not None:
             at = datetime.strptime(f"{name[2]}{name[3]}000", "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
-            found.append(Snapshot(entry, Taken(name[1] or Taken.DAILY), at))
-    return sorted(found, key=lambda snapshot: (snapshot.at, snapshot.file.name), reverse=True)
+            snapshots_found.append(Snapshot(entry, Taken(name[1] or Taken.DAILY), at))
+    return sorted(snapshots_found, key=lambda snapshot: (snapshot.at, snapshot.file.name), reverse=True)
 
 
-def new_file(folder: Path, taken: Taken, now: datetime, known: AbstractSet[str] = frozenset()) -> Path:
-    """Return a name that no snapshot has, here or among those that are known."""
+def new_file(folder: Path, reason: Taken, now: datetime, known: AbstractSet[str] = frozenset()) -> Path:
+    """Return a name that no snapshot has, here or in the given list."""
     moment = now.astimezone(UTC)
     while True:
         stamp = f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}Z"
-        file = folder / (f"{stamp}.sqlite" if taken is Taken.DAILY else f"{taken}-{stamp}.sqlite")
+        file = folder / (f"{stamp}.sqlite" if reason is Taken.DAILY else f"{reason}-{stamp}.sqlite")
         if not file.exists() and file.name not in known:
             return file
         moment += timedelta(milliseconds=1)
 
 
 def copy(source: Path, target: Path, pausing: Callable[[], bool] = lambda: False, pages: int = STEP_PAGES) -> bool:
-    """Make a verified copy of a store that may be in use; return False when it was asked to stop.
+    """Make a verified copy of a store that may be in use; return False if it was asked to stop.
 
-    The caller holds the lock on the target's folder. Raises StoreDamaged when the source, or what was copied, is not
-    sound, StoreFull or StoreUnavailable when the copy cannot be written.
+    The caller has locked the target's folder. Raises StoreDamaged if the source or the copy is damaged, StoreFull or
+    StoreUnavailable if the copy cannot be written.
     """
     partial = target.with_name(f"{PARTIAL}{target.name}")
     with typed_errors(source):
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             counts = _copy_pages(source, partial, pausing, pages)
-            # One file that any program for SQLite reads, without a log beside it.
+            # A single file without a log, which every SQLite program can read.
             with closing(_connect(partial)) as db:
                 db.execute("PRAGMA journal_mode=DELETE")
                 verify(db, counts)
@@ -127,7 +127,7 @@ def copy(source: Path, target: Path, pausing: Callable[[], bool] = lambda: False
 
 
 class _StoppedError(Exception):
-    """Break off between two steps of a copy."""
+    """Interrupt a copy between two steps."""
 
 
 def _copy_pages(source: Path, partial: Path, pausing: Callable[[], bool], pages: int) -> dict[str, int]:
@@ -137,24 +137,24 @@ def _copy_pages(source: Path, partial: Path, pausing: Callable[[], bool], pages:
 
     with closing(_connect(source)) as live, closing(_connect(partial)) as target:
         if driver.is_encrypted(target) and not driver.is_encrypted(live):
-            # An encryption was interrupted: of a plain store, no page is one of an encrypted copy.
+            # An interrupted encryption: pages of a plain store are not pages of an encrypted copy.
             return driver.export(live, partial, find_key(partial))
-        # One read from beginning to end: what is written meanwhile neither waits for it nor makes it begin anew.
+        # One read transaction from start to end: concurrent writes neither wait for it nor restart it.
         live.execute("BEGIN")
         counts = row_counts(live)
-        # Nothing hangs on a partial copy; it is synced once, when it is whole.
+        # A partial copy may be lost; it is synced once, when it is complete.
         target.execute("PRAGMA synchronous=OFF")
         live.backup(target, pages=pages, progress=look_up, sleep=0)
     return counts
 
 
 def verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
-    """Raise StoreDamaged where a copy is not sound, or has not as many rows as its source."""
-    found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
-    if found != ["ok"]:
-        raise StoreDamaged(f"the integrity check found: {'; '.join(found)}")
+    """Raise StoreDamaged if a copy is damaged or has other row counts than its source."""
+    problems = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
+    if problems != ["ok"]:
+        raise StoreDamaged(f"the integrity check found: {'; '.join(problems)}")
     if row_counts(db) != counts:
-        raise StoreDamaged("the copy has not as many rows as its source")
+        raise StoreDamaged("the copy has a different number of rows than its source")
 
 
 def row_counts(db: sqlite3.Connection) -> dict[str, int]:
@@ -167,7 +167,7 @@ def row_counts(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def state(file: Path) -> StoreState:
-    """Return what tells whether a store has changed."""
+    """Return a value that changes when a store changes."""
     with typed_errors(file), closing(_connect(file)) as db:
         schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql")]
         logs = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'change'").fetchone()
@@ -176,51 +176,51 @@ def state(file: Path) -> StoreState:
 
 
 def count_memories(file: Path) -> int:
-    """Count the memories of a store, archived ones too."""
+    """Count the memories of a store, including archived ones."""
     with typed_errors(file), closing(_connect(file)) as db:
         return int(db.execute("SELECT count(*) FROM memory").fetchone()[0])
 
 
 def list_purged(file: Path) -> dict[str, datetime]:
-    """Return every memory that was ever purged from a store, by id, and when (UTC)."""
+    """List all memories that were ever purged from a store: id and time (UTC)."""
     with typed_errors(file), closing(_connect(file)) as db:
         return purged_in(db)
 
 
 def purged_in(db: sqlite3.Connection) -> dict[str, datetime]:
-    """Return every memory that was ever purged, by id, and when (UTC)."""
+    """List all memories that were ever purged: id and time (UTC)."""
     rows = db.execute("SELECT memory_id, hlc FROM change WHERE op = 'purge' ORDER BY seq").fetchall()
     return {memory_id: datetime.fromtimestamp(int(hlc.split("-")[0]) / 1000, UTC) for memory_id, hlc in rows}
 
 
 def list_held(file: Path, memory_ids: Iterable[str]) -> list[str]:
-    """List those of the memories that a store holds."""
+    """List which of some memories a store contains."""
     with typed_errors(file), closing(_connect(file)) as db:
         known = {row[0] for row in db.execute("SELECT id FROM memory")}
     return [memory_id for memory_id in memory_ids if memory_id in known]
 
 
 def has_unfinished_purges(file: Path) -> bool:
-    """Return whether a store was copied while a purge of it was unfinished."""
+    """Return whether a store was copied during a purge."""
     with typed_errors(file), closing(_connect(file)) as db:
         return bool(purges.list_unfinished(db))
 
 
 def settle(file: Path) -> None:
-    """Fold a store's log into it, so that the one file is all; raise StoreBusy while some process has it open."""
+    """Checkpoint a store's log into its file; raise StoreBusy while another process has it open."""
     with typed_errors(file), closing(_connect(file)) as db:
         db.execute("PRAGMA secure_delete=ON")
         mode = db.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
-        # A read makes SQLite take back what an interrupted writer has left.
+        # Reading makes SQLite roll back an interrupted transaction.
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if mode != "delete":
         raise StoreBusy(f"{file} is in use")
 
 
 def put_aside(file: Path, target: Path) -> None:
-    """Keep a store that is about to be replaced; one that is damaged is kept as it is, with its log.
+    """Move a store aside before it is replaced; keep a damaged store unchanged, with its log.
 
-    The caller holds the lock on the target's folder. Raises StoreBusy while some process has the store open.
+    The caller has locked the target's folder. Raises StoreBusy while another process has the store open.
     """
     with typed_errors(file):
         raw = _raw_copies(file, target)
@@ -228,7 +228,7 @@ def put_aside(file: Path, target: Path) -> None:
             settle(file)
             copy(file, target)
         except StoreDamaged:
-            # Opening it may have changed it: what counts is what was there before.
+            # Opening the store may have changed it, so the state from before counts.
             for suffix, piece in raw.items():
                 publish(piece, target.with_name(target.name + suffix))
         finally:
@@ -248,32 +248,32 @@ def _raw_copies(file: Path, target: Path) -> dict[str, Path]:
 
 
 def put_in_place(source: Path, file: Path) -> None:
-    """Replace a store by a whole file; the caller has put it aside and nobody has it open."""
-    # The log of the old file would be played into the new one.
+    """Replace a store by a complete file; the caller has moved the store aside and no process has it open."""
+    # SQLite would replay the log of the old file into the new one.
     for suffix in LOG_SUFFIXES:
         file.with_name(file.name + suffix).unlink(missing_ok=True)
     publish(source, file)
 
 
 def remove(file: Path) -> None:
-    """Delete a copy and whatever stands beside it."""
+    """Delete a copy and its log files."""
     for suffix in (*LOG_SUFFIXES, ""):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
     file.with_suffix(".opening").unlink(missing_ok=True)
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    # Never makes a file that is not there.
+    # Mode `rw` never creates a missing file.
     return driver.connect(file, timeout_s=BUSY_S)
 
 
 @contextmanager
 def typed_errors(file: Path) -> Iterator[None]:
-    """Raise what goes wrong with a file or its copy as what it means for the store."""
+    """Translate errors of a file or its copy into the store's exceptions."""
     try:
         yield
     except sqlite_errors(sqlite3.DatabaseError) as error:
-        # Whatever else SQLite finds wrong is wrong with what it read.
+        # All other SQLite errors mean that the data is damaged.
         raise failure_of(error, file) or StoreDamaged(f"{file} is damaged: {error}") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -1,6 +1,6 @@
-"""The change log: every mutation in commit order, stamped by a hybrid logical clock.
+"""The change log: every change in commit order, with a time stamp of the hybrid logical clock.
 
-The stamp is `<physical ms>-<counter>-<node>`, fixed width, so that text order is clock order (Kulkarni et al.,
+A stamp is `<physical ms>-<counter>-<node>` in fixed width, so that text order is clock order (Kulkarni et al.,
 "Logical Physical Clocks", 2014).
 """
 
@@ -21,13 +21,13 @@ RESTORE = "restore"
 PURGE = "purge"
 CLOSE = "close"
 RELATE = "relate"
-# Importance alone: what fades changes the order of answers, and nothing that anybody said.
+# Only the importance: decay changes the order of results, but no content.
 FADE = "fade"
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedChange:
-    """One operation on one memory, which may be purged since."""
+    """An operation on a memory, which may be purged since."""
 
     number: int
     op: str
@@ -35,7 +35,7 @@ class LoggedChange:
 
 
 def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
-    """Log one operation on some memories; return the change number of the first."""
+    """Log an operation on some memories; return the change number of the first."""
     last = db.execute("SELECT seq, hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone()
     first = 1 if last is None else last[0] + 1
     physical, counter = time.time_ns() // 1_000_000, 0
@@ -55,12 +55,12 @@ def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
 
 
 def has_logged(db: Connection, op: str, after: int) -> bool:
-    """Tell whether an operation was logged after a change number."""
+    """Return whether an operation was logged after a change number."""
     return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, op)).fetchone() is not None
 
 
 def after(db: Connection, number: int, limit: int) -> list[LoggedChange]:
-    """List what was done after a change number, the first first; fading is left out."""
+    """List the changes after a change number, the first first, without decay."""
     rows = db.execute(
         "SELECT seq, op, memory_id FROM change WHERE seq > ? AND op <> ? ORDER BY seq LIMIT ?", (number, FADE, limit)
     )
@@ -68,7 +68,7 @@ def after(db: Connection, number: int, limit: int) -> list[LoggedChange]:
 
 
 def tally_since(db: Connection, moment: datetime) -> dict[str, int]:
-    """Count what was done since a moment, by operation; fading is left out."""
+    """Count the changes since a time by operation, without decay."""
     rows = db.execute(
         f"SELECT op, count(*) FROM change WHERE {_SINCE} AND op <> ? GROUP BY op",  # noqa: S608 - constant text
         (_stamp(moment), FADE),
@@ -79,7 +79,7 @@ def tally_since(db: Connection, moment: datetime) -> dict[str, int]:
 def latest_since(
     db: Connection, moment: datetime, ops: Sequence[str], limit: int
 ) -> list[tuple[datetime, LoggedChange]]:
-    """List what was done since a moment, of some operations, with when it was done (UTC), the last first."""
+    """List changes of some operations since a time, with their times (UTC), the last first."""
     rows = db.execute(
         f"SELECT hlc, seq, op, memory_id FROM change WHERE {_SINCE} "  # noqa: S608 - constant text
         "AND op IN (SELECT value FROM json_each(?)) ORDER BY seq DESC LIMIT ?",
@@ -89,12 +89,12 @@ def latest_since(
 
 
 def is_purged_since(db: Connection, memory_id: str, moment: datetime) -> bool:
-    """Tell whether a memory was purged here at a moment or later."""
+    """Return whether a memory was purged here at or after a time."""
     sought = f"SELECT 1 FROM change WHERE {_SINCE} AND op = ? AND memory_id = ? LIMIT 1"  # noqa: S608 - constant text
     return db.execute(sought, (_stamp(moment), PURGE, memory_id)).fetchone() is not None
 
 
-# Numbers grow with the clock, so that one look at the clock's index finds where a stretch of the table begins.
+# Change numbers grow with the clock, so one lookup in the clock's index finds the start of a range.
 _SINCE = "seq >= (SELECT seq FROM change WHERE hlc >= ? ORDER BY hlc LIMIT 1)"
 
 
@@ -107,13 +107,13 @@ def _parse_hlc_time(hlc: str) -> datetime:
 
 
 def first_at(db: Connection) -> datetime | None:
-    """Return when the first change was made (UTC), None without any."""
+    """Return the time of the first change (UTC), None without changes."""
     row = db.execute("SELECT hlc FROM change ORDER BY seq LIMIT 1").fetchone()
     return None if row is None else _parse_hlc_time(row[0])
 
 
 def last_stamp(db: Connection) -> str | None:
-    """Return the stamp of the last change, None before there was any."""
+    """Return the stamp of the last change, None without changes."""
     row = db.execute("SELECT hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone()
     return None if row is None else str(row[0])
 
@@ -125,6 +125,6 @@ def generation(db: Connection) -> int:
 
 
 def last_written(db: Connection) -> int:
-    """Return the number of the last change that was more than fading."""
+    """Return the number of the last change other than decay."""
     row = db.execute("SELECT seq FROM change WHERE op <> ? ORDER BY seq DESC LIMIT 1", (FADE,)).fetchone()
     return 0 if row is None else int(row[0])

@@ -1,6 +1,6 @@
-"""What needs SQLCipher: connections with a key, and copies from a plain file to an encrypted one and back.
+"""SQLCipher: connections with a key, and copies between plain and encrypted files.
 
-Loaded in encrypted homes alone.
+Only imported in encrypted data directories.
 """
 
 import sqlite3
@@ -21,13 +21,13 @@ from sqlcipher3 import dbapi2  # noqa: E402 - the line above explains how to ins
 
 
 class CipherConnection(dbapi2.Connection):  # type: ignore[misc]  # the library has no types
-    """A connection of SQLCipher's; `is_keyed` tells whether its file is encrypted."""
+    """A SQLCipher connection; `is_keyed` says whether its file is encrypted."""
 
     is_keyed = False
 
 
 class CipherWriteConnection(CipherConnection):
-    """A connection to an encrypted file whose transaction collects whom its commit wakes."""
+    """A connection to an encrypted file, whose transaction collects the stages that its commit wakes."""
 
     wake_ups: set[Stage | None]
 
@@ -35,30 +35,30 @@ class CipherWriteConnection(CipherConnection):
 WriteConnection.register(CipherWriteConnection)
 
 
-def connect(place: str, digits: str, *, writes: bool, options: Mapping[str, Any]) -> sqlite3.Connection:
-    """Open the file at a URI with a key, as its hexadecimal digits, or without where the file turns out to be plain."""
+def connect(uri: str, digits: str, *, writes: bool, options: Mapping[str, Any]) -> sqlite3.Connection:
+    """Open the file at a URI with a key (hexadecimal digits); a plain file is opened without."""
     kind = CipherWriteConnection if writes else CipherConnection
-    # Nobody looks into the file beside the library: whoever closes a file loses every lock of their process on it.
-    keyed = _open(place, digits, kind, options)
+    # Read the file only through the library: closing a file drops every lock that this process has on it.
+    keyed = _open(uri, digits, kind, options)
     if not _reads(keyed):
-        plain = _open(place, None, kind, options)
+        plain = _open(uri, None, kind, options)
         if _reads(plain):
             keyed.close()
             return cast("sqlite3.Connection", plain)
         plain.close()
-    # Every other class of the library is the one of sqlite3 by another name.
+    # All other classes of the library equal those of sqlite3.
     return cast("sqlite3.Connection", keyed)
 
 
-def opens(place: str, digits: str) -> bool:
-    """Tell whether a key is the one of the encrypted file at a URI."""
-    with closing(_open(place, digits, CipherConnection, {"uri": True})) as connection:
+def opens(uri: str, digits: str) -> bool:
+    """Return whether a key opens the encrypted file at a URI."""
+    with closing(_open(uri, digits, CipherConnection, {"uri": True})) as connection:
         return _reads(connection)
 
 
-def _open(place: str, digits: str | None, kind: type[CipherConnection], options: Mapping[str, Any]) -> CipherConnection:
-    connection = cast("CipherConnection", dbapi2.connect(place, factory=kind, **options))
-    # It would tell the terminal of every page that it cannot read; whoever asked gets the error.
+def _open(uri: str, digits: str | None, kind: type[CipherConnection], options: Mapping[str, Any]) -> CipherConnection:
+    connection = cast("CipherConnection", dbapi2.connect(uri, factory=kind, **options))
+    # SQLCipher would log every unreadable page to the terminal; the caller gets the error.
     connection.execute("PRAGMA cipher_log_level = NONE")
     if digits is not None:
         connection.execute(f'PRAGMA key = "{_quote(digits)}"')
@@ -78,14 +78,14 @@ def _reads(connection: CipherConnection) -> bool:
 
 
 def _quote(digits: str) -> str:
-    # In this form the digits are the key itself; any other text would be a passphrase to derive one from, slowly.
+    # In this form the digits are the raw key; any other text is a passphrase for a slow key derivation.
     return f"x'{digits}'"
 
 
 def export(source: sqlite3.Connection, target: Path, digits: str | None) -> dict[str, int]:
-    """Copy a store into an empty file, encrypted where a key is given; compare and count the rows of every table."""
+    """Copy a store into an empty file, encrypted if a key is given; compare and count the rows of every table."""
     source.execute("ATTACH DATABASE ? AS target KEY ?", (str(target), "" if digits is None else _quote(digits)))
-    # One read from beginning to end, of which what is written meanwhile is no part.
+    # One read transaction from start to end, without concurrent writes.
     source.execute("BEGIN")
     source.execute("SELECT sqlcipher_export('target')").fetchone()
     for name in ("user_version", "application_id"):
@@ -103,7 +103,7 @@ def _compare(db: sqlite3.Connection) -> dict[str, int]:
         for side in ("main", "target")
     ]
     if schemas[0] != schemas[1]:
-        raise StoreDamaged("the copy has another schema than its source")
+        raise StoreDamaged("the copy's schema differs from its source")
     tables = [name for kind, name, *_ in schemas[0] if kind == "table"]
     counts = {name: _compare_rows(db, name) for name in tables}
     return {name: rows for name, rows in counts.items() if not name.startswith("sqlite_")}

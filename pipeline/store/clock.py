@@ -1,7 +1,7 @@
 """The hybrid logical clock that stamps operations (Kulkarni et al., "Logical Physical Clocks", 2014).
 
-A stamp is `<physical ms>-<counter>-<node>`, fixed width, so that text order is clock order. A clock never goes back:
-what is sent is later than all that was sent or received before, whatever the wall clock says.
+A stamp is `<physical ms>-<counter>-<node>` in fixed width, so that text order is clock order. The clock never goes
+back: a sent stamp is later than all stamps sent or received before, even if the wall clock goes back.
 """
 
 import re
@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from pipeline.errors import ClockAhead
 from pipeline.store import meta
 
-# Two machines may each be wrong by a day. Whoever is further ahead would win every conflict until then.
+# Two machines may each be wrong by a day. A machine with a clock further ahead would win every conflict until then.
 MAX_DRIFT_MS = 2 * 24 * 3600 * 1000
 _MAX_COUNTER = 999_999
 _STAMP = re.compile(r"(\d{14})-(\d{6})-([0-9a-f]{8,16})")
@@ -23,11 +23,11 @@ def wall_ms() -> int:
 
 
 def parse(stamp: str) -> tuple[int, int, str]:
-    """Return (physical ms, counter, node) of a stamp; raise ValueError for what is none."""
-    found = _STAMP.fullmatch(stamp)
-    if found is None:
+    """Parse a stamp to (physical ms, counter, node); raise ValueError for other text."""
+    match = _STAMP.fullmatch(stamp)
+    if match is None:
         raise ValueError("not a stamp of a hybrid logical clock")
-    return int(found[1]), int(found[2]), found[3]
+    return int(match[1]), int(match[2]), match[3]
 
 
 def stamp(physical_ms: int, node: str) -> str:
@@ -36,12 +36,12 @@ def stamp(physical_ms: int, node: str) -> str:
 
 
 def with_node(stamp: str, node: str) -> str:
-    """Return the same moment as another node stamps it."""
+    """Return the same time with another node."""
     return f"{stamp[:22]}{node}"
 
 
 def send(db: Connection, count: int, now_ms: int) -> list[str]:
-    """Return the next stamps, each later than every one before."""
+    """Return the next stamps, each later than all stamps before."""
     physical, counter = max((now_ms, -1), _last(db))
     node, stamps = meta.get(db, meta.NODE), []
     for _ in range(count):
@@ -53,14 +53,14 @@ def send(db: Connection, count: int, now_ms: int) -> list[str]:
 
 
 def receive(db: Connection, stamp: str) -> None:
-    """Let what is stamped from now on be later than a stamp that came from elsewhere."""
+    """Make all future stamps later than a stamp from another machine."""
     physical, counter, _ = parse(stamp)
     if (physical, counter) > _last(db):
         meta.put(db, meta.CLOCK, stamp[:21])
 
 
 def check_drift(stamp: str, now_ms: int) -> None:
-    """Raise ClockAhead for a stamp from further in the future than two clocks may be apart."""
+    """Raise ClockAhead for a stamp further in the future than the allowed clock difference."""
     ahead_ms = parse(stamp)[0] - now_ms
     if ahead_ms > MAX_DRIFT_MS:
         raise ClockAhead(f"its clock is {ahead_ms / 3_600_000:.0f} hours ahead of ours")

@@ -1,4 +1,4 @@
-"""A workspace's own settings as a table, to be moved and compared as everything else of a store is."""
+"""A workspace's settings as a table, so that they can be moved and compared like the rest of a store."""
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterable, Mapping
@@ -14,7 +14,7 @@ _TABLE: Final = Table("config", ("workspace", "text"), ("TEXT", "TEXT"), key=(0,
 
 
 class ConfigTables(WritableTables):
-    """One table of one row, or of none where the settings say nothing."""
+    """One table with one row, or without rows for empty settings."""
 
     tables = (_TABLE,)
 
@@ -23,23 +23,23 @@ class ConfigTables(WritableTables):
 
     @abstractmethod
     def get(self) -> str:
-        """Return what the settings say."""
+        """Return the text of the settings."""
 
     @abstractmethod
     def put(self, text: str) -> None:
-        """Have the settings say something else."""
+        """Replace the text of the settings."""
 
     def count(self, tables: Iterable[Table]) -> int:
         """Count the rows of tables."""
         return sum(len(list(self.rows(table))) for table in tables)
 
-    def rows(self, table: Table) -> Generator[Row, None, None]:  # noqa: ARG002 - there is one
-        """Go through the rows of a table."""
+    def rows(self, table: Table) -> Generator[Row, None, None]:  # noqa: ARG002 - there is only one table
+        """Iterate over the rows of a table."""
         if text := self.get():
             yield self._workspace_id, text
 
     def marks(self) -> dict[str, int]:
-        """Return nothing: no number is given out."""
+        """Return nothing: the table has no counters."""
         return {}
 
     def clear(self, tables: Iterable[Table]) -> None:
@@ -48,16 +48,16 @@ class ConfigTables(WritableTables):
             self.put("")
 
     def fill(self, table: Table, rows: Iterable[Row]) -> None:  # noqa: ARG002 - ditto
-        """Put rows into a table that is empty."""
+        """Insert rows into an empty table."""
         for _, text in rows:
             self.put(text)
 
     def put_marks(self, marks: Mapping[str, int]) -> None:
-        """Do nothing: no number is given out."""
+        """Do nothing: the table has no counters."""
 
     def find_unfit(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - ditto
-        """Return what keeps a text from being settings anywhere: a NUL character."""
-        return "holds a NUL character" if "\0" in row[1] else None
+        """Return why a text cannot be stored as settings: it contains a NUL character."""
+        return "contains a NUL character" if "\0" in row[1] else None
 
 
 class ConfigFile(ConfigTables):
@@ -68,12 +68,12 @@ class ConfigFile(ConfigTables):
         self._file = file
 
     def get(self) -> str:
-        """Return what the file says; raise StoreDamaged where it is no text."""
+        """Return the file's content; raise StoreDamaged if it is not text."""
         try:
             return read_text(self._file)
         except UnreadableSettings as error:
             raise StoreDamaged(str(error)) from error
 
     def put(self, text: str) -> None:
-        """Write the file anew."""
+        """Write the file."""
         write_config(self._file, text)

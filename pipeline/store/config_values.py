@@ -1,4 +1,4 @@
-"""Workspaces' own settings on a home's server: what no machine's own file could tell the others."""
+"""Workspaces' settings in the PostgreSQL database, which several machines share."""
 
 import time
 from collections.abc import Callable
@@ -8,38 +8,38 @@ from config.settings import WorkspaceConfig
 from config.workspace_configs import ConfigState, WorkspaceConfigs
 from pipeline.store.home_values import HomeValues
 
-# What their names begin with; the workspace follows.
+# Prefix of the value's name; the workspace follows.
 CONFIG = "config."
-# A recall asks several times, and each would be a way to the server and back. Whatever is kept longer is how long
-# another machine still stores what is said in a workspace that was made incognito.
+# A recall asks several times, and each would be a round trip. A longer cache would let another machine store text
+# from a workspace after it became incognito.
 KEPT_S = 0.25
 MOST_KEPT = 1024
 
 
 class ConfigValues(WorkspaceConfigs):
-    """The text of each workspace's `config.toml` as a value of its home's."""
+    """The text of each workspace's `config.toml` as a value of the data directory."""
 
     def __init__(self, values: HomeValues, store_place: str, now: Callable[[], float] = time.monotonic) -> None:
         self._values = values
         self._store_place = store_place
         self._now = now
-        # What each was, and when that was asked for: not answered, since it may have changed meanwhile.
+        # The last text and the time of the query; never returned without a time check, since it may have changed.
         self._kept: dict[str, tuple[float, str | None]] = {}
 
     def place(self, workspace_id: str) -> str:
-        """Return whose it is, and which server it is on."""
+        """Return the workspace and its server, for messages."""
         return f"config.toml of {workspace_id} at {self._store_place}"
 
     def state(self, workspace_id: str) -> ConfigState | None:
-        """Return the text, as it was a quarter of a second ago at most; raise StoreUnavailable without the server."""
-        asked = self._now()
-        kept = self._kept.get(workspace_id)
-        if kept is not None and asked - kept[0] < KEPT_S:
-            return kept[1]
+        """Return the text, at most a quarter of a second old; raise StoreUnavailable without the server."""
+        now = self._now()
+        cached = self._kept.get(workspace_id)
+        if cached is not None and now - cached[0] < KEPT_S:
+            return cached[1]
         text = self._values.get(_name(workspace_id))
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
-        self._kept[workspace_id] = asked, text
+        self._kept[workspace_id] = now, text
         return text
 
     def load(self, workspace_id: str, state: ConfigState) -> WorkspaceConfig:
@@ -47,7 +47,7 @@ class ConfigValues(WorkspaceConfigs):
         return WorkspaceConfig(str(state), self.place(workspace_id))
 
     def edit(self, workspace_id: str, change: Callable[[str], str]) -> None:
-        """Put another text in its place, made anew where another machine was faster."""
+        """Replace the text; compute it again if another machine changed it first."""
         name = _name(workspace_id)
         while not self._put(name, before := self._values.get(name), change(before or "")):
             continue

@@ -1,7 +1,7 @@
-"""Copying what one store holds into another, of the same engine or not, and comparing the two row by row.
+"""Copy one store into another, of the same engine or not, and compare them row by row.
 
-Tables and columns are read from the schema. A table is read in the order of its primary key, texts by their bytes, so
-that two stores that hold the same give the same rows in the same order, and one fingerprint.
+Tables and columns are read from the schema. A table is read in the order of its primary key, comparing texts by
+bytes, so that equal stores yield the same rows in the same order and the same fingerprint.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from pipeline.errors import Conflict, CopyDiffers, StoreDamaged
 from pipeline.store.driver import sqlite_errors
 
 Row = tuple[Any, ...]
-# Told how many rows were read since it was last told.
+# Receives the number of rows since the last call.
 Progress = Callable[[int], object]
 
-# What tells the migrations that a file has had: each engine has its own.
+# The migration table of a file; each engine has its own.
 MIGRATIONS_TABLE: Final = "_sqlite_migrations"
-# How many rows are taken at once: little memory, and few calls.
+# Number of rows per batch: little memory, few calls.
 BATCH: Final = 2000
 _CAN_HOLD: Final[Mapping[str, frozenset[type]]] = {
     "INTEGER": frozenset({int}),
@@ -36,14 +36,14 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=lambda value: {"bytes"
 
 
 def tell_nobody(_rows: int) -> None:
-    """Copy without anybody looking on."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table by its columns, their declared types, and the places of those that make its primary key.
+    """A table: its columns, their declared types, and the positions of its primary key.
 
-    `once` tells that it gives no number out again.
+    `once` means that it never reuses a number.
     """
 
     name: str
@@ -53,20 +53,20 @@ class Table:
     once: bool
 
     def key_of(self, row: Row) -> Row:
-        """Return what tells a row from every other."""
-        return tuple(row[place] for place in self.key)
+        """Return a row's primary key."""
+        return tuple(row[position] for position in self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """How many rows a store holds, and a digest of all of them and of the numbers that it gave out."""
+    """The number of rows in a store, and a digest of all rows and counters."""
 
     rows: int
     digest: str
 
 
 class StoreTables(ABC):
-    """The tables of a store, as they are in one snapshot of it."""
+    """The tables of a store in one snapshot."""
 
     tables: Sequence[Table]
 
@@ -76,44 +76,44 @@ class StoreTables(ABC):
 
     @abstractmethod
     def rows(self, table: Table) -> Generator[Row, None, None]:
-        """Go through the rows of a table in the order of its key; nothing else is asked before it is closed."""
+        """Iterate over a table's rows in key order; close the iterator before another query."""
 
     @abstractmethod
     def marks(self) -> dict[str, int]:
-        """Return the highest number given out by each table that gives none out again, where its row is gone."""
+        """Return the highest number of each table that never reuses numbers, if the row with that number is gone."""
 
 
 class WritableTables(StoreTables):
-    """The tables of a store that a copy is written into, within one transaction of its owner's."""
+    """The tables of a target store, written within a transaction of the caller."""
 
     @abstractmethod
     def clear(self, tables: Iterable[Table]) -> None:
-        """Delete every row of tables, and forget which numbers they gave out."""
+        """Delete every row of tables, and reset their counters."""
 
     @abstractmethod
     def fill(self, table: Table, rows: Iterable[Row]) -> None:
-        """Put rows into a table that is empty."""
+        """Insert rows into an empty table."""
 
     @abstractmethod
     def put_marks(self, marks: Mapping[str, int]) -> None:
-        """Give out no number up to these marks again."""
+        """Set the counters of tables."""
 
     @abstractmethod
     def find_unfit(self, table: Table, row: Row) -> str | None:
-        """Return what of a row this store cannot hold, None where it holds all of it."""
+        """Return the value of a row that this store cannot represent, None if it can represent all."""
 
 
 class SqliteTables(WritableTables):
-    """The tables of a SQLite file, read and written by a connection whose transaction is the caller's."""
+    """The tables of a SQLite file, on a connection whose transaction belongs to the caller."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        found = db.execute(
+        rows = db.execute(
             "SELECT name, sql LIKE '%AUTOINCREMENT%' FROM sqlite_master "
             "WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name <> ? ORDER BY rowid",
             (MIGRATIONS_TABLE,),
         )
-        self.tables = [_describe(db, name, once=bool(once)) for name, once in found.fetchall()]
+        self.tables = [_describe(db, name, once=bool(once)) for name, once in rows.fetchall()]
 
     def count(self, tables: Iterable[Table]) -> int:
         """Count the rows of tables."""
@@ -121,9 +121,9 @@ class SqliteTables(WritableTables):
         return sum(int(count) for (count,) in counts)
 
     def rows(self, table: Table) -> Generator[Row, None, None]:
-        """Go through the rows of a table in the order of its key."""
+        """Iterate over a table's rows in key order."""
         columns = ", ".join(f'"{name}"' for name in table.columns)
-        order = ", ".join(f'"{table.columns[place]}"' for place in table.key)
+        order = ", ".join(f'"{table.columns[position]}"' for position in table.key)
         last: Row | None = None
         try:
             for row in self._db.execute(f'SELECT {columns} FROM "{table.name}" ORDER BY {order}'):  # noqa: S608 - ditto
@@ -132,65 +132,65 @@ class SqliteTables(WritableTables):
         except sqlite_errors(sqlite3.OperationalError) as error:
             if "decode" not in str(error):
                 raise
-            # Not with its own words, which quote the text.
-            place = "its first row" if last is None else f"the row after {format_key(last)}"
-            raise StoreDamaged(f"{table.name}: {place} holds a text that is not UTF-8") from None
+            # Without SQLite's message, which quotes the text.
+            position = "its first row" if last is None else f"the row after {format_key(last)}"
+            raise StoreDamaged(f"{table.name}: {position} contains text that is not UTF-8") from None
 
     def marks(self) -> dict[str, int]:
-        """Return the highest number given out by each table that gives none out again, where its row is gone."""
+        """Return the highest number of each table that never reuses numbers, if the row with that number is gone."""
         return {table.name: mark for table in self.tables if table.once and (mark := self._find_mark(table.name))}
 
     def _find_mark(self, name: str) -> int | None:
-        given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
+        row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
         highest = self._db.execute(f'SELECT coalesce(max(seq), 0) FROM "{name}"').fetchone()  # noqa: S608 - ditto
-        return int(given[0]) if given is not None and given > highest else None
+        return int(row[0]) if row is not None and row > highest else None
 
     def clear(self, tables: Iterable[Table]) -> None:
-        """Delete every row of tables, and forget which numbers they gave out."""
+        """Delete every row of tables, and reset their counters."""
         for table in tables:
             self._db.execute(f'DELETE FROM "{table.name}"')  # noqa: S608 - ditto
             if table.once:
                 self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
 
     def fill(self, table: Table, rows: Iterable[Row]) -> None:
-        """Put rows into a table that is empty."""
+        """Insert rows into an empty table."""
         columns = ", ".join(f'"{name}"' for name in table.columns)
-        places = ", ".join("?" * len(table.columns))
-        self._db.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({places})', rows)  # noqa: S608 - ditto
+        placeholders = ", ".join("?" * len(table.columns))
+        self._db.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({placeholders})', rows)  # noqa: S608 - ditto
 
     def put_marks(self, marks: Mapping[str, int]) -> None:
-        """Give out no number up to these marks again."""
+        """Set the counters of tables."""
         for name, seq in marks.items():
-            # Of a table that never held a row, nothing stands there.
+            # A table that never had a row has no counter.
             self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
             self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, seq))
 
-    def find_unfit(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - whatever a store of ours holds
-        """Return None: SQLite holds every row that another store holds."""
+    def find_unfit(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - SQLite stores every row
+        """Return None: SQLite can represent every row of another store."""
         return None
 
 
 def _describe(db: sqlite3.Connection, name: str, *, once: bool) -> Table:
     columns = db.execute("SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid", (name,)).fetchall()
-    keyed = sorted((pk, place) for place, (_, _, pk) in enumerate(columns) if pk)
+    keyed = sorted((pk, position) for position, (_, _, pk) in enumerate(columns) if pk)
     return Table(
         name,
         tuple(column for column, _, _ in columns),
         tuple("REAL" if kind == "FLOAT" else kind for _, kind, _ in columns),
-        tuple(place for _, place in keyed),
+        tuple(position for _, position in keyed),
         once,
     )
 
 
 def copy(source: StoreTables, target: WritableTables, progress: Progress = tell_nobody) -> Fingerprint:
-    """Put what a store holds in the place of what another one holds, and compare the two; return the fingerprint.
+    """Replace a store's content by another's, compare both, and return the fingerprint.
 
-    Nothing is committed: both are as their callers' transactions see them. Raises Conflict, which names the row, where
-    the target cannot hold one; CopyDiffers where it holds another row than it was given.
+    Commits nothing: both stores are read and written in their callers' transactions. Raises Conflict, which names the
+    row, if the target cannot represent it; CopyDiffers if the target returns another row than it was given.
     """
     _check_same_schema(source, target)
     target.clear(target.tables)
-    # Triggers of the target note what befalls a memory that is there. What they have noted is no part of the copy.
+    # The target's triggers record changes of memories; these records are not part of the copy.
     for table in sorted(source.tables, key=lambda table: _LAST.get(table.name, 0)):
         if table.name == _NOTED:
             target.clear([table])
@@ -201,10 +201,10 @@ def copy(source: StoreTables, target: WritableTables, progress: Progress = tell_
 
 
 def compare(source: StoreTables, target: StoreTables, progress: Progress = tell_nobody) -> Fingerprint:
-    """Return the fingerprint of two stores that hold the same; raise CopyDiffers, which names the row, where not."""
+    """Return the fingerprint of two equal stores; raise CopyDiffers, which names the first different row, otherwise."""
     digest = _Digest()
     for table in source.tables:
-        # A server goes on sending what nobody closes.
+        # A server continues to send rows until the iterator is closed.
         with closing(source.rows(table)) as left, closing(target.rows(table)) as right:
             for here, there in _report_progress(zip_longest(left, right), progress):
                 if here != there:
@@ -212,12 +212,12 @@ def compare(source: StoreTables, target: StoreTables, progress: Progress = tell_
                 digest.add(table, there)
     if (here := source.marks()) != (there := target.marks()):
         name = min(name for name in {*here, *there} if here.get(name) != there.get(name))
-        raise CopyDiffers(name, "the mark of its highest number")
+        raise CopyDiffers(name, "its counter")
     return digest.finish(there)
 
 
 def fingerprint(source: StoreTables, progress: Progress = tell_nobody) -> Fingerprint:
-    """Return the fingerprint of what a store holds."""
+    """Return the fingerprint of a store."""
     digest = _Digest()
     for table in source.tables:
         with closing(source.rows(table)) as rows:
@@ -227,12 +227,12 @@ def fingerprint(source: StoreTables, progress: Progress = tell_nobody) -> Finger
 
 
 def format_key(key: Row) -> str:
-    """Return a row's key as a person looks for it."""
+    """Format a row's key for messages."""
     return ", ".join(map(str, key))
 
 
 class _Digest:
-    """The digest of rows that are added in order."""
+    """A digest of rows, added in order."""
 
     def __init__(self) -> None:
         self._all = hashlib.sha256()
@@ -263,7 +263,7 @@ def _report_progress(rows: Iterable[Any], progress: Progress) -> Generator[Any, 
 def _checked(source: StoreTables, target: WritableTables, table: Table) -> Iterator[Row]:
     fits: set[tuple[type, ...]] = set()
     for row in source.rows(table):
-        # Rows have few patterns of types: each is looked at once.
+        # Rows have few patterns of types, so each pattern is analyzed once.
         if (pattern := tuple(map(type, row))) not in fits:
             _check_types(table, row)
             fits.add(pattern)
@@ -276,12 +276,12 @@ def _check_types(table: Table, row: Row) -> None:
     for name, kind, value in zip(table.columns, table.types, row, strict=True):
         allowed = _CAN_HOLD.get(kind)
         if value is not None and allowed is not None and type(value) not in allowed:
-            place = f"{table.name} {format_key(table.key_of(row))}"
-            raise StoreDamaged(f"{place}: {name} holds {type(value).__name__} where {kind} belongs")
+            location = f"{table.name} {format_key(table.key_of(row))}"
+            raise StoreDamaged(f"{location}: {name} contains {type(value).__name__} where {kind} belongs")
 
 
 def _check_same_schema(source: StoreTables, target: StoreTables) -> None:
-    sides = [{table.name: sorted(table.columns) for table in one.tables} for one in (source, target)]
+    sides = [{table.name: sorted(table.columns) for table in store.tables} for store in (source, target)]
     for name in sorted({*sides[0], *sides[1]}):
         if sides[0].get(name) != sides[1].get(name):
             raise Conflict(f"the two stores are of different versions of Reverie: {name} is not the same in both")

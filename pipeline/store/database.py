@@ -1,4 +1,4 @@
-"""What a store is to who reads and writes it, whichever engine keeps it: a workspace's database, and all of them."""
+"""Interfaces of the store, independent of the engine: a workspace's database, and all databases."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set as AbstractSet
@@ -12,17 +12,18 @@ from config.paths import FileState
 from pipeline.enums import Stage
 from pipeline.store.write_connection import WriteConnection
 
-# Of a file and of its log; a store that is none tells by the first when it was written to last (ns) and how often.
+# State of the store file and its log: modification time (ns) and size. Other engines use the first for time and
+# number of the last write.
 StoreState = tuple[FileState, FileState]
 
 
 @dataclass(frozen=True, slots=True)
 class WriterProfile:
-    """How a process commits.
+    """A process's commit mode.
 
-    `FULL` syncs every commit: what the web server acknowledges survives a power cut. Workers commit `NORMAL`: their
-    work is idempotent and is found again, and their shorter commits hold up the web server less. Checkpoints
-    (`checkpoint_pages`, 0 for never) are the workers' job, so that no acknowledged write pays for one.
+    `FULL` syncs every commit: a write that the web server acknowledges survives a power cut. Workers commit `NORMAL`:
+    their work is idempotent and found again, and their shorter commits block the web server less. Workers make the
+    checkpoints (`checkpoint_pages`, 0 for never), so that no acknowledged write waits for one.
     """
 
     synchronous: Literal["FULL", "NORMAL"]
@@ -30,120 +31,120 @@ class WriterProfile:
     busy_timeout_ms: int
 
 
-# What a commit has for the workers: work of a stage, or, as None, of some other sort.
+# The work that a commit has for the workers: a stage, or None for other work.
 WakeUps = AbstractSet[Stage | None]
 
 
 def wake_on_commit(db: Connection, *stages: Stage | None) -> None:
-    """Have the workers of stages, or with None whoever looks after the rest, woken as soon as this is committed."""
-    # A copy of a store that is written to has no workers.
+    """Wake the workers of stages, or with None of other work, after this transaction's commit."""
+    # A copy that is being written has no workers.
     if isinstance(db, WriteConnection):
         db.wake_ups.update(stages)
 
 
 def savepoint(db: Connection) -> AbstractContextManager[None]:
-    """Let a transaction go on after a statement that fails in a block: what else the block did is undone with it."""
-    # SQLite undoes the one statement by itself.
+    """Run a block as a savepoint: if a statement fails, undo the block but not the transaction."""
+    # SQLite undoes a failed statement automatically.
     opened: AbstractContextManager[None] = getattr(db, "savepoint", nullcontext)()
     return opened
 
 
 def wake_nobody(*_queued: object) -> None:
-    """Commit where no worker waits, or where the scheduler finds the work."""
+    """Do nothing after a commit: no worker waits, or the scheduler finds the work."""
 
 
 class Database(ABC):
-    """One workspace's store, for reading from any thread and writing from one at a time.
+    """A workspace's store: reads from any thread, writes from one thread at a time.
 
-    After each commit that queued work, `on_commit` is called with what it queued, outside of every lock.
+    After each commit that queued work, `on_commit` is called with the work, outside of every lock.
     """
 
     @property
     def file(self) -> Path | None:
-        """Return the file that holds it all, None where a server does."""
+        """Return the file of the store, None if a server has it."""
         return None
 
     @abstractmethod
     def write(self) -> AbstractContextManager[Connection]:
-        """Run one transaction beside which nobody writes; commit on success, roll back on any error."""
+        """Run a write transaction, alone; commit on success, roll back on any error."""
 
     @abstractmethod
     def read(self) -> AbstractContextManager[Connection]:
-        """Run reads on one consistent snapshot; nested reads share the outer one."""
+        """Run reads on one consistent snapshot; nested reads share the outer snapshot."""
 
     def install_log_triggers(self, db: Connection) -> None:  # noqa: B027 - a server has them, and asks for the mark
         """Have each transaction note which records it changes, for the operation log."""
 
     @abstractmethod
     def checkpoint(self) -> None:
-        """Leave nothing of what was deleted in a log; raise StoreBusy when a reader is in the way."""
+        """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""
 
     @abstractmethod
     def measure(self) -> int:
-        """Return how many bytes it takes."""
+        """Return the size in bytes."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close every connection, those in use as soon as they are not."""
+        """Close every connection; connections in use are closed afterwards."""
 
 
 class HomeTables(ABC):
-    """What a home keeps beside its workspaces."""
+    """Tables of a data directory that belong to no workspace."""
 
     @property
     def is_encrypted(self) -> bool:
-        """Tell whether the tables are unreadable without a key."""
+        """Return whether the tables are unreadable without a key."""
         return False
 
     @abstractmethod
     def opened(self) -> AbstractContextManager[Connection]:
-        """Yield a connection; raise StoreUnavailable where the tables cannot be used."""
+        """Yield a connection; raise StoreUnavailable if the tables cannot be used."""
 
     @abstractmethod
     def checkpoint(self) -> None:
-        """Leave nothing of what was deleted in a log; raise StoreBusy when a reader is in the way."""
+        """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close what was opened."""
+        """Close all connections."""
 
 
 class PeersTables(HomeTables):
-    """What a home keeps of its other machines."""
+    """Tables about the other machines of a data directory."""
 
     @property
     @abstractmethod
     def tell_of_peers(self) -> bool:
-        """Tell whether anything was ever kept there."""
+        """Return whether the tables were ever used."""
 
     @property
     @abstractmethod
     def state(self) -> FileState | None:
-        """Return what changes when something is written, None where only a look tells."""
+        """Return a value that changes with every write, None if that is unknown."""
 
     @abstractmethod
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
-        """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+        """Exclude other processes from the exchange; raise StoreBusy if one is running."""
 
 
 class Databases(ABC):
-    """Know each workspace's database."""
+    """Provide the database of each workspace."""
 
     @abstractmethod
     def get(self, workspace_id: str, *, create: bool = False) -> Database:
-        """Return a workspace's database; raise NotFound when it does not exist and is not to be made."""
+        """Return a workspace's database; raise NotFound if it does not exist and `create` is not set."""
 
     @abstractmethod
     def ids(self) -> list[str]:
-        """List the workspaces that exist, by name."""
+        """List the existing workspaces by name."""
 
     @abstractmethod
     def exists(self, workspace_id: str) -> bool:
-        """Tell whether anything was ever written to a workspace."""
+        """Return whether a workspace exists."""
 
     @abstractmethod
     def states(self) -> Mapping[str, StoreState]:
-        """Return, by workspace, what changes when something is written there; no store is opened for it."""
+        """Return a value per workspace that changes with every write, without opening stores."""
 
     @abstractmethod
     def close(self) -> None:

@@ -1,6 +1,7 @@
-"""What nightly jobs make of other memories: the sources they may take, and what they made of them.
+"""Memories that maintenance jobs derive from other memories, and the possible sources.
 
-A job's edges carry its name, so that a source speaks once: what a job has derived something from, it leaves alone.
+A job's edges carry its name, so that no source is used twice: a job ignores memories from which it derived something
+before.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from pipeline.store.visibility import may_be_mined
 CONSOLIDATE = "consolidate"
 LESSONS = "lessons"
 
-# What was said in a session that is incognito by now goes into nothing.
+# Nothing is derived from a session that is incognito by now.
 _OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {may_be_mined()}"
 _MADE = f"made_by IN ('{CONSOLIDATE}', '{LESSONS}')"
 _SPENT = "EXISTS (SELECT 1 FROM edge WHERE to_seq = memory.seq AND kind = 'derived_from' AND made_by = ?)"
@@ -28,7 +29,7 @@ _MONTH = "substr(occurred_at, 1, 7)"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What memories may have in common: an entity."""
+    """An entity that memories have in common."""
 
     seq: int
     kind: str
@@ -36,13 +37,13 @@ class Subject:
 
     @property
     def key(self) -> str:
-        """Return what names it even after its row was made anew."""
+        """Return a key that stays the same if its row is created again."""
         return f"{self.kind}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Memories that one memory may be made of: of one subject, scope, trust, branch and month (`2026-11`)."""
+    """Memories that can be summarized together: same subject, scope, trust, branch and month (`2026-11`)."""
 
     subject: Subject
     scope_kind: str
@@ -53,7 +54,7 @@ class Bucket:
 
 
 def subjects(db: Connection, kind: str, after: int, least: int, limit: int) -> list[Subject]:
-    """List entities of a kind, above a row number and in that order, that at least so many memories mention."""
+    """List entities of a kind that at least `least` memories mention, in row order above a row number."""
     rows = db.execute(
         "SELECT seq, kind, name FROM entity WHERE kind = ? AND seq > ? AND (SELECT count(*) FROM "
         "(SELECT 1 FROM mention WHERE entity_seq = entity.seq LIMIT ?) found) = ? ORDER BY seq LIMIT ?",
@@ -63,7 +64,7 @@ def subjects(db: Connection, kind: str, after: int, least: int, limit: int) -> l
 
 
 def buckets(db: Connection, subject: Subject, before: str) -> list[tuple[Bucket, int]]:
-    """List what is known of a subject and in no summary yet, in buckets with their sizes."""
+    """List the unsummarized memories about a subject as buckets with their sizes."""
     rows = db.execute(
         f"SELECT scope_kind, scope_id, trust, coalesce(branch, ''), {_MONTH}, count(*) "  # noqa: S608 - constant text
         "FROM mention JOIN memory ON memory.seq = mention.memory_seq "
@@ -74,7 +75,7 @@ def buckets(db: Connection, subject: Subject, before: str) -> list[tuple[Bucket,
 
 
 def in_bucket(db: Connection, bucket: Bucket, before: str, limit: int) -> list[Memory]:
-    """List the oldest of what a bucket holds and no summary tells yet, in the order of time."""
+    """List the oldest unsummarized memories of a bucket in order of time."""
     return select(
         db,
         "seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?) AND scope_kind = ? AND scope_id = ? "  # noqa: S608
@@ -95,20 +96,20 @@ def in_bucket(db: Connection, bucket: Bucket, before: str, limit: int) -> list[M
 
 
 def summaries(db: Connection) -> dict[str, list[int]]:
-    """Return the active summaries by what they are about: bucket key → row numbers."""
+    """Return the active summaries: bucket key → row numbers."""
     rows = db.execute(
         "SELECT seq, json_extract(metadata, '$.bucket') FROM memory WHERE archived_at IS NULL AND kind = 'fact' "
         "AND seq IN (SELECT from_seq FROM edge WHERE kind = 'derived_from' AND made_by = ?) ORDER BY seq",
         (CONSOLIDATE,),
     )
-    found: dict[str, list[int]] = {}
+    summaries_by_bucket: dict[str, list[int]] = {}
     for seq, bucket in rows:
-        found.setdefault(bucket, []).append(seq)
-    return found
+        summaries_by_bucket.setdefault(bucket, []).append(seq)
+    return summaries_by_bucket
 
 
 def list_outdated(db: Connection) -> list[int]:
-    """List the active summaries of which a source changed later, by row number."""
+    """List the active summaries with a source that changed later, by row number."""
     rows = db.execute(
         "SELECT DISTINCT s.seq FROM edge e JOIN memory s ON s.seq = e.from_seq JOIN memory m ON m.seq = e.to_seq "
         "WHERE e.kind = 'derived_from' AND e.made_by = ? AND s.archived_at IS NULL AND m.updated_at > s.updated_at "
@@ -119,9 +120,10 @@ def list_outdated(db: Connection) -> list[int]:
 
 
 def sources(db: Connection, seq: int) -> list[Memory]:
-    """List what a memory was made of and still holds, in the order of time.
+    """List the current sources of a memory in order of time.
 
-    A source that went into the archive by age stays one; one that a person archived or that was merged does not.
+    A source that was archived because of its age remains a source; a source that a person archived or that was merged
+    does not.
     """
     return select(
         db,
@@ -134,7 +136,7 @@ def sources(db: Connection, seq: int) -> list[Memory]:
 
 
 def list_derived_summaries(db: Connection, seq: int) -> list[int]:
-    """List by row number what nightly jobs made of a memory, reviewed or not: it quotes the memory's text."""
+    """List the memories that maintenance jobs derived from a memory, reviewed or not, by row number: they quote it."""
     rows = db.execute(
         f"SELECT from_seq FROM edge WHERE to_seq = ? AND kind = 'derived_from' AND {_MADE} ORDER BY from_seq",  # noqa: S608
         (seq,),
@@ -143,12 +145,12 @@ def list_derived_summaries(db: Connection, seq: int) -> list[int]:
 
 
 def is_made_of(db: Connection, seq: int, source_seq: int) -> bool:
-    """Tell whether a nightly job made a memory of another."""
+    """Return whether a maintenance job derived a memory from another."""
     return seq in list_derived_summaries(db, source_seq)
 
 
 def are_unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
-    """Tell whether memories are as they were read, and none is a source of the job by now."""
+    """Return whether memories are unchanged since they were read, and the job has used none of them."""
     for memory in seqs:
         row = db.execute(
             f"SELECT content_hash, archived_at IS NULL, {_SPENT} FROM memory WHERE seq = ?",  # noqa: S608 - constant text
@@ -160,7 +162,7 @@ def are_unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
 
 
 def list_unlearned(db: Connection, since: str, after: int, limit: int) -> list[Memory]:
-    """List what was written since a moment and is no lesson's source yet, above a row number and in that order."""
+    """List memories since a time that are no lesson's source yet, in row order above a row number."""
     return select(
         db,
         f"seq > ? AND occurred_at >= ? AND {_OPEN} AND kind IN ('{Kind.EPISODE}', '{Kind.ACTIVITY}', '{Kind.FACT}') "
@@ -170,7 +172,7 @@ def list_unlearned(db: Connection, since: str, after: int, limit: int) -> list[M
 
 
 def list_later(db: Connection, memory: Memory, until: str, limit: int) -> list[Memory]:
-    """List what follows a memory in its session and scope, in the order of time, up to a moment."""
+    """List the memories after a memory in its session and scope, in order of time, up to a time."""
     return select(
         db,
         "session_id = ? AND (occurred_at, seq) > (?, ?) AND occurred_at <= ? AND scope_kind = ? AND scope_id = ? "
@@ -190,7 +192,7 @@ def list_later(db: Connection, memory: Memory, until: str, limit: int) -> list[M
 
 
 def times_said(db: Connection, seq: int) -> int:
-    """Count the sessions in which a person said a text: where it was written, and where it was written again."""
+    """Count the sessions in which a person stated a text, including repetitions."""
     row = db.execute(
         "SELECT count(DISTINCT session) FROM (SELECT session_id AS session FROM memory WHERE seq = ?1 UNION ALL "  # noqa: S608
         "SELECT json_extract(detail, '$.session_id') FROM history WHERE memory_seq = ?1 AND event = 'merged' "
@@ -201,7 +203,7 @@ def times_said(db: Connection, seq: int) -> int:
 
 
 def list_deciding_sessions(db: Connection, since: str, before: str, limit: int, skipped: int) -> list[str]:
-    """List sessions with a decision since a moment of which nothing was written after another one."""
+    """List sessions with a decision since a time that have no new memories after another time."""
     rows = db.execute(
         f"SELECT session_id FROM memory WHERE session_id IS NOT NULL AND {_OPEN} GROUP BY session_id "  # noqa: S608 - constant text
         "HAVING max(occurred_at) >= ? AND max(created_at) < ? "
@@ -212,7 +214,7 @@ def list_deciding_sessions(db: Connection, since: str, before: str, limit: int, 
 
 
 def list_done(db: Connection, since: str, limit: int) -> list[Memory]:
-    """List what was done and reached since a moment, the last first."""
+    """List activities and milestones since a time, the last first."""
     return select(
         db,
         f"kind IN ('{Kind.ACTIVITY}', '{Kind.MILESTONE}') AND occurred_at >= ? AND {_OPEN} "
@@ -222,23 +224,23 @@ def list_done(db: Connection, since: str, limit: int) -> list[Memory]:
 
 
 def list_of_session(db: Connection, session_id: str) -> list[Memory]:
-    """List what was written in a session, in the order of time."""
+    """List the memories of a session in order of time."""
     return select(db, f"session_id = ? AND {_OPEN} ORDER BY occurred_at, seq LIMIT 500", (session_id,))
 
 
-def common_subjects(db: Connection, one: int, other: int) -> list[str]:
-    """List the names of things that two memories both mention."""
+def common_subjects(db: Connection, first: int, other: int) -> list[str]:
+    """List the names of entities that two memories both mention."""
     rows = db.execute(
         "SELECT e.name FROM mention a JOIN mention b ON b.entity_seq = a.entity_seq "
         "JOIN entity e ON e.seq = a.entity_seq WHERE a.memory_seq = ? AND b.memory_seq = ? "
         "AND e.kind NOT IN ('date', 'version', 'port', 'person', 'organisation', 'place', 'name') ORDER BY e.name",
-        (one, other),
+        (first, other),
     )
     return [row[0] for row in rows]
 
 
 def find_surface_form(db: Connection, subject: Subject) -> str:
-    """Return a subject as memories write it most often."""
+    """Return the most frequent spelling of a subject."""
     row = db.execute(
         "SELECT surface FROM mention WHERE entity_seq = ? GROUP BY surface ORDER BY count(*) DESC, surface LIMIT 1",
         (subject.seq,),

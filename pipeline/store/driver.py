@@ -1,8 +1,8 @@
-"""Opening a file of the store: by `sqlite3`, or in an encrypted home by SQLCipher with the home's key.
+"""Open a file of the store, with `sqlite3` or, in an encrypted data directory, with SQLCipher and its key.
 
-A file's own first page tells whether it is encrypted. While `reverie encrypt` or `reverie decrypt` is under way, and
-after one was interrupted, an encrypted home holds files of both kinds, and all of them can be used; a file that is made
-in it is encrypted from its first byte.
+The first page of a file shows whether it is encrypted. During and after an interrupted `reverie store encrypt` or
+`decrypt`, a data directory contains files of both kinds, and all of them can be used; new files are encrypted from
+the first byte.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from pipeline.store.key import StoreKey, find_key
 from pipeline.store.write_connection import WriteConnection
 
-# What a file begins with that is not encrypted.
+# The start of a file that is not encrypted.
 PLAIN = b"SQLite format 3\0"
 
 _Error = TypeVar("_Error", bound=sqlite3.Error)
@@ -28,9 +28,9 @@ def connect(
     is_shared: bool = False,
     cached_statements: int = 128,
 ) -> sqlite3.Connection:
-    """Open a file of the store, for writing as a WriteConnection; `is_shared` lets any thread use it, one at a time.
+    """Open a store file, for writing as a WriteConnection; `is_shared` allows any thread, one at a time.
 
-    Raises KeyUnavailable where the home is encrypted and its key cannot be had.
+    Raises KeyUnavailable if the data directory is encrypted and its key cannot be read.
     """
     options: dict[str, Any] = {
         "uri": True,
@@ -39,28 +39,28 @@ def connect(
         "check_same_thread": not is_shared,
         "cached_statements": cached_statements,
     }
-    place = f"{file.absolute().as_uri()}?mode={mode}"
+    uri = f"{file.absolute().as_uri()}?mode={mode}"
     key = find_key(file)
     if key is None:
         plain: sqlite3.Connection = sqlite3.connect(
-            place, factory=WriteConnection if writes else sqlite3.Connection, **options
+            uri, factory=WriteConnection if writes else sqlite3.Connection, **options
         )
         return plain
     from pipeline.store import cipher
 
-    # Plain files too: two libraries of SQLite that have one file open in one process undo each other's locks.
-    return cipher.connect(place, key.digits, writes=writes, options=options)
+    # Plain files too: two SQLite libraries that open the same file in one process drop each other's locks.
+    return cipher.connect(uri, key.digits, writes=writes, options=options)
 
 
 def is_encrypted(connection: sqlite3.Connection) -> bool:
-    """Tell whether the file of a connection is encrypted."""
+    """Return whether the file of a connection is encrypted."""
     return getattr(connection, "is_keyed", False)
 
 
 def export(source: sqlite3.Connection, target: Path, key: StoreKey | None) -> dict[str, int]:
-    """Copy a store of an encrypted home into an empty file, encrypted where a key is given, and compare every row.
+    """Copy a store of an encrypted data directory into an empty file, encrypted if a key is given; compare every row.
 
-    Returns how many rows each table has; raises StoreDamaged where the copy is not what it was made from.
+    Returns the number of rows per table; raises StoreDamaged if the copy differs from its source.
     """
     from pipeline.store import cipher
 
@@ -68,16 +68,16 @@ def export(source: sqlite3.Connection, target: Path, key: StoreKey | None) -> di
 
 
 def opens(file: Path, key: StoreKey) -> bool:
-    """Tell whether a key opens an encrypted file, whatever its home says."""
+    """Return whether a key opens an encrypted file, even outside its data directory."""
     from pipeline.store import cipher
 
     return cipher.opens(f"{file.absolute().as_uri()}?mode=ro", key.digits)
 
 
 def is_plain(file: Path) -> bool:
-    """Tell whether a file is a store that is not encrypted; one that is empty or not there yet is none.
+    """Return whether a file is an unencrypted store; a missing or empty file is not.
 
-    For who has no connection to it: closing a file ends every lock that its process has on it.
+    Only for processes without a connection to the file: closing it drops every lock that the process has on it.
     """
     try:
         with file.open("rb") as content:
@@ -87,16 +87,16 @@ def is_plain(file: Path) -> bool:
 
 
 def sqlite_errors(kind: type[_Error]) -> tuple[type[_Error], ...]:
-    """Return the classes by which an error of `sqlite3` is raised, SQLCipher's too where it is loaded.
+    """Return the error classes for a kind of `sqlite3` error, including SQLCipher's if it is loaded.
 
-    An `except` asks for them only once something was raised.
+    Use it in `except`: it is evaluated only after an error.
     """
     loaded = sys.modules.get("sqlcipher3.dbapi2")
     return (kind,) if loaded is None else (kind, getattr(loaded, kind.__name__))
 
 
 def as_sqlite3(error: Exception) -> sqlite3.Error:
-    """Return an error of SQLCipher's as the one of `sqlite3` by the same name, which callers know."""
+    """Translate a SQLCipher error into the `sqlite3` error of the same name, which callers expect."""
     if isinstance(error, sqlite3.Error):
         return error
     known: sqlite3.Error = getattr(sqlite3, type(error).__name__)(*error.args)

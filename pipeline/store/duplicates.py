@@ -1,4 +1,4 @@
-"""Near-duplicates: pairs that wait for a verdict, and how two memories become one, and two again."""
+"""Near-duplicates: pairs that await a verdict, and merging two memories and undoing it."""
 
 import json
 import time
@@ -18,23 +18,23 @@ from pipeline.store.visibility import may_be_mined, within_reach
 
 
 class PairState(StrEnum):
-    """What became of a pair."""
+    """The state of a pair."""
 
     WAITING = "waiting"
     MERGED = "merged"
     KEPT = "kept"
 
 
-# The reasons of a pair that rules keep apart, so that the verdict falls with the text, and of one a model looked at.
+# The reasons of pairs that rules or a model keep apart; their verdict is void if the text changes.
 TOLD_APART = "rules tell them apart"
 ASKED = "a model does not take them for one"
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two memories by row number, their cosine, and why they were not merged at once.
+    """Two memories by row number, their cosine, and why they were not merged automatically.
 
-    `settled_at` is when it got its verdict; of a pair that waits, when a job last looked at it.
+    `settled_at` is the time of the verdict; for a pending pair, of the last look of a job.
     """
 
     seq: int
@@ -48,13 +48,13 @@ class Pair:
     settled_at: str | None
 
 
-# What was said in a session that is incognito by now is left alone.
+# Memories of sessions that are incognito by now are not compared.
 _OPEN = f"{{0}}.archived_at IS NULL AND {{0}}.candidate = 0 AND {may_be_mined('{0}')}"
 _SELECT = "SELECT p.seq, p.id, p.older_seq, p.newer_seq, p.cosine, p.reasons, p.state, p.at, p.settled_at FROM pair p"
 
 
 def add(db: Connection, older_seq: int, newer_seq: int, cosine: float, reasons: Sequence[str], at: str) -> None:
-    """Let a pair wait; one that is known keeps its verdict."""
+    """Add a pending pair; a known pair keeps its verdict."""
     db.execute(
         "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT DO NOTHING",
@@ -62,22 +62,22 @@ def add(db: Connection, older_seq: int, newer_seq: int, cosine: float, reasons: 
     )
 
 
-# What waits to be embedded is left out: its vectors tell of another text.
+# Memories that wait for embedding are excluded: their vectors belong to an older text.
 _COMPARABLE = (
     "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND subject IS NULL "
-    # What a person refused is compared with what comes later.
+    # Refused memories are compared with later ones.
     "AND (archived_at IS NULL OR id IN (SELECT memory_id FROM refusal)) "
     "AND NOT EXISTS (SELECT 1 FROM work w WHERE w.stage = 'embed' AND w.memory_seq = memory.seq)"
 )
 
 
 def list_comparable(db: Connection, seqs: Sequence[int]) -> list[Memory]:
-    """List, oldest first, those of some memories that may be one with another, of the same scope."""
+    """List, oldest first, which of some memories can be merged with another of the same scope."""
     return select(db, f"{_COMPARABLE} ORDER BY seq", (json.dumps(list(seqs)),))
 
 
 def find_scopes(db: Connection, seqs: Sequence[int]) -> dict[int, Scope]:
-    """Return the scopes of those of some memories that may be one with another, by row number."""
+    """Return the scopes of those of some memories that can be merged, by row number."""
     rows = db.execute(
         f"SELECT seq, scope_kind, scope_id FROM memory WHERE {_COMPARABLE}",  # noqa: S608 - constant text
         (json.dumps(list(seqs)),),
@@ -86,7 +86,7 @@ def find_scopes(db: Connection, seqs: Sequence[int]) -> dict[int, Scope]:
 
 
 def find_last_told(db: Connection, seq: int) -> tuple[str, int]:
-    """Return when what a memory says was told last, by itself or by what repeats it: (moment, row number)."""
+    """Return when a memory was last stated, by itself or by a repetition: (time, row number)."""
     row = db.execute(
         """
         WITH RECURSIVE told (seq) AS (
@@ -105,7 +105,7 @@ def find_last_told(db: Connection, seq: int) -> tuple[str, int]:
 
 
 def compare_again(db: Connection, seq: int) -> None:
-    """Have workers look anew at what holds, where a memory that is told again is superseded."""
+    """Queue a new comparison when a superseded memory is stated again."""
     if edges.list_superseding(db, [seq]):
         work.add(db, [seq], [Stage.DEDUP], time.time())
 
@@ -117,13 +117,13 @@ def get(db: Connection, pair_id: str) -> Pair | None:
 
 
 def is_known(db: Connection, older_seq: int, newer_seq: int) -> bool:
-    """Tell whether two memories are a pair already, or whether somebody told parts of them apart."""
+    """Return whether two memories are a pair already, or parts of them were marked as different."""
     row = db.execute("SELECT 1 FROM pair WHERE older_seq = ? AND newer_seq = ?", (older_seq, newer_seq)).fetchone()
     return row is not None or is_told_apart(db, older_seq, newer_seq)
 
 
 def is_told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
-    """Tell whether two memories, or parts that were merged into them, were told apart."""
+    """Return whether two memories, or memories merged into them, were marked as different."""
     row = db.execute(
         """
         WITH RECURSIVE
@@ -139,9 +139,9 @@ def is_told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
 
 
 def list_waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> list[Pair]:
-    """List the pairs that wait, whose memories are both active and reach a viewer, newest first."""
+    """List the pending pairs whose memories are both active and visible to a viewer, newest first."""
     reach, values = within_reach(viewer)
-    # Looked up pair by pair: a join would let the planner go through every two memories there are.
+    # Looked up per pair: a join could make the planner combine every two memories.
     mine = f"EXISTS (SELECT 1 FROM memory WHERE seq = p.{{0}} AND archived_at IS NULL AND {reach})"  # noqa: S608 - constant text
     rows = db.execute(
         f"{_SELECT} WHERE p.state = ? AND p.seq < ? AND {mine.format('older_seq')} AND {mine.format('newer_seq')} "
@@ -152,7 +152,7 @@ def list_waiting(db: Connection, viewer: Viewer, limit: int, before: int | None)
 
 
 def list_pairs_of(db: Connection, seq: int, limit: int) -> list[Pair]:
-    """List the pairs of a memory that wait, the most alike first."""
+    """List the pending pairs of a memory, the most similar first."""
     rows = db.execute(
         f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
         "WHERE (p.older_seq = ? OR p.newer_seq = ?) AND p.state = ? "
@@ -163,9 +163,9 @@ def list_pairs_of(db: Connection, seq: int, limit: int) -> list[Pair]:
 
 
 def list_due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -> list[Pair]:
-    """List the pairs above a number that wait for a look: unseen yet, or a memory changed since they were seen.
+    """List pending pairs above a number that are new, or of which a memory changed since the last look.
 
-    What a run that began at `at` has seen is seen. With `asking`, what no model was asked about is due too.
+    Pairs that the run of `at` has seen are excluded. With `asking`, pairs that no model has seen are included.
     """
     rows = db.execute(
         f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "  # noqa: S608
@@ -179,17 +179,17 @@ def list_due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -
 
 
 def note(db: Connection, pair_id: str, reasons: Sequence[str], at: str) -> None:
-    """Say why a pair still waits, and when that was found."""
+    """Record why a pair is still pending, and the time."""
     db.execute("UPDATE pair SET reasons = ?, settled_at = ? WHERE id = ?", (json.dumps(reasons), at, pair_id))
 
 
 def settle(db: Connection, pair_id: str, state: PairState, at: str) -> None:
-    """Give a pair its verdict."""
+    """Set the verdict of a pair."""
     db.execute("UPDATE pair SET state = ?, settled_at = ? WHERE id = ?", (state, at, pair_id))
 
 
 def keep(db: Connection, older_seq: int, newer_seq: int, at: str) -> None:
-    """Say that two memories are not the same, whether or not they were known as a pair."""
+    """Mark two memories as different, whether they were a pair or not."""
     db.execute(
         "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at, settled_at) "
         "VALUES (?, ?, ?, 0, '[]', ?, ?, ?) "
@@ -199,7 +199,7 @@ def keep(db: Connection, older_seq: int, newer_seq: int, at: str) -> None:
 
 
 def forget_waiting(db: Connection, seq: int) -> None:
-    """Let the pairs of a memory wait no longer, and forget what rules found of its text; verdicts of people stay."""
+    """Drop the pending pairs of a memory and the rules' verdicts about its text; keep people's verdicts."""
     db.execute(
         "DELETE FROM pair WHERE (older_seq = ? OR newer_seq = ?) "
         "AND (state = ? OR EXISTS (SELECT 1 FROM json_each(reasons) WHERE value = ?))",
@@ -208,7 +208,7 @@ def forget_waiting(db: Connection, seq: int) -> None:
 
 
 def purge(db: Connection, seq: int) -> None:
-    """Delete the pairs of a memory for good, and the verdicts on its text with them."""
+    """Purge the pairs of a memory, with their verdicts."""
     db.execute("DELETE FROM pair WHERE older_seq = ? OR newer_seq = ?", (seq, seq))
 
 
@@ -227,16 +227,16 @@ def _pair(row: Sequence[str]) -> Pair:
     )
 
 
-# In the detail of an archive: the memory that a person refused and that this one says again.
+# Detail of an archival: the refused memory that this memory repeats.
 REFUSED = "refused"
-# Who compares memories without being asked: the stage and the two nightly jobs.
+# Automatic comparisons: the stage and the two maintenance jobs.
 DEDUP = "dedup"
 DEDUP_JOB = "dedup-job"
 EDGES_JOB = "edges-job"
 
 
 def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: str, detail: Mapping[str, Any]) -> str:
-    """Let one memory speak for another, whose text it keeps in its history; return the id of the audit entry."""
+    """Merge a memory into a survivor, which keeps its text in the history; return the id of the audit entry."""
     memories.archive(db, absorbed.seq, at, merged_into=survivor.seq)
     index_state.drop_tokens(db, absorbed.seq)
     memories.reinforce(
@@ -264,10 +264,10 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
 def undo_merge(
     db: Connection, survivor: Memory, absorbed: Memory, entry: audit.AuditEntry, at: str, tokens: Sequence[str]
 ) -> None:
-    """Take a merge back: both are as they were, and nothing merges them again by itself.
+    """Undo a merge: restore both memories, and prevent another automatic merge.
 
-    `tokens` are the search tokens of the one that comes back. Raises sqlite3.IntegrityError when an active memory
-    says exactly what it says.
+    `tokens` are the search tokens of the restored memory. Raises sqlite3.IntegrityError if an active memory has the
+    same text.
     """
     memories.restore(db, absorbed.seq, at)
     number = changes.append(db, changes.RESTORE, [absorbed.id])
@@ -280,14 +280,14 @@ def undo_merge(
 
 
 def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.AuditEntry, at: str) -> None:
-    """Take from a memory what another gave it when it was merged into it; what somebody changed since stays."""
+    """Remove the contribution of a merged memory from the survivor, except fields that were changed since."""
     history.forget_merge(db, survivor.seq, absorbed.seq)
     edges.remove(db, survivor.seq, EdgeKind.SUPERSEDES, absorbed.seq)
     before = entry.detail.get("before")
     if before is not None:
         others: list[Memory] = []
         for later in audit.list_later_merges(db, entry):
-            # Undone after this one, it must not bring back what this one gave.
+            # A later undo of this earlier merge must not bring back the contribution of the undone one.
             if "before" in later.detail:
                 left = _without(survivor, absorbed, later.detail["before"], before, others)
                 audit.amend(db, later.id, {**later.detail, "before": left})
@@ -301,13 +301,13 @@ def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.A
 
 
 def forget_findings(db: Connection, seq: int) -> None:
-    """Take back what was found by comparing a memory's text, as that text is no more; verdicts of people stay."""
+    """Delete results of comparing a memory's old text; people's verdicts stay."""
     forget_waiting(db, seq)
     edges.forget_found(db, seq, (DEDUP, DEDUP_JOB, EDGES_JOB))
 
 
 def _confirms(absorbed: Memory, survivor: Memory) -> bool:
-    """Tell whether a person stands behind all that a memory is read as: an agent may only repeat what it read."""
+    """Return whether a person confirmed every rendered field of a memory; an agent may only repeat what it read."""
     vouched_for = absorbed.trust is Trust.TRUSTED and absorbed.source is not Source.AGENT
     return (vouched_for or is_said_again(absorbed, survivor)) and says_as_much(absorbed, survivor)
 
@@ -328,12 +328,12 @@ def _without(
     before: Mapping[str, Any],
     others: Sequence[Memory],
 ) -> dict[str, Any]:
-    """Return a standing without what a merged memory gave to it and no other that was merged later gives too."""
+    """Return a memory's values without the contribution of a merged memory, unless a later merge repeats it."""
     left = dict(standing)
     if standing["importance"] == absorbed.importance:
         left["importance"] = max([before["importance"], *(other.importance for other in others)])
-    kept = {*before["tags"], *(tag for other in others for tag in other.tags)}
-    left["tags"] = [tag for tag in standing["tags"] if tag in kept or tag not in absorbed.tags]
+    tags = {*before["tags"], *(tag for other in others for tag in other.tags)}
+    left["tags"] = [tag for tag in standing["tags"] if tag in tags or tag not in absorbed.tags]
     if _confirms(absorbed, survivor) and not any(_confirms(other, survivor) for other in others):
         left["trust"] = before["trust"]
     if absorbed.pinned and not any(other.pinned for other in others):

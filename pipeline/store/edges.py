@@ -1,6 +1,6 @@
-"""Edges between memories: what one says about another, set by callers, by stages and by jobs.
+"""Edges between memories, created by callers, stages and jobs.
 
-And the candidates for new ones: what changed, and what stands near it in one scope.
+Also the candidates for new edges: changed memories, and related memories of the same scope.
 """
 
 import json
@@ -15,19 +15,19 @@ from pipeline.store.memories import select
 from pipeline.store.visibility import may_be_mined, viewer_within, within_reach
 from pipeline.times import utc_now
 
-# The event of a history that tells of an edge which somebody took away.
+# The history event of an edge that a person removed.
 ERASED = "edge_erased"
-# A name in more memories than this ties none of them to another.
+# A name in more memories than this is no reason for an edge.
 RARE = 40
 
-# What tries to command its reader, holds by a key of its own or was said incognito has no edges drawn to it.
+# No automatic edges for texts that command their reader, keyed facts, or incognito sessions.
 _OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {may_be_mined()}"
 _IN_SCOPE = f"{_OPEN} AND scope_kind = ? AND scope_id = ? AND coalesce(branch, '') = ? AND seq <> ?"
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge as one of its two memories sees it: `outgoing` from it, else to it."""
+    """An edge as seen from one of its two memories: `outgoing` from it, else to it."""
 
     kind: EdgeKind
     outgoing: bool
@@ -44,7 +44,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A memory, by row number, and one that contradicts it."""
+    """A memory and a memory that contradicts it, by row number."""
 
     seq: int
     other_id: str
@@ -53,7 +53,7 @@ class Denial:
 
 
 class Superseded(NamedTuple):
-    """A memory and what supersedes it, by row number; the latter's id and scope."""
+    """A memory and its successor, by row number; the successor's id and scope."""
 
     seq: int
     by: int
@@ -62,34 +62,34 @@ class Superseded(NamedTuple):
 
 
 class TextChange(NamedTuple):
-    """A change of a text: its number, and the memory's row number while the memory is there."""
+    """A change of a text: its number, and the memory's row number if the memory still exists."""
 
     number: int
     seq: int | None
 
 
-# Who draws what a decision came from and came to.
+# Makers of cause and effect edges.
 REFLECT = "reflect"
 
 
 def chain(db: Connection, seq: int, most: int = 8) -> list[int]:
-    """Return the row numbers of the chain of causes and effects that goes through a memory, the first cause first."""
-    found = [seq]
+    """Return the row numbers of the chain of causes and effects through a memory, the first cause first."""
+    links = [seq]
     for column, other, at_end in (("to_seq", "from_seq", False), ("from_seq", "to_seq", True)):
-        while len(found) < most:
+        while len(links) < most:
             row = db.execute(
                 f"SELECT {other} FROM edge WHERE {column} = ? AND kind = '{EdgeKind.CAUSE}' AND made_by = ? "  # noqa: S608 - constant text
                 "ORDER BY at DESC LIMIT 1",
-                (found[-1 if at_end else 0], REFLECT),
+                (links[-1 if at_end else 0], REFLECT),
             ).fetchone()
-            if row is None or row[0] in found:
+            if row is None or row[0] in links:
                 break
-            found.insert(len(found) if at_end else 0, int(row[0]))
-    return found if len(found) > 1 else []
+            links.insert(len(links) if at_end else 0, int(row[0]))
+    return links if len(links) > 1 else []
 
 
 def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
-    """Draw an edge; return whether it is new."""
+    """Add an edge; return whether it is new."""
     cursor = db.execute(
         "INSERT INTO edge VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (from_seq, kind, to_seq, made_by, at)
     )
@@ -97,36 +97,36 @@ def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str
 
 
 def find(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
-    """Draw an edge that nobody asked for; return whether it is new. What somebody erased does not come back."""
+    """Add an automatic edge; return whether it is new. An edge that a person removed is not added again."""
     ends = [(from_seq, to_seq)]
     if kind in (EdgeKind.CONTRADICTS, EdgeKind.SUPERSEDES):
-        # Of two that deny each other, either may be said to deny the other; of two, one supersedes.
+        # A contradiction is symmetric, and only one of two memories can supersede the other.
         ends.append((to_seq, from_seq))
-    for one, other in ends:
+    for start, end in ends:
         if db.execute(
-            "SELECT 1 FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (one, kind, other)
+            "SELECT 1 FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (start, kind, end)
         ).fetchone():
             return False
         if db.execute(
             "SELECT 1 FROM history WHERE memory_seq = ? AND about_seq = ? AND event = ? "
             "AND json_extract(detail, '$.kind') = ?",
-            (one, other, ERASED, kind),
+            (start, end, ERASED, kind),
         ).fetchone():
             return False
     return add(db, from_seq, kind, to_seq, made_by, at)
 
 
 def erase(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, at: str) -> bool:
-    """Take an edge away for a person and remember it; return whether it was there."""
+    """Remove an edge for a person and remember the removal; return whether it existed."""
     if not remove(db, from_seq, kind, to_seq):
         return False
-    # The history goes with either memory when that is purged, and shows what was done.
+    # The history is deleted if either memory is purged, and shows the removal.
     history.add(db, from_seq, at, ERASED, None, {"kind": kind}, about_seq=to_seq)
     return True
 
 
 def redraw(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
-    """Draw an edge again as if nobody had taken it away; return whether somebody had."""
+    """Add an edge again even if a person removed it; return whether a person had."""
     erased = db.execute(
         "DELETE FROM history WHERE memory_seq = ? AND about_seq = ? AND event = ? "
         "AND json_extract(detail, '$.kind') = ?",
@@ -136,7 +136,7 @@ def redraw(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: 
 
 
 def maker(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> str | None:
-    """Return who drew an edge, None where there is none."""
+    """Return the maker of an edge, None if there is no edge."""
     row = db.execute(
         "SELECT made_by FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq)
     ).fetchone()
@@ -144,13 +144,13 @@ def maker(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> str | N
 
 
 def remove(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> bool:
-    """Take an edge away; return whether it was there."""
+    """Remove an edge; return whether it existed."""
     cursor = db.execute("DELETE FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq))
     return cursor.rowcount == 1
 
 
 def of(db: Connection, seq: int) -> list[Edge]:
-    """List a memory's edges, to archived memories too, and its neighbours in the session."""
+    """List a memory's edges, including edges to archived memories, and its neighbors in the session."""
     rows = db.execute(
         """
         SELECT e.kind, 1, m.id, m.scope_kind, m.scope_id, e.made_by, e.at
@@ -170,7 +170,7 @@ def of(db: Connection, seq: int) -> list[Edge]:
 
 
 def list_derived(db: Connection, seq: int) -> list[int]:
-    """List by row number what is derived from a memory, directly or not."""
+    """List the memories derived from a memory, directly or not, by row number."""
     rows = db.execute(
         """
         WITH RECURSIVE found (seq) AS (
@@ -186,7 +186,7 @@ def list_derived(db: Connection, seq: int) -> list[int]:
 
 
 def denials(db: Connection, seqs: str) -> list[Denial]:
-    """List who contradicts memories (a JSON list of row numbers), of what is active, reviewed and holds."""
+    """List the active, reviewed and current memories that contradict memories (a JSON list of row numbers)."""
     rows = db.execute(
         """
         WITH given (seq) AS (SELECT CAST(value AS BIGINT) FROM json_each(?1)), pair (seq, other) AS (
@@ -207,9 +207,9 @@ def denials(db: Connection, seqs: str) -> list[Denial]:
 
 
 def list_superseding(db: Connection, seqs: Sequence[int]) -> list[Superseded]:
-    """List what of some memories is superseded, and by what that is active, reviewed and holds, the latest last.
+    """List which of some memories are superseded by an active, reviewed and current memory, the latest last.
 
-    What was merged away is spoken for, and what holds by a key has a history of its own: neither is superseded.
+    Merged memories are excluded, and so are keyed facts, which have their own history.
     """
     rows = db.execute(
         """
@@ -228,7 +228,7 @@ def list_superseding(db: Connection, seqs: Sequence[int]) -> list[Superseded]:
 
 
 def forget_found(db: Connection, seq: int, makers: Sequence[str]) -> None:
-    """Take away what some makers found by reading a memory's text; what was merged stays told."""
+    """Delete automatic edges that some makers derived from a memory's text; edges of merged memories stay."""
     db.execute(
         "DELETE FROM edge WHERE made_by IN (SELECT value FROM json_each(?)) AND (from_seq = ? OR to_seq = ?) "
         "AND NOT (kind = 'supersedes' AND EXISTS "
@@ -238,34 +238,34 @@ def forget_found(db: Connection, seq: int, makers: Sequence[str]) -> None:
 
 
 def purge(db: Connection, seq: int) -> None:
-    """Delete a memory's edges for good."""
+    """Purge a memory's edges."""
     db.execute("DELETE FROM edge WHERE from_seq = ? OR to_seq = ?", (seq, seq))
 
 
 def _beside(db: Connection, seq: int) -> list[tuple[str, int, str, str, str, str, str]]:
-    # What follows in a session follows from the rows themselves; storing it would only let it go stale.
-    own = db.execute(
+    # The order within a session follows from the rows; stored edges could only become stale.
+    session = db.execute(
         "SELECT session_id, occurred_at, scope_kind, scope_id FROM memory WHERE seq = ?", (seq,)
     ).fetchone()
-    if own is None or own[0] is None:
+    if session is None or session[0] is None:
         return []
-    # A neighbour that may not be seen must not hide the next one that may: its absence would tell of it.
-    reach, values = within_reach(viewer_within(Scope(ScopeKind(own[2]), own[3] or None)))
-    found = []
+    # An invisible neighbor must not hide the next visible one: the gap would reveal it.
+    reach, values = within_reach(viewer_within(Scope(ScopeKind(session[2]), session[3] or None)))
+    neighbors = []
     for outgoing, compare, order in ((1, ">", "ASC"), (0, "<", "DESC")):
         row = db.execute(
             "SELECT id, scope_kind, scope_id, occurred_at FROM memory "  # noqa: S608 - constant text
             "WHERE session_id = ? AND archived_at IS NULL AND candidate = 0 "
             f"AND {reach} AND (occurred_at, seq) {compare} (?, ?) ORDER BY occurred_at {order}, seq {order} LIMIT 1",
-            (own[0], *values, own[1], seq),
+            (session[0], *values, session[1], seq),
         ).fetchone()
         if row is not None:
-            found.append((EdgeKind.NEXT_IN_SESSION.value, outgoing, *row[:3], "session", row[3]))
-    return found
+            neighbors.append((EdgeKind.NEXT_IN_SESSION.value, outgoing, *row[:3], "session", row[3]))
+    return neighbors
 
 
 def list_changed_texts(db: Connection, after: int, limit: int) -> list[TextChange]:
-    """List the changes above a number by which a text came or became another, in their order."""
+    """List the changes of texts above a number, in order."""
     rows = db.execute(
         "SELECT c.seq, m.seq FROM change c LEFT JOIN memory m ON m.id = c.memory_id "
         "WHERE c.seq > ? AND c.op IN ('create', 'edit', 'restore') ORDER BY c.seq LIMIT ?",
@@ -275,7 +275,7 @@ def list_changed_texts(db: Connection, after: int, limit: int) -> list[TextChang
 
 
 def without_entities(db: Connection, seqs: Sequence[int]) -> set[int]:
-    """Return those of some memories whose entities are still to be found."""
+    """Return which of some memories still await entity extraction."""
     rows = db.execute(
         "SELECT memory_seq FROM work WHERE stage = 'entities' AND dead = 0 "
         "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
@@ -285,13 +285,13 @@ def without_entities(db: Connection, seqs: Sequence[int]) -> set[int]:
 
 
 def list_open_to_edges(db: Connection, seqs: Sequence[int]) -> list[Memory]:
-    """List those of some memories between which edges may be found, in row order."""
+    """List which of some memories can get automatic edges, in row order."""
     chosen = f"{_OPEN} AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq"  # noqa: S608 - constant text
     return select(db, chosen, (json.dumps(list(seqs)),))
 
 
 def find_sharing_a_name(db: Connection, memory: Memory, limit: int) -> dict[int, frozenset[EntityKind]]:
-    """Return what names a rare thing that a memory names too, newest first: row number → the kinds of it."""
+    """Return memories that share a rare name with a memory, newest first: row number → kinds of the name."""
     rows = db.execute(
         "WITH rare (thing, sort) AS (SELECT e.seq, e.kind FROM mention m JOIN entity e ON e.seq = m.entity_seq "  # noqa: S608
         "WHERE m.memory_seq = ? AND e.kind NOT IN ('date', 'version', 'port') AND "
@@ -305,30 +305,30 @@ def find_sharing_a_name(db: Connection, memory: Memory, limit: int) -> dict[int,
 
 
 def find_saying_a_word(db: Connection, memory: Memory, word: str, limit: int) -> list[Memory]:
-    """List what an earlier memory of the scope says with a word in it, of any case in ASCII, last written first."""
+    """List earlier memories of the scope whose text contains a word, ignoring ASCII case, last written first."""
     pattern = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    # The index of scopes would lead to most rows one by one; reading them in order is eight times as fast.
-    said = f"SELECT seq FROM memory NOT INDEXED WHERE content LIKE ? ESCAPE '\\' AND {_IN_SCOPE}"  # noqa: S608 - constant text
+    # The scope index would fetch most rows one by one; a scan in row order is eight times as fast.
+    query = f"SELECT seq FROM memory NOT INDEXED WHERE content LIKE ? ESCAPE '\\' AND {_IN_SCOPE}"  # noqa: S608 - constant text
     return select(
         db,
-        f"seq IN ({said} AND (occurred_at, seq) < (?, ?) ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC",
+        f"seq IN ({query} AND (occurred_at, seq) < (?, ?) ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC",
         (f"%{pattern}%", *_values_of_scope(memory), memory.occurred_at, memory.seq, limit),
     )
 
 
 def find_session_neighbours(db: Connection, memory: Memory, limit: int) -> list[Memory]:
-    """List what stands around a memory in its session: at most so many before it and after it, in the order of time."""
+    """List the memories around a memory in its session, at most `limit` on either side, in order of time."""
     if memory.session_id is None:
         return []
-    found: list[Memory] = []
+    neighbors: list[Memory] = []
     for compare, order in (("<", "DESC"), (">", "ASC")):
-        found += select(
+        neighbors += select(
             db,
             f"session_id = ? AND {_IN_SCOPE} AND (occurred_at, seq) {compare} (?, ?) "
             f"ORDER BY occurred_at {order}, seq {order} LIMIT ?",
             (memory.session_id, *_values_of_scope(memory), memory.occurred_at, memory.seq, limit),
         )
-    return sorted(found, key=lambda one: (one.occurred_at, one.seq))
+    return sorted(neighbors, key=lambda memory_near: (memory_near.occurred_at, memory_near.seq))
 
 
 def _values_of_scope(memory: Memory) -> tuple[Any, ...]:

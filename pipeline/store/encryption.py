@@ -1,6 +1,6 @@
-"""Encrypting the files of a home that are there, and the way back, file by file.
+"""Encrypt the existing files of a data directory, and decrypt them again, file by file.
 
-Each file is whole and has its name at any moment, plain or encrypted; which of the two is told by its first bytes.
+At any time each file is complete and has its name, plain or encrypted; its first bytes show which.
 """
 
 import os
@@ -18,23 +18,25 @@ _BLOCK = 1 << 20
 
 
 def list_folders(paths: HomePaths) -> list[str]:
-    """List the folders of workspaces, also those of which only snapshots are left."""
+    """List the folders of workspaces, including workspaces with snapshots only."""
     if not paths.workspaces.is_dir():
         return []
-    return sorted(one.name for one in paths.workspaces.iterdir() if is_workspace_id(one.name) and one.is_dir())
+    return sorted(
+        folder.name for folder in paths.workspaces.iterdir() if is_workspace_id(folder.name) and folder.is_dir()
+    )
 
 
 def list_stores(paths: HomePaths, workspace: str) -> list[Path]:
-    """List the files of a workspace that hold what it remembers: its store, where it has one, and every snapshot."""
-    place = paths.workspace(workspace)
-    stores = [place.events] if place.events.is_file() else []
-    return stores + [one.file for one in backup.snapshots(place.snapshots)]
+    """List the files of a workspace that contain memories: its store, if it exists, and every snapshot."""
+    files = paths.workspace(workspace)
+    stores = [files.events] if files.events.is_file() else []
+    return stores + [snapshot.file for snapshot in backup.snapshots(files.snapshots)]
 
 
 def list_people(paths: HomePaths) -> list[Path]:
-    """List the file of who shares a home, where there is one, and every copy of it."""
+    """List the file of people, if it exists, and every copy of it."""
     people = [paths.people] if paths.people.is_file() else []
-    return people + [one.file for one in backup.snapshots(people_file.find_copies(paths.people))]
+    return people + [copy.file for copy in backup.snapshots(people_file.find_copies(paths.people))]
 
 
 def list_single(paths: HomePaths) -> list[Path]:
@@ -43,7 +45,7 @@ def list_single(paths: HomePaths) -> list[Path]:
 
 
 def list_all(paths: HomePaths) -> Iterator[Path]:
-    """Go through every file of a home that is encrypted in an encrypted one."""
+    """List every file that is encrypted in an encrypted data directory."""
     yield from list_single(paths)
     yield from list_people(paths)
     for workspace in list_folders(paths):
@@ -51,7 +53,7 @@ def list_all(paths: HomePaths) -> Iterator[Path]:
 
 
 def find_locked(paths: HomePaths, key: StoreKey | None) -> Path | None:
-    """Return a store in use that is not plain, and that a key, or no key yet, does not open either."""
+    """Return a store that is neither plain nor readable with the key (or that is encrypted if there is no key yet)."""
     for file in list_all(paths):
         is_store = file.parent.name != SNAPSHOTS and file.stat().st_size and not driver.is_plain(file)
         if is_store and (key is None or not driver.opens(file, key)):
@@ -60,13 +62,13 @@ def find_locked(paths: HomePaths, key: StoreKey | None) -> Path | None:
 
 
 def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
-    """Put an encrypted file, or without a key a plain one, in a file's place; tell whether it was of the other kind.
+    """Encrypt a file or, without a key, decrypt it; return whether that was necessary.
 
-    Nobody else may have it open, which raises StoreBusy; raises StoreDamaged where it is not sound, and leaves it.
+    Raises StoreBusy if another process has the file open, and StoreDamaged, without a change, if the file is damaged.
     """
     if driver.is_plain(file) is (key is None):
         if key is not None:
-            # What is not plain may be no store at all.
+            # A file that is not plain may not be a store at all.
             backup.state(file)
         return False
     with backup.typed_errors(file), _erasing(file):
@@ -79,7 +81,7 @@ def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
                 counts = driver.export(db, draft, key)
             with closing(driver.connect(draft)) as db:
                 backup.verify(db, counts)
-            # Whoever opened it meanwhile has turned its log on again, which stands in its first page.
+            # Another process that opened it in the meantime has turned on its log, which changes the first page.
             if file_state(file) != before:
                 raise StoreBusy(f"{file} is in use")
             backup.put_in_place(draft, file)
@@ -89,22 +91,22 @@ def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
 
 
 def erase(file: Path) -> None:
-    """Delete a file and its logs, and overwrite what they contained where the system can."""
+    """Delete a file and its logs, and overwrite their content if the system can."""
     with _erasing(file):
         backup.remove(file)
 
 
 @contextmanager
 def _erasing(file: Path) -> Iterator[None]:
-    """Overwrite what a file and its log held, once they have no name any more; Windows replaces no open file."""
-    places = [file.with_name(file.name + suffix) for suffix in ("", *backup.LOG_SUFFIXES)]
+    """Overwrite a file and its log after they are unlinked; Windows cannot replace an open file."""
+    files = [file.with_name(file.name + suffix) for suffix in ("", *backup.LOG_SUFFIXES)]
     with ExitStack() as held:
-        opened = [held.enter_context(one.open("r+b")) for one in places if POSIX and one.is_file()]
+        opened = [held.enter_context(path.open("r+b")) for path in files if POSIX and path.is_file()]
         yield
-        for one in opened:
-            status = os.fstat(one.fileno())
+        for handle in opened:
+            status = os.fstat(handle.fileno())
             if status.st_nlink == 0:
                 for start in range(0, status.st_size, _BLOCK):
-                    one.write(bytes(min(_BLOCK, status.st_size - start)))
-                one.flush()
-                os.fsync(one.fileno())
+                    handle.write(bytes(min(_BLOCK, status.st_size - start)))
+                handle.flush()
+                os.fsync(handle.fileno())

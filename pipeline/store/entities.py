@@ -1,4 +1,4 @@
-"""Entities and who mentions them: one canonical row per kind and name."""
+"""Entities and their mentions: one canonical row per kind and name."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -28,9 +28,9 @@ class LinkedEntity:
 
 @dataclass(frozen=True, slots=True)
 class MentionedEntity:
-    """An entity as a viewer sees it: `mentions` counts the memories that mention it and may be shown to the viewer.
+    """An entity as a viewer sees it: `mentions` counts the visible memories that mention it.
 
-    Beside another entity, `mentions` counts those that mention both.
+    In a list of related entities, `mentions` counts the memories that mention both.
     """
 
     seq: int
@@ -42,7 +42,7 @@ class MentionedEntity:
 
 @dataclass(frozen=True, slots=True)
 class EntityTie:
-    """Two entities, by row number, and how many memories that may be shown mention both."""
+    """Two entities, by row number, and the number of visible memories that mention both."""
 
     low: int
     high: int
@@ -50,21 +50,21 @@ class EntityTie:
 
 
 class GraphCounts(NamedTuple):
-    """Entities, and who mentions them."""
+    """Numbers of entities and mentions."""
 
     entities: int
     mentions: int
 
 
 class EntitySpan(NamedTuple):
-    """The first moment and the last; None where there is nothing."""
+    """The first and the last time; None if there is none."""
 
     first_at: str | None
     last_at: str | None
 
 
 def link(db: Connection, memory_seq: int, mentions: Sequence[EntityMention]) -> None:
-    """Replace what a memory mentions."""
+    """Replace the mentions of a memory."""
     unlink(db, memory_seq)
     db.executemany(
         "INSERT INTO mention (memory_seq, entity_seq, surface) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -73,7 +73,7 @@ def link(db: Connection, memory_seq: int, mentions: Sequence[EntityMention]) -> 
 
 
 def unlink(db: Connection, memory_seq: int) -> None:
-    """Remove a memory's mentions, and entities that nothing mentions any more."""
+    """Remove a memory's mentions, and entities without mentions."""
     seqs = [
         row[0] for row in db.execute("SELECT entity_seq FROM mention WHERE memory_seq = ?", (memory_seq,)).fetchall()
     ]
@@ -103,7 +103,7 @@ def of(db: Connection, memory_seq: int) -> list[LinkedEntity]:
 
 
 def list_named_products(db: Connection, names: Collection[str]) -> frozenset[str]:
-    """Return which of some names, in their one form, are those of products that memories mention."""
+    """Return which of some names, in canonical form, are products that memories mention."""
     rows = db.execute(
         "SELECT name FROM entity WHERE kind = ? AND name IN (SELECT value FROM json_each(?))",
         (EntityKind.PRODUCT, json.dumps(list(names))),
@@ -114,9 +114,9 @@ def list_named_products(db: Connection, names: Collection[str]) -> frozenset[str
 def page(
     db: Connection, viewer: Viewer, text: str, kind: EntityKind | None, limit: int, below: tuple[int, int] | None
 ) -> list[MentionedEntity]:
-    """List entities whose name holds a text, whatever its case, the most mentioned first.
+    """List entities whose name contains a text, ignoring case, the most mentioned first.
 
-    The list goes on from below a (mentions, row number).
+    Continues below a (mentions, row number) pair.
     """
     hidden, values = _select_hidden(viewer)
     named = (
@@ -124,12 +124,14 @@ def page(
         "(instr(lower(name), ?) > 0 OR seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))))"
     )
     folded = text.casefold()
-    chosen, wanted = (named, (kind, folded, json.dumps(_beyond_ascii(db, folded)))) if text or kind else ("true", ())
-    # The sign keeps the planner from going through all mentions of an entity for every hidden memory.
-    sign = "+" if wanted else ""
+    chosen, filter_values = (
+        (named, (kind, folded, json.dumps(_beyond_ascii(db, folded)))) if text or kind else ("true", ())
+    )
+    # The unary plus stops the planner from reading all mentions of an entity for every hidden memory.
+    sign = "+" if filter_values else ""
     rows = db.execute(
         f"WITH hidden (seq) AS MATERIALIZED ({hidden}), "  # noqa: S608 - constant text
-        # To count all and take away what is hidden is ten times as fast as to look at every memory.
+        # Counting all mentions and subtracting the hidden ones is ten times as fast as checking every memory.
         "seen (seq, mentions) AS (SELECT entity_seq, CAST(sum(memories) AS BIGINT) FROM ("
         f"SELECT entity_seq, count(*) AS memories FROM mention WHERE {chosen} GROUP BY entity_seq UNION ALL "
         "SELECT entity_seq, -count(*) FROM hidden CROSS JOIN mention "
@@ -137,31 +139,31 @@ def page(
         "GROUP BY entity_seq HAVING sum(memories) > 0) "
         "SELECT e.seq, e.id, e.kind, e.name, s.mentions FROM seen s JOIN entity e ON e.seq = s.seq "
         "WHERE CAST(? AS BIGINT) IS NULL OR (s.mentions, e.seq) < (?, ?) ORDER BY s.mentions DESC, e.seq DESC LIMIT ?",
-        (*values, *wanted, *wanted, below and below[0], *(below or (None, None)), limit),
+        (*values, *filter_values, *filter_values, below and below[0], *(below or (None, None)), limit),
     )
     return _to_entities(rows)
 
 
 def get(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEntity | None:
-    """Return an entity by id, None where nothing that may be shown mentions it."""
+    """Return an entity by id, None if no visible memory mentions it."""
     return next(iter(_select_named(db, viewer, "id = ?", (entity_id,))), None)
 
 
 def find(db: Connection, viewer: Viewer, name: str) -> MentionedEntity | None:
-    """Return an entity by id or by name, whatever its case; of several the most mentioned one."""
-    found = _select_named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
-    return next(iter(found), None)
+    """Find an entity by id or by name, ignoring case; among several, the most mentioned."""
+    entities = _select_named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
+    return next(iter(entities), None)
 
 
 def list_mentioning(db: Connection, viewer: Viewer, entity_seq: int, limit: int, before: int | None) -> list[Memory]:
-    """List the memories that mention an entity, newest first, from below a row number."""
+    """List the visible memories that mention an entity, newest first, below a row number."""
     clause, values = condition(Filter(viewer=viewer))
     clause += " AND seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?)"
     return select_newest(db, clause, (*values, entity_seq), limit, before)
 
 
 def newest(db: Connection, entity_seq: int, limit: int) -> list[int]:
-    """List the newest memories that mention an entity, by row number, whatever became of them."""
+    """List the newest memories that mention an entity, by row number, including archived ones."""
     rows = db.execute(
         "SELECT memory_seq FROM mention WHERE entity_seq = ? ORDER BY memory_seq DESC LIMIT ?", (entity_seq, limit)
     )
@@ -169,7 +171,7 @@ def newest(db: Connection, entity_seq: int, limit: int) -> list[int]:
 
 
 def span(db: Connection, viewer: Viewer, entity_seq: int) -> EntitySpan:
-    """Return when what memories that may be shown say of an entity began and ended."""
+    """Return the first and last time of the visible memories about an entity."""
     clause, values = condition(Filter(viewer=viewer))
     row = db.execute(
         f"SELECT min(occurred_at), max(occurred_at) FROM memory WHERE {clause} "  # noqa: S608 - constant text
@@ -180,7 +182,7 @@ def span(db: Connection, viewer: Viewer, entity_seq: int) -> EntitySpan:
 
 
 def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[MentionedEntity]:
-    """List the entities that are mentioned together with some others, most often first."""
+    """List the entities that are mentioned together with the given entities, most often first."""
     visible, values = _visible(viewer)
     listed = json.dumps(list(entity_seqs))
     rows = db.execute(
@@ -197,15 +199,15 @@ def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: in
 
 
 def mention_counts(db: Connection, viewer: Viewer, entity_seqs: Sequence[int]) -> dict[int, int]:
-    """Return how many memories that may be shown mention each of some entities."""
-    found = _select_named(
+    """Return the number of visible memories per entity."""
+    entities = _select_named(
         db, viewer, "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (json.dumps(list(entity_seqs)),)
     )
-    return {entity.seq: entity.mentions for entity in found}
+    return {entity.seq: entity.mentions for entity in entities}
 
 
 def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[EntityTie]:
-    """List which of some entities are mentioned together, most often first."""
+    """List which of the given entities are mentioned together, most often first."""
     visible, values = _visible(viewer)
     rows = db.execute(
         "WITH wanted (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "  # noqa: S608 - constant text
@@ -231,13 +233,13 @@ def counts(db: Connection) -> GraphCounts:
 
 
 def _visible(viewer: Viewer) -> tuple[str, list[Any]]:
-    """Return the condition that the memory of a mention `m` may be shown, and its values."""
+    """Return the condition that the memory of a mention `m` is visible, and its values."""
     clause, values = condition(Filter(viewer=viewer))
     return f"EXISTS (SELECT 1 FROM memory WHERE seq = m.memory_seq AND {clause})", values  # noqa: S608 - constant text
 
 
 def _select_hidden(viewer: Viewer) -> tuple[str, list[Any]]:
-    """Return what selects the memories that may not be shown, each once, by indexes of the few; and its values."""
+    """Return a query for the hidden memories, each once, from small indexes; and its values."""
     parts = ["archived_at > ''", "candidate = 1 AND archived_at IS NULL", "valid_to <= ?", "valid_from > ?"]
     now = utc_now()
     values: list[Any] = [now, now]
@@ -249,8 +251,8 @@ def _select_hidden(viewer: Viewer) -> tuple[str, list[Any]]:
 
 
 def _beyond_ascii(db: Connection, folded: str) -> list[int]:
-    """Return the entities that hold a folded text in a name of more than ASCII, whose other capitals SQLite keeps."""
-    # Only what is not of ASCII takes more bytes than it has letters.
+    """Return the entities with a non-ASCII name that contains a folded text; SQLite folds ASCII only."""
+    # Non-ASCII text has more bytes than characters.
     rows = db.execute("SELECT seq, name FROM entity WHERE length(name) < length(CAST(name AS BLOB))")
     return [seq for seq, name in rows if folded in name.casefold()]
 

@@ -1,4 +1,4 @@
-"""Keyed facts in time: the memories of one key, each from `valid_from` to before `valid_to`; listed by subject too."""
+"""Keyed facts over time: each memory of a key is valid from `valid_from` until before `valid_to`; also by subject."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _OF_KEY = f"{_OF_ANY_KEY} AND {_KNOWN}"
 
 
 def find_holding(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
-    """Return the fact of a key that holds at a moment."""
+    """Return the fact of a key that is valid at a time."""
     return select_one(
         db,
         f"{_OF_KEY} AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) "
@@ -25,14 +25,14 @@ def find_holding(db: Connection, key: FactKey, scope: Scope, moment: str) -> Mem
 
 
 def after(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
-    """Return the fact of a key that begins next after a moment."""
+    """Return the next fact of a key after a time."""
     return select_one(
         db, f"{_OF_KEY} AND valid_from > ? ORDER BY valid_from, seq LIMIT 1", (*_values(key, scope), moment)
     )
 
 
 def find_other_holding(db: Connection, fact: Memory) -> Memory | None:
-    """Return another fact of the same key that holds where a fact begins."""
+    """Return another fact of the same key that is valid at the start of a fact."""
     assert fact.key is not None
     return select_one(
         db,
@@ -48,14 +48,14 @@ def by_id(db: Connection, memory_id: str) -> Memory | None:
 
 
 def history(db: Connection, key: FactKey, scope: Scope) -> list[Memory]:
-    """List all values of a key, the first first."""
+    """List all values of a key in order of time."""
     return select(db, f"{_OF_KEY} ORDER BY valid_from, seq", _values(key, scope))
 
 
 def page(
     db: Connection, scope: Scope, subject: str | None, as_of: str | None, limit: int, before_seq: int | None
 ) -> list[Memory]:
-    """List facts newest first, of one subject or all, and with `as_of` only what held then."""
+    """List facts newest first, of one subject or all; with `as_of`, only facts that were valid then."""
     clauses = ["subject IS NOT NULL", "scope_kind = ?", "scope_id = ?", "archived_at IS NULL", "candidate = 0"]
     values: list[str | int] = [scope.kind, scope.id or ""]
     if subject is not None:
@@ -71,12 +71,12 @@ def page(
 
 
 def close(db: Connection, seq: int, valid_to: str | None, at: str) -> None:
-    """Let a fact hold until a moment, or for good."""
+    """Set the end of a fact's validity; None means no end."""
     db.execute("UPDATE memory SET valid_to = ?, updated_at = ? WHERE seq = ?", (valid_to, at, seq))
 
 
 def repeats(db: Connection, fact: Memory, after: str) -> list[tuple[str, str]]:
-    """List (time, source) of the writes that told a fact again after a moment and before its end, in time order."""
+    """List (time, source) of the repetitions of a fact after a time and before its end, in time order."""
     return db.execute(
         "SELECT told, source FROM (SELECT json_extract(detail, '$.occurred_at') AS told, "
         "json_extract(detail, '$.source') AS source, seq FROM history WHERE memory_seq = ?1 AND event = 'merged') said "
@@ -86,7 +86,7 @@ def repeats(db: Connection, fact: Memory, after: str) -> list[tuple[str, str]]:
 
 
 def move_repeats(db: Connection, seq: int, to_seq: int, after: str) -> None:
-    """Let what told a fact again after a moment tell of another row."""
+    """Move the repetitions of a fact after a time to another fact."""
     db.execute(
         "UPDATE history SET memory_seq = ? WHERE memory_seq = ? AND event = 'merged' "
         "AND json_extract(detail, '$.occurred_at') > ?",
@@ -95,7 +95,7 @@ def move_repeats(db: Connection, seq: int, to_seq: int, after: str) -> None:
 
 
 def keys(db: Connection, scope: Scope) -> list[FactKey]:
-    """List the keys that have values."""
+    """List the keys of a scope."""
     rows = db.execute(
         "SELECT DISTINCT subject, attribute FROM memory WHERE subject IS NOT NULL "
         "AND scope_kind = ? AND scope_id = ? AND archived_at IS NULL AND candidate = 0",
@@ -105,7 +105,7 @@ def keys(db: Connection, scope: Scope) -> list[FactKey]:
 
 
 def find_named_in(db: Connection, text: str, moment: str) -> list[Memory]:
-    """List the workspace's facts that hold at a moment and whose attribute stands in a text, letter for letter."""
+    """List the workspace's facts that are valid at a time and whose attribute occurs literally in a text."""
     return select(
         db,
         "subject IS NOT NULL AND archived_at IS NULL AND candidate = 0 AND scope_kind = 'workspace' "
@@ -115,7 +115,7 @@ def find_named_in(db: Connection, text: str, moment: str) -> list[Memory]:
 
 
 def find_replaced_by(db: Connection, fact: Memory) -> Memory | None:
-    """Return the fact that another one ended where it began, if it still ends there."""
+    """Return the fact that a fact ended at its start, if it still ends there."""
     assert fact.key is not None
     return select_one(
         db,
@@ -127,7 +127,7 @@ def find_replaced_by(db: Connection, fact: Memory) -> Memory | None:
 
 
 def last_turn(db: Connection, moment: str) -> str:
-    """Return when a memory last began to hold or ended before a moment; "" when none did."""
+    """Return when a memory last became valid or invalid before a time; "" if none did."""
     row: Sequence[str] = db.execute(
         "SELECT max(coalesce((SELECT max(valid_from) FROM memory WHERE valid_from <= ?), ''), "
         "coalesce((SELECT max(valid_to) FROM memory WHERE valid_to <= ?), ''), "
@@ -139,7 +139,7 @@ def last_turn(db: Connection, moment: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FactSubject:
-    """What facts are about; `seq` is the row of one of them."""
+    """The subject of facts; `seq` is the row of one of them."""
 
     seq: int
     name: str
@@ -147,7 +147,7 @@ class FactSubject:
 
 @dataclass(frozen=True, slots=True)
 class ScopedKey:
-    """A key within a scope; `seq` is the row of one of its values."""
+    """A key in a scope; `seq` is the row of one of its values."""
 
     seq: int
     key: FactKey
@@ -157,13 +157,13 @@ class ScopedKey:
 def page_subjects(
     db: Connection, words: Sequence[str], limit: int, before: int | None, person: str | None = None
 ) -> list[FactSubject]:
-    """List subjects by name, all or those of which a fact holds each of the words, after the subject of a row.
+    """List subjects by name, all or those with a fact that contains each of the words, after the subject of a row.
 
-    What is another person's own is left out, as by all that tells of subjects.
+    Facts that are private to other people are left out.
     """
     holds_words = "".join(" AND content LIKE ? ESCAPE '\\'" for _ in words)
     rows = db.execute(
-        # Steps from name to name on the index: a subject costs the same whether it has one value or ten thousand.
+        # Steps from name to name on the index, so a subject costs the same with one value or ten thousand.
         "WITH RECURSIVE name (subject) AS ("  # noqa: S608 - constant text
         "SELECT min(subject) FROM memory WHERE subject > coalesce((SELECT subject FROM memory WHERE seq = ?), '') "
         "UNION ALL SELECT (SELECT min(subject) FROM memory WHERE subject > name.subject) FROM name "
@@ -178,7 +178,7 @@ def page_subjects(
 
 
 def list_current(db: Connection, subject: str, moment: str, limit: int, person: str | None = None) -> list[Memory]:
-    """List what holds of a subject at a moment, by attribute."""
+    """List the current facts about a subject at a time, by attribute."""
     return select(
         db,
         f"subject = ? AND {_KNOWN} AND {open_to(person)} "
@@ -191,7 +191,7 @@ def page_keys(
     db: Connection, subject: str, limit: int, before: int | None, person: str | None = None
 ) -> list[ScopedKey]:
     """List the keys of a subject by attribute and scope, after the key of a row."""
-    # An attribute of its own, and only then the scopes within it: the index knows attributes alone.
+    # Attributes first, then the scopes of each: the index only has attributes.
     rows = db.execute(
         "SELECT max(seq), attribute, scope_kind, scope_id FROM memory "  # noqa: S608 - constant text
         f"WHERE subject = ?1 AND {_KNOWN} AND {open_to(person)} "
@@ -208,7 +208,7 @@ def page_keys(
 
 
 def page_values(db: Connection, key: FactKey, scope: Scope, limit: int, before: int | None) -> list[Memory]:
-    """List the values of a key, the last to begin first, from before the one of a row."""
+    """List the values of a key, the last start first, before the value of a row."""
     return select(
         db,
         f"{_OF_ANY_KEY} AND {_KNOWN} AND (CAST(? AS BIGINT) IS NULL OR (valid_from, seq) < "  # noqa: S608 - constant text
@@ -218,7 +218,7 @@ def page_values(db: Connection, key: FactKey, scope: Scope, limit: int, before: 
 
 
 def list_waiting(db: Connection, key: FactKey, scope: Scope, limit: int) -> list[Memory]:
-    """List the values of a key that wait for review, newest first."""
+    """List the values of a key that await review, newest first."""
     return select(
         db,
         f"{_OF_ANY_KEY} AND archived_at IS NULL AND candidate = 1 ORDER BY seq DESC LIMIT ?",
@@ -233,39 +233,39 @@ def list_latest(db: Connection, limit: int, person: str | None = None) -> list[M
 
 
 def find_extent(
-    db: Connection, subject: str, one: ScopedKey | None = None, person: str | None = None
+    db: Connection, subject: str, key: ScopedKey | None = None, person: str | None = None
 ) -> tuple[str, str] | None:
-    """Return when the first value of a subject, or of a key, began, and when the last one begins or ends."""
-    which, given = _about(subject, one, person)
+    """Return the first start and the last start or end of the values of a subject or a key."""
+    which, values = _about(subject, key, person)
     first, last_from, last_to = db.execute(
         f"SELECT min(valid_from), max(valid_from), max(valid_to) FROM memory WHERE {which} AND {_KNOWN}",  # noqa: S608
-        given,
+        values,
     ).fetchone()
     return None if first is None else (first, max(last_from, last_to or ""))
 
 
 def find_turns(
-    db: Connection, subject: str, moment: str, one: ScopedKey | None = None, person: str | None = None
+    db: Connection, subject: str, moment: str, key: ScopedKey | None = None, person: str | None = None
 ) -> tuple[str | None, str | None]:
-    """Return when a subject, or a key, last changed before a moment, and when it changes next."""
-    which, given = _about(subject, one, person)
-    found = []
+    """Return the last change of a subject or a key before a time, and the next change."""
+    which, values = _about(subject, key, person)
+    turns = []
     for choose, compare in (("max", "<"), ("min", ">")):
         row = db.execute(
             f"SELECT {choose}(at) FROM (SELECT {choose}(valid_from) AS at FROM memory WHERE {which} AND {_KNOWN} "  # noqa: S608
             f"AND valid_from {compare} ? UNION ALL SELECT {choose}(valid_to) FROM memory WHERE {which} AND {_KNOWN} "
             f"AND valid_to {compare} ?) turns",
-            (*given, moment, *given, moment),
+            (*values, moment, *values, moment),
         ).fetchone()
-        found.append(row[0])
-    return found[0], found[1]
+        turns.append(row[0])
+    return turns[0], turns[1]
 
 
-def _about(subject: str, one: ScopedKey | None, person: str | None) -> tuple[str, tuple[Any, ...]]:
+def _about(subject: str, key: ScopedKey | None, person: str | None) -> tuple[str, tuple[Any, ...]]:
     return (
         (f"subject = ? AND {open_to(person)}", (subject,))
-        if one is None
-        else (_OF_ANY_KEY, _values(one.key, one.scope))
+        if key is None
+        else (_OF_ANY_KEY, _values(key.key, key.scope))
     )
 
 

@@ -1,4 +1,4 @@
-"""What an error of SQLite means for the file that it is about."""
+"""Translate SQLite errors into errors about the store file."""
 
 import sqlite3
 from pathlib import Path
@@ -10,16 +10,16 @@ _OUT_OF_REACH = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite
 
 
 def failure_of(error: sqlite3.Error, file: Path) -> StoreUnavailable | None:
-    """Return what is wrong with a file, None where the error is none of its surroundings'."""
+    """Return the error of a file, None if the error has no external cause."""
     primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     if primary in _BUSY:
-        return StoreBusy(f"another process holds {file}")
+        return StoreBusy(f"another process uses {file}")
     if primary == sqlite3.SQLITE_FULL:
-        return StoreFull(f"the disk of {file} is full: make room")
+        return StoreFull(f"the disk of {file} is full; free some space")
     if primary in _OUT_OF_REACH:
-        return StoreUnavailable(f"{file} cannot be used: {error}; `reverie doctor` looks at its disk and owner")
+        return StoreUnavailable(f"{file} cannot be used: {error}; run `reverie doctor` to check its disk and owner")
     if primary == sqlite3.SQLITE_NOTADB:
-        return StoreDamaged(f"{file} is damaged, or encrypted with a key that its home does not name: {error}")
+        return StoreDamaged(f"{file} is damaged, or encrypted with another key than the data directory's: {error}")
     if primary == sqlite3.SQLITE_CORRUPT:
         return StoreDamaged(f"{file} is damaged: {error}")
     return None

@@ -1,4 +1,4 @@
-"""Goals: memories that have a status, how far they have come, and when they are due."""
+"""Goals: memories with status, progress and due date."""
 
 from sqlite3 import Connection
 
@@ -8,7 +8,7 @@ from pipeline.store.visibility import condition
 
 UNFINISHED = ("open", "in_progress")
 _STATUS = "coalesce(json_extract(details, '$.status'), 'open')"
-# Word for word the condition and the order of the index: only then is it used.
+# Repeats the condition and the order of the index literally: otherwise SQLite does not use it.
 _IS_UNFINISHED = f"kind = 'goal' AND archived_at IS NULL AND {_STATUS} IN ('open', 'in_progress')"
 _DUE_FIRST = (
     "ORDER BY json_extract(details, '$.due_at') IS NULL, json_extract(details, '$.due_at'), importance DESC, seq DESC"
@@ -22,8 +22,8 @@ def page(db: Connection, viewer: Viewer, status: str | None, limit: int, before:
 
 
 def list_unfinished(db: Connection, viewer: Viewer, limit: int) -> list[Memory]:
-    """List the goals that are open or in progress: what is due first, then what matters most."""
+    """List goals that are open or in progress: the earliest due date first, then the most important."""
     clause, values = condition(Filter(viewer=viewer))
-    # Without statistics the planner would rather sort every goal there ever was.
-    found = f"SELECT seq FROM memory INDEXED BY memory_unfinished_goal WHERE {_IS_UNFINISHED} AND {clause} {_DUE_FIRST}"  # noqa: S608 - constant text
-    return select(db, f"seq IN ({found} LIMIT ?) {_DUE_FIRST}", (*values, limit))
+    # Without statistics the planner would sort all goals.
+    query = f"SELECT seq FROM memory INDEXED BY memory_unfinished_goal WHERE {_IS_UNFINISHED} AND {clause} {_DUE_FIRST}"  # noqa: S608 - constant text
+    return select(db, f"seq IN ({query} LIMIT ?) {_DUE_FIRST}", (*values, limit))

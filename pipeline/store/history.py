@@ -1,4 +1,4 @@
-"""Earlier states of a memory, kept when an edit or a merge replaced them."""
+"""Earlier states of a memory, stored when an edit or a merge replaces them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +11,13 @@ from ulid import ULID
 
 from pipeline.records import HistoryEntry
 
-# Every change is made in one of many ways that all end here, and each request is one person's.
+# A context variable, since many kinds of changes end here, and each request belongs to one person.
 _author: ContextVar[str | None] = ContextVar("author", default=None)
 
 
 @contextmanager
 def written_by(person_id: str | None) -> Iterator[None]:
-    """Let what is added meanwhile be a person's doing."""
+    """Attribute entries that are added in this context to a person."""
     before = _author.set(person_id)
     try:
         yield
@@ -35,15 +35,15 @@ def add(
     about_seq: int | None = None,
     uid: str | None = None,
 ) -> None:
-    """Keep an earlier state; `about_seq` is the memory whose text it holds when that is another one.
+    """Store an earlier state; `about_seq` is the other memory whose text it contains, if any.
 
-    What several machines find by themselves has one `uid` on all of them, and is kept once.
+    An entry that several machines create independently has the same `uid` on all and is stored once.
     """
-    told = json.dumps(detail, ensure_ascii=False)
+    detail_json = json.dumps(detail, ensure_ascii=False)
     db.execute(
         "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid, author) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (memory_seq, at, event, content, told, about_seq, uid or str(ULID()), _author.get()),
+        (memory_seq, at, event, content, detail_json, about_seq, uid or str(ULID()), _author.get()),
     )
 
 
@@ -57,7 +57,7 @@ def of(db: Connection, memory_seq: int) -> list[HistoryEntry]:
 
 
 def page(db: Connection, memory_seq: int, limit: int, before: int | None) -> list[tuple[int, HistoryEntry]]:
-    """List (row number, earlier state) of a memory, the last first, from below a row number."""
+    """List (row number, earlier state) of a memory, the last first, below a row number."""
     rows = db.execute(
         f"SELECT seq, {_ENTRY} FROM history WHERE memory_seq = ? AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
         (memory_seq, before if before is not None else 2**62, limit),
@@ -71,13 +71,13 @@ def _entry(row: Sequence[Any]) -> HistoryEntry:
 
 
 def find_last(db: Connection, memory_seq: int, event: str) -> int:
-    """Return the row number of the last entry of a kind, 0 where there is none."""
+    """Return the row number of the last entry of an event, 0 if there is none."""
     row = db.execute("SELECT max(seq) FROM history WHERE memory_seq = ? AND event = ?", (memory_seq, event)).fetchone()
     return int(row[0] or 0)
 
 
 def text_after(db: Connection, memory_seq: int, seq: int) -> str | None:
-    """Return the text that a memory had after an entry of its history until the next edit, None where none followed."""
+    """Return a memory's text between a history entry and the next edit, None if no edit followed."""
     row = db.execute(
         "SELECT content FROM history WHERE memory_seq = ? AND seq > ? AND event = 'edited' ORDER BY seq LIMIT 1",
         (memory_seq, seq),
@@ -91,12 +91,12 @@ def count(db: Connection, memory_seq: int) -> int:
 
 
 def purge(db: Connection, memory_seq: int) -> None:
-    """Delete a memory's history for good, and what others' history tells of it."""
+    """Purge a memory's history, and entries about it in other histories."""
     db.execute("DELETE FROM history WHERE memory_seq = ? OR about_seq = ?", (memory_seq, memory_seq))
 
 
 def forget_merge(db: Connection, memory_seq: int, about_seq: int) -> None:
-    """Take back that another memory was merged into one."""
+    """Delete the entry that a memory was merged into another."""
     db.execute(
         "DELETE FROM history WHERE memory_seq = ? AND about_seq = ? AND event = 'merged'", (memory_seq, about_seq)
     )

@@ -1,4 +1,4 @@
-"""A file of the data directory, next to the workspaces, that is opened for each transaction because few are run."""
+"""A SQLite file of the data directory, outside of workspaces, opened per transaction because transactions are rare."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from pipeline.store.migrations import make_ready
 
 
 class HomeFile(HomeTables):
-    """The tables in one such file, which an encrypted data directory encrypts."""
+    """The tables in such a file, encrypted in an encrypted data directory."""
 
     def __init__(self, file: Path, migrations: Migrations) -> None:
         self.file = file
@@ -26,7 +26,7 @@ class HomeFile(HomeTables):
 
     @contextmanager
     def opened(self) -> Iterator[Connection]:
-        """Run one transaction; roll back on any error."""
+        """Run a transaction; roll back on any error."""
         is_new = not self.file.exists()
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -36,18 +36,18 @@ class HomeFile(HomeTables):
                 make_ready(connection, self.file, self._migrations)
                 connection.execute("PRAGMA secure_delete=ON")
                 connection.execute("BEGIN IMMEDIATE")
-                # What is not committed is undone when it is closed.
+                # Closing undoes uncommitted changes.
                 yield connection
                 connection.execute("COMMIT")
         except sqlite_errors(sqlite3.DatabaseError) as error:
             raise failure_of(error, self.file) or as_sqlite3(error) from error
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        """Checkpoint the write-ahead log and empty it; raise StoreBusy if a reader prevents it."""
         with closing(driver.connect(self.file, timeout_s=10)) as connection:
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
             raise StoreBusy(f"a reader keeps the write-ahead log of {self.file} from being emptied")
 
     def close(self) -> None:
-        """Do nothing: the file is open for no longer than a transaction."""
+        """Do nothing: the file is only open during a transaction."""

@@ -1,4 +1,4 @@
-"""Single values of a home on a server: what every process must know that no machine's own files can tell it."""
+"""Single values of a data directory on a server, which all machines share."""
 
 from pipeline.store.database import HomeTables
 
@@ -7,24 +7,24 @@ PUT = "INSERT INTO home_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET val
 
 
 class HomeValues:
-    """Read and write the values; a home of files keeps each in a file of its own instead."""
+    """Read and write the values; without a server, each value is a file instead."""
 
     def __init__(self, tables: HomeTables) -> None:
         self._tables = tables
 
     def get(self, name: str) -> str | None:
-        """Return a value, None where it was never set."""
+        """Return a value, None if it was never set."""
         with self._tables.opened() as db:
             row = db.execute(GET, (name,)).fetchone()
             return None if row is None else str(row[0])
 
     def begin(self, name: str, value: str) -> str:
-        """Set a value that was never set, and return the one that stands: all who begin at once agree on one."""
+        """Set a value that was never set, and return the stored value: concurrent callers get the same one."""
         with self._tables.opened() as db:
             db.execute("INSERT INTO home_value VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
-        found = self.get(name)
-        assert found is not None
-        return found
+        stored = self.get(name)
+        assert stored is not None
+        return stored
 
     def put(self, name: str, value: str) -> None:
         """Set a value."""
@@ -32,7 +32,7 @@ class HomeValues:
             db.execute(PUT, (name, value))
 
     def replace(self, name: str, before: str, value: str) -> bool:
-        """Set a value in the place of another; return False where it is not that any more."""
+        """Replace a value; return False if it is no longer the expected one."""
         with self._tables.opened() as db:
             changed = db.execute(
                 "UPDATE home_value SET value = ? WHERE name = ? AND value = ?", (value, name, before)
@@ -40,13 +40,13 @@ class HomeValues:
             return changed == 1
 
     def take(self, name: str) -> str | None:
-        """Return a value and forget it: of several who take it at once, one gets it."""
+        """Return a value and delete it: of concurrent callers, one gets it."""
         with self._tables.opened() as db:
             row = db.execute("DELETE FROM home_value WHERE name = ? RETURNING value", (name,)).fetchone()
             return None if row is None else str(row[0])
 
     def list(self, prefix: str) -> dict[str, str]:
-        """Return the values whose names begin so, by what follows in their names."""
+        """Return the values with a prefix, by the rest of their names."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         with self._tables.opened() as db:
             rows = db.execute("SELECT name, value FROM home_value WHERE name >= ? AND name < ?", (prefix, end))
@@ -57,6 +57,6 @@ class HomeValues:
         self._tables.close()
 
     def drop(self, name: str) -> None:
-        """Forget a value."""
+        """Delete a value."""
         with self._tables.opened() as db:
             db.execute("DELETE FROM home_value WHERE name = ?", (name,))

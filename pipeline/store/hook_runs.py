@@ -1,4 +1,4 @@
-"""Runs of hooks and tools: what was put before agents, or why nothing was; kept two weeks in the operations journal."""
+"""Runs of hooks and tools: what agents were shown, or why nothing was; kept for two weeks."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ KEPT_RUNS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class HookRun:
-    """One event of a host or call of a tool (`at` in seconds since the epoch), and what an agent was told then."""
+    """A host's event or a tool call (`at` in seconds since the epoch), and the text that the agent got."""
 
     at: float
     event: str
@@ -32,12 +32,12 @@ class HookRun:
 
     @property
     def id(self) -> str:
-        """Return by what it is named."""
+        """Return the run's id."""
         return str(self.seq)
 
     @property
     def chars(self) -> int:
-        """Return how many characters an agent was told."""
+        """Return the number of characters that the agent got."""
         return len(self.text)
 
 
@@ -49,7 +49,7 @@ _PURGE = "UPDATE hook_run SET text = '', trace = NULL, reason = 'its memories we
 
 
 def add(db: Connection, run: HookRun) -> None:
-    """Keep a run; what is too old goes."""
+    """Store a run; delete old runs."""
     (seq,) = db.execute(
         "INSERT INTO hook_run (at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, "
         "trace) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
@@ -78,7 +78,7 @@ def page(
     session_id: str | None = None,
     person: str | None = None,
 ) -> list[HookRun]:
-    """List a person's runs, the latest first, from below a row number; of one workspace or session, or of all."""
+    """List a person's runs, the latest first, below a row number; of one workspace or session, or of all."""
     rows = db.execute(
         f"{_SELECT} WHERE seq < ? AND (CAST(? AS TEXT) IS NULL OR workspace = ?) "
         f"AND (CAST(? AS TEXT) IS NULL OR session_id = ?) AND {named_by('session_id', person)} "
@@ -95,9 +95,9 @@ def get(db: Connection, seq: int) -> HookRun | None:
 
 
 def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str], bool] | None = None) -> None:
-    """Delete for good what was shown of purged memories; that something was shown stays known.
+    """Erase the texts of purged memories; the run itself stays.
 
-    That concerns the runs that name them, and those of which `quotes` says of workspace and text that they quote them.
+    Applies to runs that name the memories, and to runs for whose workspace and text `quotes` is true.
     """
     db.executemany(
         f"{_PURGE} WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?) OR text LIKE ?",  # noqa: S608 - constant text
@@ -105,12 +105,16 @@ def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str]
     )
     if quotes is not None:
         rows = db.execute("SELECT seq, workspace, text, reason, trace FROM hook_run").fetchall()
-        quoting = [(seq,) for seq, workspace, *texts in rows if any(one and quotes(workspace, one) for one in texts)]
+        quoting = [
+            (seq,)
+            for seq, workspace, *texts in rows
+            if any(shown_text and quotes(workspace, shown_text) for shown_text in texts)
+        ]
         db.executemany(f"{_PURGE} WHERE seq = ?", quoting)
 
 
 def _run(row: Sequence[Any]) -> HookRun:
     at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, trace, seq = row
     why = None if trace is None else json.loads(trace)
-    told = tuple(json.loads(memory_ids)), reason, text
-    return HookRun(at, event, host, workspace, session_id, took_ms, outcome, *told, why, int(seq))
+    shown = tuple(json.loads(memory_ids)), reason, text
+    return HookRun(at, event, host, workspace, session_id, took_ms, outcome, *shown, why, int(seq))

@@ -1,4 +1,4 @@
-"""Impressions: each time that a memory was put before an agent, and whether it was followed; lessons by these."""
+"""Impressions: each time that an agent was shown a memory, and whether it followed it; lessons by impressions."""
 
 import json
 import string
@@ -17,10 +17,10 @@ from pipeline.times import utc_now
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """One time that a memory was put before an agent; `followed` is None until somebody says, and may say why.
+    """A memory that an agent was shown; `followed` is None until it is reported, possibly with a reason.
 
-    `agent_id` names a subagent of the session; its main agent has none. What was `withheld` was about to be put there
-    and was not, to learn whether it would be followed all the same.
+    `agent_id` names a subagent of the session; the main agent has none. A `withheld` lesson was not shown, to measure
+    whether it is followed without being shown.
     """
 
     id: str
@@ -45,12 +45,12 @@ class Tally:
 _SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note, withheld FROM impression"
 
 
-def add(db: Connection, given: Sequence[Impression]) -> None:
-    """Keep impressions."""
+def add(db: Connection, impressions: Sequence[Impression]) -> None:
+    """Store impressions."""
     db.executemany(
         "INSERT INTO impression (id, memory_seq, session_id, at, agent_id, withheld) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT DO NOTHING",
-        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id, s.withheld) for s in given],
+        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id, s.withheld) for s in impressions],
     )
 
 
@@ -61,13 +61,13 @@ def get(db: Connection, impression_id: str) -> Impression | None:
 
 
 def list_unanswered(db: Connection, session_id: str) -> list[Impression]:
-    """List what was put before the agents of a session and nobody said anything about."""
+    """List the impressions of a session without a report."""
     rows = db.execute(f"{_SELECT} WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
     return [_impression(row) for row in rows]
 
 
 def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | None:
-    """Return when a memory was first put before an agent of a session."""
+    """Return when a session was first shown a memory."""
     row = db.execute(
         "SELECT min(at) FROM impression WHERE memory_seq = ? AND session_id = ? AND withheld = 0",
         (memory_seq, session_id),
@@ -76,7 +76,7 @@ def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | 
 
 
 def answer(db: Connection, impression_id: str, note: str | None, at: str, *, followed: bool) -> None:
-    """Say whether what was shown was followed; the last word counts."""
+    """Record whether a shown memory was followed; the last report counts."""
     db.execute(
         "UPDATE impression SET followed = ?, note = ?, answered_at = ? WHERE id = ?",
         (followed, note, at, impression_id),
@@ -84,7 +84,7 @@ def answer(db: Connection, impression_id: str, note: str | None, at: str, *, fol
 
 
 def withdraw(db: Connection, impression_id: str) -> None:
-    """Take back what was said about what was shown."""
+    """Withdraw the report about an impression."""
     db.execute("UPDATE impression SET followed = NULL, note = NULL, answered_at = NULL WHERE id = ?", (impression_id,))
 
 
@@ -100,7 +100,7 @@ def tally(db: Connection, memory_seq: int) -> Tally:
 
 
 def tally_since(db: Connection, since: str) -> Tally:
-    """Count the impressions of all memories since a moment."""
+    """Count the impressions of all memories since a time."""
     return Tally(*db.execute(f"{_TALLY} at >= ?", (since,)).fetchone())
 
 
@@ -111,27 +111,27 @@ def latest(db: Connection, memory_seq: int, limit: int) -> list[Impression]:
 
 
 def purge(db: Connection, memory_seq: int) -> None:
-    """Delete a memory's impressions for good."""
+    """Purge a memory's impressions."""
     db.execute("DELETE FROM impression WHERE memory_seq = ?", (memory_seq,))
 
 
 def _impression(row: Sequence[Any]) -> Impression:
     impression_id, seq, session, at, followed, agent, note, withheld = row
-    said = None if followed is None else bool(followed)
-    return Impression(impression_id, seq, session, at, said, agent, note, bool(withheld))
+    is_followed = None if followed is None else bool(followed)
+    return Impression(impression_id, seq, session, at, is_followed, agent, note, bool(withheld))
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How often lessons were followed as the journal shows, of how often it shows either."""
+    """How often lessons were followed, and in how many cases the journal shows whether they were."""
 
     followed: int
     answered: int
 
 
 def compare_withheld(db: Connection, note: str, memory_seq: int | None = None) -> tuple[Trial, Trial]:
-    """Return the trials of what was told and of what was withheld, by answers with a note; of one lesson or all."""
-    found = [
+    """Return the trials of shown and of withheld lessons, counting answers with a note; of one lesson or all."""
+    trials = [
         db.execute(
             "SELECT count(*) FILTER (WHERE followed = 1), count(*) FROM impression WHERE withheld = ? "
             "AND followed IS NOT NULL AND note = ? AND (CAST(? AS BIGINT) IS NULL OR memory_seq = ?)",
@@ -139,8 +139,8 @@ def compare_withheld(db: Connection, note: str, memory_seq: int | None = None) -
         ).fetchone()
         for withheld in (False, True)
     ]
-    told, withheld = (Trial(*row) for row in found)
-    return told, withheld
+    shown, withheld = (Trial(*row) for row in trials)
+    return shown, withheld
 
 
 _LESSON_TEXT = (
@@ -150,19 +150,19 @@ _LESSON_TEXT = (
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
-# A lesson as it stands, with the rule and the anchor that it has.
+# The text of a lesson including its rule and anchor.
 _WHOLE_LESSON = "lower(content || details || coalesce(anchor, ''))"
 
 
 def page_lessons(db: Connection, viewer: Viewer, words: Sequence[str], limit: int, before: int | None) -> list[Memory]:
-    """List lessons that hold each of the words, newest first, from below a row number."""
+    """List lessons that contain each of the words, newest first, below a row number."""
     clause, values = _select_lessons_holding(viewer, words)
     return select_newest(db, clause, values, limit, before)
 
 
 def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[tuple[int, Tally]]:
-    """List the lessons, by row number, that hold each of the words and were shown, with their counts."""
-    # Counted as the rows stand: in the order of the index each of them would be fetched by itself.
+    """Return the counts of shown lessons that contain each of the words, by row number."""
+    # Counted in row order: in index order each row would be fetched separately.
     counts = {
         seq: Tally(shown, followed, ignored)
         for seq, shown, followed, ignored in db.execute(
@@ -179,9 +179,9 @@ def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[
 
 
 def list_lessons_mentioning(db: Connection, viewer: Viewer, words: Sequence[str], limit: int) -> list[Memory]:
-    """List the newest lessons that a viewer may see and that hold one of some lower-case words anywhere."""
+    """List the newest visible lessons that contain any of some lower-case words."""
     clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
-    # SQLite knows the case of ASCII alone.
+    # SQLite folds ASCII only.
     if words and all(word.isascii() for word in words):
         clause = f"{clause} AND ({' OR '.join([f'instr({_WHOLE_LESSON}, ?) > 0'] * len(words))})"
         values = [*values, *words]
@@ -190,7 +190,7 @@ def list_lessons_mentioning(db: Connection, viewer: Viewer, words: Sequence[str]
 
 def _select_lessons_holding(viewer: Viewer, words: Sequence[str]) -> tuple[str, list[str]]:
     clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
-    # Unlike LIKE, instr knows no wildcards; lower() knows ASCII alone, and so do we.
+    # Unlike LIKE, instr has no wildcards; lower() folds ASCII only, and so does this code.
     words = [word.translate(_LOWER) for word in words]
     return clause + f" AND instr(lower({_LESSON_TEXT}), ?) > 0" * len(words), [*values, *words]
 

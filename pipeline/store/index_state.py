@@ -1,4 +1,4 @@
-"""What the indexes must hold: the lexical tail since the segment was built, and which memories are embedded."""
+"""The expected content of the indexes: the lexical tail since the last segment, and the embedded memories."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pipeline.store.database import wake_on_commit
 
 
 def put_tokens(db: Connection, seq: int, tokens: Sequence[str], change_seq: int) -> None:
-    """Keep a memory's tokens, in place of what the tail held of it."""
+    """Store a memory's tokens in the tail, replacing older ones."""
     db.execute(
         "INSERT INTO tail VALUES (?, ?, ?) "
         "ON CONFLICT (seq) DO UPDATE SET change_seq = excluded.change_seq, tokens = excluded.tokens",
@@ -23,7 +23,7 @@ def drop_tokens(db: Connection, seq: int) -> None:
 
 
 def trim_tail(db: Connection, through_change: int) -> None:
-    """Remove what a segment built at this change number covers."""
+    """Remove the tail rows that a segment with this change number covers."""
     db.execute("DELETE FROM tail WHERE change_seq <= ?", (through_change,))
 
 
@@ -33,7 +33,7 @@ def count_tail(db: Connection) -> int:
 
 
 def list_tail_after(db: Connection, change_seq: int) -> list[tuple[int, int, list[str]]]:
-    """List (row number, change number, tokens) of what was put after a change, in that order."""
+    """List (row number, change number, tokens) of tail rows after a change, in order."""
     rows = db.execute(
         "SELECT seq, change_seq, tokens FROM tail WHERE change_seq > ? ORDER BY change_seq", (change_seq,)
     )
@@ -41,7 +41,7 @@ def list_tail_after(db: Connection, change_seq: int) -> list[tuple[int, int, lis
 
 
 def note_embedding(db: Connection, memory_seq: int, model: str, passages: int) -> None:
-    """Note that a memory's vectors are in the index."""
+    """Record that a memory's vectors are in the index."""
     db.execute(
         "INSERT INTO embedding VALUES (?, ?, ?) "
         "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, passages = excluded.passages",
@@ -50,12 +50,12 @@ def note_embedding(db: Connection, memory_seq: int, model: str, passages: int) -
 
 
 def outdate_embedding(db: Connection, memory_seq: int) -> None:
-    """Note that a memory's vectors are of an earlier text, until it is embedded again."""
+    """Record that a memory's vectors belong to an earlier text, until it is embedded again."""
     db.execute("UPDATE embedding SET passages = 0 WHERE memory_seq = ?", (memory_seq,))
 
 
 def list_outdated(db: Connection, seqs: Sequence[int]) -> list[int]:
-    """List those of some memories whose vectors are of an earlier text."""
+    """List which of some memories have vectors of an earlier text."""
     rows = db.execute(
         "SELECT memory_seq FROM embedding WHERE passages = 0 "
         "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
@@ -65,52 +65,52 @@ def list_outdated(db: Connection, seqs: Sequence[int]) -> list[int]:
 
 
 def forget_embedding(db: Connection, memory_seq: int) -> None:
-    """Note that a memory has no vectors."""
+    """Record that a memory has no vectors."""
     db.execute("DELETE FROM embedding WHERE memory_seq = ?", (memory_seq,))
 
 
 def list_expected_passages(db: Connection, model: str) -> dict[int, int]:
-    """Return the number of passages that the index must hold for each memory."""
+    """Return the expected number of passages per memory."""
     return dict(db.execute("SELECT memory_seq, passages FROM embedding WHERE model = ?", (model,)).fetchall())
 
 
 def count_expected_passages(db: Connection, model: str) -> int:
-    """Count the passages that the index must hold."""
+    """Count the expected passages."""
     total = db.execute("SELECT coalesce(sum(passages), 0) FROM embedding WHERE model = ?", (model,)).fetchone()[0]
     return int(total)
 
 
 def find_serving_model(db: Connection) -> str | None:
-    """Return the model whose vectors answer, None before anything was embedded."""
+    """Return the model whose vectors are used in searches, None before the first embedding."""
     return meta.get(db, meta.SERVING_MODEL)
 
 
 def serve(db: Connection, model: str) -> None:
-    """Have a model's vectors answer from now on."""
+    """Use a model's vectors in searches from now on."""
     before = find_serving_model(db)
     if before == model:
         return
     meta.put(db, meta.SERVING_MODEL, model)
     if before is not None:
-        # The other's vectors are deleted by the sweep.
+        # The sweep deletes the other model's vectors.
         meta.increment(db, meta.VECTORS_EPOCH)
         wake_on_commit(db, None)
 
 
 def serve_when_whole(db: Connection, model: str) -> None:
-    """Have a model's vectors answer as soon as no memory is embedded by another alone."""
+    """Use a model's vectors in searches as soon as it has embedded every memory."""
     others = db.execute("SELECT 1 FROM embedding WHERE model != ? LIMIT 1", (model,)).fetchone()
     if others is None:
         serve(db, model)
 
 
 def count_embedded_by(db: Connection) -> dict[str, int]:
-    """Count the memories that each model embedded last."""
+    """Count the memories per model that embedded them last."""
     return dict(db.execute("SELECT model, count(*) FROM embedding GROUP BY model").fetchall())
 
 
 def list_unembedded(db: Connection, model: str) -> list[int]:
-    """List memories that this model has not embedded and that do not wait for it either."""
+    """List memories that this model has not embedded and that are not queued for it."""
     rows = db.execute(
         """
         SELECT seq FROM memory

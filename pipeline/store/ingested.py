@@ -1,7 +1,7 @@
-"""What was taken from which item of a source, and which memories stand for its texts.
+"""Items of sources that were read, and the memories that represent their texts.
 
-A source is read again and again: the digest tells whether an item changed, the links which memories it brought. A text
-is known by the name under which it was offered, since a person may have edited its memory.
+Sources are read repeatedly: the digest shows whether an item changed, the links show its memories. A text is
+identified by the name under which it was offered, since a person may have edited its memory.
 """
 
 import hashlib
@@ -13,13 +13,13 @@ from sqlite3 import Connection
 from pipeline.records import Memory, Source, Trust
 from pipeline.store import memories, meta
 
-# Ends the hash in a text's name where a hash alone does not tell two offers apart.
+# Ends the hash in a text's name if the hash alone does not distinguish two offers.
 NAME_JOINT = "@"
 
 
 @dataclass(frozen=True, slots=True)
 class KnownItem:
-    """An item as it was read last, and how many texts it gives; one without a digest is forgotten."""
+    """An item as it was read last, and its number of texts; an item without a digest is forgotten."""
 
     seq: int
     key: str
@@ -29,7 +29,7 @@ class KnownItem:
 
 @dataclass(frozen=True, slots=True)
 class SourceSummary:
-    """A source, how many items it is known by, how many memories they give, and when one was taken last."""
+    """A source, its numbers of items and memories, and the time of the last read."""
 
     seq: int
     source: str
@@ -40,14 +40,14 @@ class SourceSummary:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A memory that stands for a text, and when it was archived because no item held the text any more."""
+    """A memory that represents a text, and when it was archived because no item contained the text any more."""
 
     memory_seq: int
     archived_at: str | None
 
 
 def sources(db: Connection, limit: int, before: int | None) -> list[SourceSummary]:
-    """List the sources that are known by anything, the newest first, from below the first row of one."""
+    """List the sources with items, the newest first, below the first row of a source."""
     rows = db.execute(
         """
         SELECT first, source, items, (
@@ -64,9 +64,9 @@ def sources(db: Connection, limit: int, before: int | None) -> list[SourceSummar
 
 
 def items(db: Connection, source: str, limit: int, after: int | None) -> list[KnownItem]:
-    """List the items that a source is known by, from above a row number, in row order.
+    """List the items of a source above a row number, in row order.
 
-    One of which another machine's checkout hid a memory has no digest: it is to be offered again.
+    An item has no digest if another machine's checkout hid one of its memories: it must be offered again.
     """
     rows = db.execute(
         f"SELECT seq, key, CASE WHEN EXISTS ({_HIDDEN}) THEN '' ELSE digest END, "  # noqa: S608 - constant text
@@ -78,13 +78,13 @@ def items(db: Connection, source: str, limit: int, after: int | None) -> list[Kn
 
 
 def find(db: Connection, source: str, key: str) -> KnownItem | None:
-    """Return an item, forgotten or not."""
+    """Find an item, forgotten or not."""
     row = db.execute("SELECT seq, key, digest FROM ingest_item WHERE source = ? AND key = ?", (source, key)).fetchone()
     return None if row is None else KnownItem(*row)
 
 
 def put(db: Connection, source: str, key: str, digest: str, at: str) -> int:
-    """Note that an item was read as it is now; return its row number."""
+    """Record that an item was read; return its row number."""
     known = find(db, source, key)
     if known is None:
         new = "INSERT INTO ingest_item (source, key, digest, at) VALUES (?, ?, ?, ?) RETURNING seq"
@@ -94,12 +94,12 @@ def put(db: Connection, source: str, key: str, digest: str, at: str) -> int:
 
 
 def forget(db: Connection, item_seq: int, at: str) -> None:
-    """Note that an item is there no more; what it brought stays linked to it, should it come back."""
+    """Record that an item is gone; its memories stay linked in case it returns."""
     db.execute("UPDATE ingest_item SET digest = '', at = ? WHERE seq = ?", (at, item_seq))
 
 
 def link(db: Connection, item_seq: int, name: str, memory_seq: int) -> None:
-    """Let a memory stand for a text of an item."""
+    """Link a memory to a text of an item."""
     db.execute(
         "INSERT INTO ingest_memory (item_seq, hash, memory_seq, given) VALUES (?, ?, ?, 1) "
         "ON CONFLICT (item_seq, hash) DO UPDATE SET memory_seq = excluded.memory_seq, given = 1",
@@ -108,7 +108,7 @@ def link(db: Connection, item_seq: int, name: str, memory_seq: int) -> None:
 
 
 def link_as(db: Connection, item_seq: int, name: str, memory_id: str, content_hash: str) -> bool:
-    """Let the memory with an id stand for a text of an item if it says that text; return whether it does."""
+    """Link the memory with an id to a text of an item if it has that text; return whether it does."""
     cursor = db.execute(
         "INSERT INTO ingest_memory (item_seq, hash, memory_seq, given) "
         "SELECT ?, ?, seq, 1 FROM memory WHERE id = ? AND content_hash = ? "
@@ -119,18 +119,18 @@ def link_as(db: Connection, item_seq: int, name: str, memory_id: str, content_ha
 
 
 def release(db: Connection, item_seq: int, but: Collection[str]) -> list[int]:
-    """Note that an item gives none but these texts any more; return the row numbers of what stood for the others."""
-    kept = json.dumps(list(but))
+    """Drop an item's links except for some texts; return the row numbers of the unlinked memories."""
+    kept_names = json.dumps(list(but))
     rows = db.execute(
         "UPDATE ingest_memory SET given = 0 WHERE item_seq = ? AND given = 1 "
         "AND hash NOT IN (SELECT value FROM json_each(?)) RETURNING memory_seq",
-        (item_seq, kept),
+        (item_seq, kept_names),
     ).fetchall()
     return [row[0] for row in rows]
 
 
 def find_known(db: Connection, names: Iterable[str]) -> set[str]:
-    """Return those of some texts for which any memory stands, or stood."""
+    """Return which of some texts have, or had, a memory."""
     rows = db.execute(
         "SELECT DISTINCT hash FROM ingest_memory WHERE hash IN (SELECT value FROM json_each(?))",
         (json.dumps(list(names)),),
@@ -139,15 +139,15 @@ def find_known(db: Connection, names: Iterable[str]) -> set[str]:
 
 
 def of_text(db: Connection, name: str) -> list[Link]:
-    """List the memories that stand, or stood, for a text of any item."""
+    """List the memories that represent, or represented, a text of any item."""
     rows = db.execute("SELECT DISTINCT memory_seq, archived_at FROM ingest_memory WHERE hash = ?", (name,))
     return [Link(*row) for row in rows]
 
 
 def is_hidden_by_another(db: Connection, item_seq: int, memory_seq: int | None = None) -> bool:
-    """Tell whether another machine archived what an item gives here, or one memory of it, since its checkout lacks it.
+    """Return whether another machine archived an item's memories because its checkout lacks the item.
 
-    What a person archived stays so on every machine.
+    Memories that a person archived stay archived on every machine.
     """
     row = db.execute(
         "SELECT 1 FROM ingest_item WHERE seq = ?1 "  # noqa: S608 - constant text
@@ -158,9 +158,9 @@ def is_hidden_by_another(db: Connection, item_seq: int, memory_seq: int | None =
 
 
 def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
-    """List those of some memories that only an import held, and no item holds any more.
+    """List which of some memories came only from an import and are in no item any more.
 
-    What a person or an agent wrote, pinned, edited, vouched for or said again is theirs by now.
+    Memories that a person or an agent wrote, pinned, edited, confirmed or repeated are kept.
     """
     return memories.select(
         db,
@@ -173,7 +173,7 @@ def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
 
 
 def is_own(db: Connection, seq: int, item_seq: int) -> bool:
-    """Tell whether a memory says what one item brought and nothing else."""
+    """Return whether a memory represents only texts of one item."""
     row = db.execute(
         f"SELECT 1 FROM memory WHERE seq = ?1 AND source = ?3 AND {_UNTOUCHED} AND NOT EXISTS "  # noqa: S608 - constant text
         "(SELECT 1 FROM ingest_memory l WHERE l.memory_seq = ?1 AND l.given = 1 AND l.item_seq <> ?2)",
@@ -183,12 +183,12 @@ def is_own(db: Connection, seq: int, item_seq: int) -> bool:
 
 
 def note_archived(db: Connection, seqs: Iterable[int], at: str) -> None:
-    """Note that memories went because no item holds them, so that they come back when one does."""
+    """Record that memories were archived because no item contains them, so that they can return."""
     db.executemany("UPDATE ingest_memory SET archived_at = ? WHERE memory_seq = ?", [(at, seq) for seq in seqs])
 
 
 def list_file_memories(db: Connection, file: str, limit: int) -> list[list[int]]:
-    """List the memories of the project files that a path or the end of one means, a list a file, the shortest first."""
+    """List the memories of project files whose path ends with a path, one list per file, the shortest path first."""
     rows = db.execute(
         "SELECT i.key, m.memory_seq FROM ingest_item i JOIN ingest_memory m ON m.item_seq = i.seq AND m.given = 1 "
         "WHERE i.source >= 'project:' AND i.source < 'project;' "
@@ -196,24 +196,24 @@ def list_file_memories(db: Connection, file: str, limit: int) -> list[list[int]]
         "OR substr(:file, -length(i.key) - 1) = '/' || i.key) ORDER BY length(i.key), i.key, m.memory_seq",
         {"file": file},
     )
-    found: dict[str, list[int]] = {}
+    seqs_by_file: dict[str, list[int]] = {}
     for key, seq in rows:
-        found.setdefault(key, []).append(seq)
-    return list(found.values())[:limit]
+        seqs_by_file.setdefault(key, []).append(seq)
+    return list(seqs_by_file.values())[:limit]
 
 
 def move_links(db: Connection, from_seq: int, to_seq: int) -> None:
-    """Let one memory stand for the texts of items for which another one stood that says the same."""
+    """Move the links of a memory to another memory with the same text."""
     db.execute("UPDATE ingest_memory SET memory_seq = ? WHERE memory_seq = ?", (to_seq, from_seq))
 
 
 def note_restored(db: Connection, seq: int) -> None:
-    """Note that a memory is back: whoever archives it from now on means it."""
+    """Record that a memory is restored: a later archival is deliberate."""
     db.execute("UPDATE ingest_memory SET archived_at = NULL WHERE memory_seq = ?", (seq,))
 
 
 def in_step(db: Connection, seqs: Sequence[int]) -> set[int]:
-    """Return those of some memories that an item gives: they are kept as their source has them."""
+    """Return which of some memories are kept in sync with an item."""
     rows = db.execute(
         "SELECT memory_seq FROM ingest_memory WHERE given = 1 "
         "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
@@ -223,7 +223,7 @@ def in_step(db: Connection, seqs: Sequence[int]) -> set[int]:
 
 
 def find_purged(db: Connection, names: Iterable[str]) -> set[str]:
-    """Return those of some texts that were purged."""
+    """Return which of some texts were purged."""
     if db.execute("SELECT 1 FROM ingest_purged LIMIT 1").fetchone() is None:
         return set()
     marks = {mark(db, name): name for name in names}
@@ -234,14 +234,14 @@ def find_purged(db: Connection, names: Iterable[str]) -> set[str]:
 
 
 def purge(db: Connection, memory_seq: int) -> None:
-    """Let no item know of a memory any more, and no item bring its texts back."""
+    """Delete all links of a memory, and prevent items from bringing its texts back."""
     rows = db.execute("DELETE FROM ingest_memory WHERE memory_seq = ? RETURNING hash", (memory_seq,)).fetchall()
     db.executemany(
         "INSERT INTO ingest_purged VALUES (?) ON CONFLICT DO NOTHING", [(mark(db, name),) for (name,) in rows]
     )
 
 
-# The operation by which a peer archived it is signed; a person's archive, or a merge, is told beside it.
+# A peer's archival for this reason is a signed operation; a person's archival or a merge has an entry in addition.
 _HIDDEN = """
     SELECT 1 FROM ingest_memory l JOIN memory m ON m.seq = l.memory_seq
     WHERE l.item_seq = ingest_item.seq AND l.given = 1 AND l.archived_at IS NULL
@@ -250,8 +250,8 @@ _HIDDEN = """
         AND EXISTS (SELECT 1 FROM operation o WHERE o.memory_id = m.id AND o.kind = 'memory'
             AND o.signature IS NOT NULL AND json_extract(o.fields, '$.archived_at') = m.archived_at)
 """
-# An exact repetition by anybody else, and whatever was merged into a memory, stands in its history. That another reader
-# took the same text, here or on another machine, makes it nobody's own.
+# A repetition by another source, and merges into the memory, are in its history. The same text from another reader,
+# here or on another machine, does not count.
 _UNTOUCHED = """
     NOT EXISTS (SELECT 1 FROM history h LEFT JOIN memory a ON a.seq = h.about_seq WHERE h.memory_seq = memory.seq
         AND (h.event = 'edited' OR (h.event = 'merged' AND coalesce(json_extract(h.detail, '$.source'),
@@ -260,6 +260,6 @@ _UNTOUCHED = """
 
 
 def mark(db: Connection, name: str) -> str:
-    """Return by what a purged text is known again: nothing that could be looked up elsewhere."""
+    """Return a hash that identifies a purged text; it cannot be looked up elsewhere."""
     text = f"{meta.get(db, 'node')}:{name.partition(NAME_JOINT)[0]}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,7 +1,7 @@
-"""What must hold in the store at any moment: the rows that break it, and the removal of those that are derived.
+"""Invariants of the store: rows that violate them, and the removal of violating derived rows.
 
-Every check reads first and writes only what it found, by key and under the same condition: a healthy store is not
-written to, and a write is short.
+Every check reads first and writes only the violating rows, by key and under the same condition: a healthy store is
+not written to, and a write is short.
 """
 
 import json
@@ -15,14 +15,14 @@ from pipeline.store import changes, meta
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.work import DIGESTING
 
-# How many broken rows are looked at or removed at once.
+# Number of violating rows to process per batch.
 BATCH = 500
 Key = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """Rows that follow from others and tell of what is no longer there; `broken` is a condition on the table."""
+    """Derived rows whose source is gone; `broken` is a condition on the table."""
 
     name: str
     table: str
@@ -32,7 +32,7 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Rows that nothing could derive anew; `select` finds what names each of them."""
+    """Rows that cannot be derived again; `select` returns a name for each violating row."""
 
     name: str
     says: str
@@ -108,7 +108,7 @@ _JSON = " AND ".join(f"json_valid({column})" for column in ("tags", "metadata", 
 GIVEN: tuple[Given, ...] = (
     Given(
         "impossible_memories",
-        "hold a value that no memory may have",
+        "have an invalid value",
         "SELECT id FROM memory WHERE NOT ("  # noqa: S608 - constant text
         f"{_among('kind', Kind)} AND {_among('scope_kind', ScopeKind)} AND {_among('source', Source)} "
         f"AND {_among('trust', Trust)} AND {_among('tier', Tier)} AND {_JSON} "
@@ -117,14 +117,14 @@ GIVEN: tuple[Given, ...] = (
     ),
     Given(
         "overlapping_facts",
-        "hold beside the next value of the same key",
+        "overlap the next value of the same key",
         "SELECT id FROM (SELECT id, valid_to, lead(valid_from) OVER (PARTITION BY subject, attribute, scope_kind, "  # noqa: S608 - constant text
         f"scope_id ORDER BY valid_from, seq) AS next FROM memory WHERE {_FACT}) facts "
         "WHERE next IS NOT NULL AND (valid_to IS NULL OR valid_to > next)",
     ),
     Given(
         "lost_survivors",
-        "were merged into one that is gone",
+        "were merged into a memory that is gone",
         f"SELECT m.id FROM memory m WHERE m.merged_into IS NOT NULL AND {_is_gone('m.merged_into')}",  # noqa: S608 - constant text
     ),
     Given(
@@ -134,44 +134,44 @@ GIVEN: tuple[Given, ...] = (
     ),
     Given(
         "dead_letters",
-        "failed for good; `reverie queue retry` tries again",
+        "failed permanently; retry them with `reverie jobs queue retry`",
         "SELECT stage || ' of ' || memory_seq FROM work WHERE dead = 1",
     ),
 )
 
 
 def list_broken_rows(db: Connection, rule: Derived) -> list[Key]:
-    """Return the keys of some rows that break a rule."""
+    """Return the keys of some rows that violate a rule."""
     rows = db.execute(f"SELECT {', '.join(rule.key)} FROM {rule.table} WHERE {rule.broken} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
     return [tuple(row) for row in rows]
 
 
 def remove_rows(db: Connection, keys: Sequence[Key], rule: Derived) -> int:
-    """Delete those of the rows that break the rule still; return how many."""
+    """Delete the rows that still violate the rule; return their number."""
     chosen = " AND ".join(f"{column} = ?" for column in rule.key)
     statement = f"DELETE FROM {rule.table} WHERE {chosen} AND ({rule.broken})"  # noqa: S608 - constant text
     return sum(db.execute(statement, key).rowcount for key in keys)
 
 
 def list_named_rows(db: Connection, rule: Given) -> list[str]:
-    """Return what names the rows that break a rule."""
+    """Return names of the rows that violate a rule."""
     return [str(row[0]) for row in db.execute(rule.select)]
 
 
 def go_through_texts(db: Connection) -> Iterator[tuple[str, str, str]]:
-    """Go through (id, text, hash of the text) of every memory."""
+    """Iterate over (id, text, hash of the text) of every memory."""
     return iter(db.execute("SELECT id, content, content_hash FROM memory ORDER BY seq"))
 
 
 def list_lost_mentions(db: Connection) -> list[int]:
-    """Return some row numbers under which entities are mentioned and no memory stands."""
+    """Return some row numbers with mentions but without a memory."""
     condition = _is_gone("mention.memory_seq")
     rows = db.execute(f"SELECT DISTINCT memory_seq FROM mention WHERE {condition} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
     return [row[0] for row in rows]
 
 
 def findable_outside_tail(db: Connection) -> list[int]:
-    """List what only the segment lets words find."""
+    """List the memories that only the segment makes searchable."""
     rows = db.execute(
         "SELECT seq FROM memory WHERE archived_at IS NULL AND candidate = 0 "
         "AND NOT EXISTS (SELECT 1 FROM tail WHERE tail.seq = memory.seq)"
@@ -180,14 +180,14 @@ def findable_outside_tail(db: Connection) -> list[int]:
 
 
 def ahead_of_log(db: Connection) -> list[str]:
-    """List what claims a change that the change log does not know; what comes next would be overlooked."""
+    """List values that refer to a later change than the change log has; the next changes would be overlooked."""
     last = changes.generation(db)
-    wanted = meta.get(db, meta.SEGMENT_WANTED)
+    requested = meta.get(db, meta.SEGMENT_WANTED)
     names = []
-    if wanted is not None and int(wanted) > last:
+    if requested is not None and int(requested) > last:
         names.append(meta.SEGMENT_WANTED)
-    # A segment that is asked for sets it right.
-    if wanted is None and meta.get_int(db, meta.SEGMENT_COVERS) > last:
+    # The next segment corrects this.
+    if requested is None and meta.get_int(db, meta.SEGMENT_COVERS) > last:
         names.append(meta.SEGMENT_COVERS)
     if db.execute("SELECT 1 FROM tail WHERE change_seq > ? LIMIT 1", (last,)).fetchone():
         names.append("tail")
@@ -195,16 +195,16 @@ def ahead_of_log(db: Connection) -> list[str]:
 
 
 def ask_for_segment(db: Connection) -> None:
-    """Ask for a new segment and forget what is ahead of the change log; the wish of a purge stays."""
+    """Request a new segment and reset values ahead of the change log; keep a purge's request."""
     last = changes.generation(db)
     db.execute("DELETE FROM tail WHERE change_seq > ?", (last,))
-    wanted = meta.get(db, meta.SEGMENT_WANTED)
-    if wanted is None or int(wanted) > last:
+    requested = meta.get(db, meta.SEGMENT_WANTED)
+    if requested is None or int(requested) > last:
         meta.put(db, meta.SEGMENT_WANTED, "0")
 
 
 def damage(db: Connection) -> list[str]:
-    """Return what SQLite finds wrong with the file; reads all of it."""
+    """Return SQLite's integrity problems; reads the entire file."""
     try:
         return [row[0] for row in db.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
     except sqlite_errors(DatabaseError) as error:
@@ -214,7 +214,7 @@ def damage(db: Connection) -> list[str]:
 
 
 def last_counts(db: Connection, job: str) -> Mapping[str, int]:
-    """Return what the last run of a job that has ended counted."""
+    """Return the counts of the last finished run of a job."""
     row = db.execute(
         "SELECT counts FROM job_run WHERE name = ? AND ended_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (job,)
     ).fetchone()

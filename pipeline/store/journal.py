@@ -1,4 +1,4 @@
-"""The journal of memories: what happened when, how much is known, and how it came together over time."""
+"""The journal of memories: memories in order of time, and their numbers over time."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from pipeline.records import Kind, Memory, ScopeKind, Source
 from pipeline.store.memories import select
 from pipeline.store.visibility import open_to
 
-# Of a long session nobody needs to know how many memories more it has.
+# For longer sessions the exact number of memories does not matter.
 MOST_COUNTED = 1000
 
 
 class ArchivedFilter(StrEnum):
-    """Whether archived memories are listed beside the others, or alone."""
+    """Whether archived memories are listed in addition to the others, or alone."""
 
     ALSO = "also"
     ONLY = "only"
@@ -25,9 +25,9 @@ class ArchivedFilter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JournalQuery:
-    """What a journal is to tell of; times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
+    """Filter of the journal; times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
 
-    `entity` is an id, or a name whatever its case; `owner` is whose an owned scope is; `person` is who looks on.
+    `entity` is an id or a name (ignoring case); `owner` is the owner of an owned scope; `person` is the viewer.
     """
 
     kind: Kind | None = None
@@ -44,7 +44,7 @@ class JournalQuery:
 
 
 class JournalPlace(NamedTuple):
-    """A memory's place in the order of time: when it happened, and its row number."""
+    """A position in the order of time: the memory's time and row number."""
 
     at: str
     seq: int
@@ -52,7 +52,7 @@ class JournalPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionSpan:
-    """How long a session lasts and how many active memories it has, `MOST_COUNTED` standing for that many or more."""
+    """Duration of a session and its number of active memories; `MOST_COUNTED` means that many or more."""
 
     first_at: str
     last_at: str
@@ -60,7 +60,7 @@ class SessionSpan:
 
 
 def page(db: Connection, sought: JournalQuery, limit: int, before: JournalPlace | None) -> list[Memory]:
-    """List memories by when they happened, the latest first, from before a place on."""
+    """List memories in order of time, the latest first, before a position."""
     clause, values = _condition(sought)
     if before is not None:
         clause += " AND (occurred_at, seq) < (?, ?)"
@@ -68,7 +68,7 @@ def page(db: Connection, sought: JournalQuery, limit: int, before: JournalPlace 
     source = (
         "memory INDEXED BY memory_journal WHERE occurred_at <> ''" if _follows_time(sought) else "memory WHERE true"
     )
-    # Chosen by number first, so that what is sorted is small.
+    # Select row numbers first, so that the sorted rows are small.
     return select(
         db,
         f"seq IN (SELECT seq FROM {source} AND {clause} ORDER BY occurred_at DESC, seq DESC LIMIT ?) "  # noqa: S608 - constant text
@@ -78,9 +78,9 @@ def page(db: Connection, sought: JournalQuery, limit: int, before: JournalPlace 
 
 
 def span(db: Connection, session_id: str) -> SessionSpan | None:
-    """Return when a session began and ended and how much was kept of it, None for one without an active memory."""
+    """Return start, end and number of memories of a session, None without an active memory."""
     active = "FROM memory WHERE session_id = ? AND archived_at IS NULL AND candidate = 0"
-    # Each end is one step along the index of sessions.
+    # Each end is a single step on the index of sessions.
     ends = [
         db.execute(f"SELECT occurred_at {active} ORDER BY occurred_at {order} LIMIT 1", (session_id,)).fetchone()
         for order in ("ASC", "DESC")
@@ -99,7 +99,7 @@ def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
     if sought.archived is not ArchivedFilter.ALSO:
         parts.append("archived_at IS NULL" if sought.archived is None else "archived_at IS NOT NULL")
     if sought.scope is not None:
-        # Said twice for the planner: only then does it take the index of owned memories.
+        # Repeated for the planner: only then does it use the index of owned memories.
         owned = "" if sought.scope is ScopeKind.WORKSPACE else "scope_kind <> 'workspace' AND "
         parts.append(f"{owned}scope_kind = ?")
         values.append(sought.scope)
@@ -125,10 +125,10 @@ def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
 
 
 def _follows_time(sought: JournalQuery) -> bool:
-    """Tell whether to walk back in time until enough is found: where that is likely to be soon.
+    """Return whether to scan back in time until enough memories match: only if that is likely to be fast.
 
-    What may be rare is looked for by an index of its own, or else in the order of the file, which is twice as fast as
-    going through everything in the order of time.
+    Rare matches are looked up by an index or in the order of the file, which is twice as fast as a scan in order of
+    time.
     """
     rare = (sought.kind, sought.source, sought.owner, sought.tag, sought.entity, sought.session_id)
     return (
@@ -140,10 +140,10 @@ def _follows_time(sought: JournalQuery) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a workspace knows, every scope of it.
+    """The content of a workspace in all scopes.
 
-    `kinds` counts active memories by kind, most first, and names no kind that there is none of; `candidates` wait for
-    review; `sessions` are those that anything was ever kept of.
+    `kinds` counts active memories by kind, most first, without empty kinds; `candidates` await review; `sessions`
+    counts sessions that ever had a memory.
     """
 
     kinds: Mapping[Kind, int]
@@ -158,7 +158,7 @@ class Known:
 
 
 class MemoryCounts(NamedTuple):
-    """Memories by state, and the active ones by kind and by source; `sessions` are those with any active one."""
+    """Memories by state, and active memories by kind and source; `sessions` have at least one active memory."""
 
     active: int
     archived: int
@@ -167,15 +167,15 @@ class MemoryCounts(NamedTuple):
     by_source: Mapping[str, int]
 
 
-# What is not active; each condition has an index of its own, which holds few rows beside all others.
+# Inactive memories; each condition has a small index.
 _ARCHIVED = "WHERE archived_at IS NOT NULL"
 _CANDIDATE = "WHERE candidate = 1 AND archived_at IS NULL"
 
 
 def count_known(db: Connection) -> Known:
-    """Count what is known; the same until the next change, or until another candidate waits."""
+    """Count a workspace's content; the result is valid until the next change or candidate."""
     active, archived, candidates = (_by_kind(db, where) for where in ("", _ARCHIVED, _CANDIDATE))
-    # An index tells the kinds of all; what is hidden is looked at and taken away.
+    # An index counts the kinds of all memories; hidden memories are subtracted.
     active.subtract(archived)
     active.subtract(candidates)
     ordered = sorted(active.items(), key=lambda item: (-item[1], item[0]))
@@ -200,18 +200,18 @@ def count_memories(db: Connection) -> MemoryCounts:
 
 
 def count_candidates(db: Connection) -> int:
-    """Count the candidates that wait for review."""
+    """Count the candidates that await review."""
     return int(db.execute(f"SELECT count(*) FROM memory {_CANDIDATE}").fetchone()[0])  # noqa: S608 - constant text
 
 
 def _by_kind(db: Connection, where: str) -> Counter[str]:
-    # An expression keeps the planner from taking the index of kinds where it would look up every row.
+    # An expression keeps the planner from using the index of kinds, which would look up every row.
     grouped = "kind || ''" if where else "kind"
     return Counter(dict(db.execute(f"SELECT {grouped}, count(*) FROM memory {where} GROUP BY 1").fetchall()))  # noqa: S608 - constant text
 
 
 def count_facts_that_hold(db: Connection, moment: str) -> int:
-    """Count the keys that have a value at a moment, in whatever scope."""
+    """Count the keys that have a value at a time, in all scopes."""
     row = db.execute(
         "SELECT count(*) FROM (SELECT DISTINCT subject, attribute, scope_kind, scope_id FROM memory "
         "WHERE subject IS NOT NULL AND archived_at IS NULL AND candidate = 0 "
@@ -222,7 +222,7 @@ def count_facts_that_hold(db: Connection, moment: str) -> int:
 
 
 def find_span(db: Connection) -> tuple[str, str] | None:
-    """Return when the first and the last memory happened, None without any."""
+    """Return the time of the first and the last memory, None without any."""
     ends = [
         db.execute(
             "SELECT occurred_at FROM memory WHERE occurred_at <> '' "  # noqa: S608 - constant text
@@ -234,13 +234,13 @@ def find_span(db: Connection) -> tuple[str, str] | None:
 
 
 def count_between(db: Connection, bounds: Sequence[str]) -> list[int]:
-    """Count what happened between each two successive moments, the first of them included; archived memories too."""
+    """Count the memories between each two successive times (the first inclusive), including archived ones."""
     statement = "SELECT count(*) FROM memory WHERE occurred_at <> '' AND occurred_at >= ? AND occurred_at < ?"
     return [int(db.execute(statement, pair).fetchone()[0]) for pair in pairwise(bounds)]
 
 
 def has_agent_writers(db: Connection, latest: int) -> bool:
-    """Tell whether an agent ever began a session here, or kept one of the latest memories."""
+    """Return whether an agent ever started a session here, or wrote one of the latest memories."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM agent_session) OR EXISTS (SELECT 1 FROM memory "
         "WHERE seq > (SELECT max(seq) FROM memory) - ? AND source IN ('agent', 'ambient'))",

@@ -1,7 +1,7 @@
-"""The key of an encrypted home: kept by its owner where they like, named in the home by its place and its mark.
+"""The key of an encrypted data directory: a file that its owner keeps elsewhere.
 
-A home is encrypted while `store.key` stands in it, a text of two lines: the owner's file, and by what its key is known.
-The mark tells another key from a damaged store; of 256 random bits it gives nothing away.
+A data directory is encrypted if it contains `store.key`, a text of two lines: the path of the key file and the key's
+mark. The mark distinguishes a wrong key from a damaged store and reveals nothing about its 256 random bits.
 """
 
 import hashlib
@@ -20,48 +20,48 @@ _LONGEST = 4096
 
 @dataclass(frozen=True, slots=True)
 class StoreKey:
-    """A key, as its hexadecimal digits, and the file of its owner's that holds it."""
+    """A key in hexadecimal digits, and the file that contains it."""
 
     file: Path
     digits: str = field(repr=False)
 
     @property
     def mark(self) -> str:
-        """Return by what this key is known from others."""
+        """Return the mark that identifies this key."""
         return hashlib.sha256(bytes.fromhex(self.digits)).hexdigest()[:16]
 
 
 def find_key(file: Path) -> StoreKey | None:
-    """Return the key of the home that a file of the store stands in, None where that is not encrypted.
+    """Return the key for a store file, None if its data directory is not encrypted.
 
-    Raises KeyUnavailable where the owner's file is not there, or holds another key.
+    Raises KeyUnavailable if the key file is missing or contains another key.
     """
-    place = find_store_key(file)
-    return None if place is None else read_named(place)
+    key_record = find_store_key(file)
+    return None if key_record is None else read_named(key_record)
 
 
-def read_named(place: Path) -> StoreKey:
-    """Return the key that a home's `store.key` names; raise KeyUnavailable where it cannot be had."""
-    key_file, mark = named(place)
+def read_named(record: Path) -> StoreKey:
+    """Return the key that a `store.key` names; raise KeyUnavailable if it cannot be read."""
+    key_file, mark = named(record)
     key = read_key(key_file)
     if key.mark != mark:
-        raise KeyUnavailable(f"{key_file} holds another key than the one that {place.parent} was encrypted with")
+        raise KeyUnavailable(f"{key_file} contains another key than the one that {record.parent} was encrypted with")
     return key
 
 
-def named(place: Path) -> tuple[Path, str]:
-    """Return which file a home's `store.key` names, and the mark of its key."""
-    lines = _read(place).splitlines()
+def named(record: Path) -> tuple[Path, str]:
+    """Return the key file that a `store.key` names, and the mark of its key."""
+    lines = _read(record).splitlines()
     if len(lines) != 2:
-        raise KeyUnavailable(f"{place} names no key: remove it, and `reverie encrypt --key-file PATH` names it again")
+        raise KeyUnavailable(f"{record} names no key. Remove it, and run `reverie store encrypt --key-file PATH`")
     return Path(lines[0]), lines[1]
 
 
 def read_key(file: Path) -> StoreKey:
-    """Return the key that a file of its owner's holds; raise KeyUnavailable where it holds none."""
+    """Return the key in a key file; raise KeyUnavailable if it contains none."""
     digits = _read(file).strip()
     if not _KEY.fullmatch(digits):
-        raise KeyUnavailable(f"{file} holds no key that `reverie encrypt` has made")
+        raise KeyUnavailable(f"{file} contains no key of `reverie store encrypt`")
     return StoreKey(file, digits)
 
 
@@ -71,23 +71,23 @@ def _read(file: Path) -> str:
             return text.read(_LONGEST)
     except FileNotFoundError as error:
         raise KeyUnavailable(
-            f"the store is encrypted and its key {file} is not there: bring back the disk or stick that holds it, or "
-            "say with `reverie encrypt --key-file PATH` where it is now"
+            f"the store is encrypted and its key {file} is missing. Connect the disk that contains it, or run "
+            "`reverie store encrypt --key-file PATH` with its new path"
         ) from error
     except OSError as error:
         raise KeyUnavailable(f"the store is encrypted and its key {file} cannot be read: {error.strerror}") from error
 
 
 def make_key(file: Path) -> StoreKey:
-    """Make a new key in a file of its own, which nobody else may read."""
+    """Create a new key in a private file."""
     key = StoreKey(file, secrets.token_hex(32))
     _write(file, key.digits)
     return key
 
 
-def name_key(place: Path, key: StoreKey) -> None:
-    """Say in a home which key it is encrypted with, in the place of what was said before."""
-    _write(place, f"{key.file}\n{key.mark}")
+def name_key(record: Path, key: StoreKey) -> None:
+    """Record the key of a data directory, replacing an earlier record."""
+    _write(record, f"{key.file}\n{key.mark}")
 
 
 def _write(file: Path, text: str) -> None:

@@ -1,7 +1,7 @@
-"""Which languages a workspace is written and asked in, as far as that decides its encoder.
+"""Detect whether a workspace uses other languages than English, which decides its encoder.
 
-Whoever writes or asks in another language than English now and then gains more by an encoder that knows it than is lost
-on what is English (decision 0022), so a share is enough, and what was found stays true.
+A user of another language gains more from a multilingual encoder than English texts lose (decision 0022), so a share
+of such texts is enough, and the result is kept.
 """
 
 import time
@@ -11,24 +11,24 @@ from pipeline.records import Stage
 from pipeline.store import index_state, memories, meta, work
 from pipeline.store.database import wake_on_commit
 
-# Of the newest memories, or of the last questions.
+# Of the newest memories, or of the last queries.
 READ = 200
 LEAST = 5
-LEAST_SHARE = 0.1
+MIN_FOREIGN_SHARE = 0.1
 
 
 def find_other_languages(db: Connection) -> str | None:
-    """Return what showed that a workspace is not in English alone, None where it is."""
+    """Return the evidence that a workspace is not only in English, None if it is."""
     return meta.get(db, meta.OTHER_LANGUAGES)
 
 
 def are_many(foreign: int, seen: int) -> bool:
-    """Tell whether so many of the texts that were seen make a workspace one of other languages."""
-    return foreign >= max(LEAST, LEAST_SHARE * seen)
+    """Return whether the foreign share of the texts makes a workspace multilingual."""
+    return foreign >= max(LEAST, MIN_FOREIGN_SHARE * seen)
 
 
 def note_questions(db: Connection, foreign: int, seen: int) -> str | None:
-    """Count questions; return what they show once many of the last ones are in other languages."""
+    """Count queries; return the evidence once many of the last queries are in other languages."""
     foreign += meta.get_int(db, meta.QUESTIONS_FOREIGN)
     seen += meta.get_int(db, meta.QUESTIONS_SEEN)
     if seen > 2 * READ:
@@ -39,9 +39,9 @@ def note_questions(db: Connection, foreign: int, seen: int) -> str | None:
 
 
 def note_other_languages(db: Connection, shown_by: str, *, embed_again: bool) -> None:
-    """Note what shows that a workspace is not in English alone; `embed_again` where another encoder is to serve it.
+    """Record the evidence that a workspace is not only in English; `embed_again` if another encoder should be used.
 
-    Until that has embedded everything, the vectors of the present one answer.
+    The present vectors are used until the other encoder has embedded everything.
     """
     meta.put(db, meta.OTHER_LANGUAGES, shown_by)
     models = index_state.count_embedded_by(db)

@@ -1,8 +1,8 @@
-"""Leases: who alone may do something now, over any number of machines that share a store.
+"""Leases: exclusive permissions across all machines that share a store.
 
-A lease is a value of the store that its holder renews; it goes to the next one when it is given back, or when its
-holder has not renewed it for its time. Each change of it names the value that it replaces, so that of two who find a
-lease free one gets it. Times are seconds since the epoch, of machines whose clocks agree.
+A lease is a value of the store that its holder renews; it is free again when it is released or not renewed in time.
+Each change names the value that it replaces, so that only one of two contenders gets a free lease. Times are seconds
+since the epoch; the machines' clocks must agree.
 """
 
 import logging
@@ -19,7 +19,7 @@ from pipeline.store import meta
 from pipeline.store.database import Database
 
 LEASE_S = 30.0
-# Of a lease's time, after which it is renewed.
+# The share of a lease's time after which it is renewed.
 RENEWED_AFTER = 1 / 3
 LOOK_S = 0.1
 PREFIX = "lease."
@@ -28,16 +28,16 @@ log = logging.getLogger(__name__)
 
 
 class Values(Protocol):
-    """Where leases stand."""
+    """The values in which leases are stored."""
 
     def get(self, name: str) -> str | None:
-        """Return a value, None where it was never set."""
+        """Return a value, None if it was never set."""
 
     def begin(self, name: str, value: str) -> str:
-        """Set a value that was never set, and return the one that stands."""
+        """Set a value that was never set, and return the stored value."""
 
     def replace(self, name: str, before: str, value: str) -> bool:
-        """Set a value in the place of another; return False where it is not that any more."""
+        """Replace a value; return False if it is no longer the expected one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +47,25 @@ class WorkspaceValues:
     database: Database
 
     def get(self, name: str) -> str | None:
-        """Return a value, None where it was never set."""
+        """Return a value, None if it was never set."""
         with self.database.read() as db:
             return meta.get(db, name)
 
     def begin(self, name: str, value: str) -> str:
-        """Set a value that was never set, and return the one that stands."""
+        """Set a value that was never set, and return the stored value."""
         with self.database.write() as db:
             meta.put_new(db, name, value)
             return meta.get(db, name) or ""
 
     def replace(self, name: str, before: str, value: str) -> bool:
-        """Set a value in the place of another; return False where it is not that any more."""
+        """Replace a value; return False if it is no longer the expected one."""
         with self.database.write() as db:
             return meta.replace(db, name, before, value)
 
 
 @dataclass(slots=True)
 class Lease:
-    """A lease by its name, which its holder renews."""
+    """A named lease, which its holder renews."""
 
     values: Values
     name: str
@@ -75,53 +75,53 @@ class Lease:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def take(self) -> bool:
-        """Take it, or renew it; return False where somebody else holds it."""
+        """Take or renew the lease; return False if another holder has it."""
         now = time.time()
-        taken = self._put(f"{now + self.lease_s:.3f} {self.owner}", now)
-        if taken:
+        is_taken = self._put(f"{now + self.lease_s:.3f} {self.owner}", now)
+        if is_taken:
             self._until = now + self.lease_s
-        return taken
+        return is_taken
 
     def _put(self, text: str, now: float) -> bool:
-        found = self.values.get(PREFIX + self.name)
-        if found is None:
+        stored = self.values.get(PREFIX + self.name)
+        if stored is None:
             return self.values.begin(PREFIX + self.name, text) == text
-        until, _, holder = found.partition(" ")
+        until, _, holder = stored.partition(" ")
         is_free = holder in ("", self.owner) or float(until) <= now
-        return is_free and self.values.replace(PREFIX + self.name, found, text)
+        return is_free and self.values.replace(PREFIX + self.name, stored, text)
 
     @property
     def is_held(self) -> bool:
-        """Tell whether it was renewed in time: otherwise it may be another's by now."""
+        """Return whether the lease was renewed in time: otherwise another holder may have it."""
         return time.time() < self._until
 
     def check(self) -> None:
-        """Raise StoreBusy where it is not held any more."""
+        """Raise StoreBusy if the lease is lost."""
         if not self.is_held:
             raise StoreBusy(f"the lease {self.name} was lost: it could not be renewed in time")
 
     def give_back(self) -> None:
-        """Let the next one have it."""
+        """Release the lease."""
         self._ended.set()
         self._until = 0.0
-        found = self.values.get(PREFIX + self.name)
-        if found is not None and found.partition(" ")[2] == self.owner:
-            self.values.replace(PREFIX + self.name, found, "0 ")
+        stored = self.values.get(PREFIX + self.name)
+        if stored is not None and stored.partition(" ")[2] == self.owner:
+            self.values.replace(PREFIX + self.name, stored, "0 ")
 
     def renew_until_given_back(self) -> None:
-        """Renew it now and then, for as long as it is held."""
+        """Renew the lease regularly until it is released."""
         while not self._ended.wait(self.lease_s * RENEWED_AFTER):
             try:
                 if not self.take():
-                    log.warning("the lease %s went to somebody else", self.name)
+                    log.warning("another holder took the lease %s", self.name)
                     return
             except ReverieError as error:
-                log.warning("the lease %s is not renewed: %s", self.name, error)
+                log.warning("cannot renew the lease %s: %s", self.name, error)
 
 
 @contextmanager
 def hold(values: Values, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]:
-    """Hold a lease during a block, and wait for whoever holds it before."""
+    """Hold a lease during a block; wait while another holder has it."""
     lease = Lease(values, name, lease_s=lease_s)
     waiting = threading.Event()
     while not lease.take():

@@ -1,6 +1,6 @@
-"""Find where the rows of a store and its operation log disagree.
+"""Differences between the rows of a store and its operation log.
 
-Once a store has a log, every commit of Reverie writes both: a difference means that another program changed the file.
+Once a store has a log, every commit writes both, so a difference means that another program changed the file.
 """
 
 from sqlite3 import Connection
@@ -9,17 +9,17 @@ from pipeline.store import oplog, truth
 from pipeline.store.oplog import Fold
 from pipeline.store.truth import GONE, MEMORY, Key
 
-# Without these fields a memory is not complete here yet.
+# Without these fields, a memory has not completely arrived yet.
 NEEDED = frozenset({"content", "kind", "source", "trust", "created_at", "occurred_at", "updated_at", "importance"})
-# The time of a change that only concerns this machine is not in the log.
+# Changes that only concern this machine do not update the log's time.
 _NOT_LOGGED_ALONE = frozenset({"updated_at"})
 
 
 def list_differences(db: Connection) -> list[Key]:
-    """List the keys whose rows differ from the log; empty in a sound store, and in one without a complete log."""
+    """List the keys whose rows differ from the log; empty for a valid store, and without a complete log."""
     if not oplog.is_complete(db):
         return []
-    found, here = [], set(truth.list_keys(db))
+    differing, here = [], set(truth.list_keys(db))
     keys = sorted(here | oplog.list_all_keys(db))
     for start in range(0, len(keys), oplog.AT_ONCE):
         some = keys[start : start + oplog.AT_ONCE]
@@ -28,12 +28,12 @@ def list_differences(db: Connection) -> list[Key]:
             if key not in states or not (key in here or _can_exist(key, folds[key], here)):
                 continue
             fold = folds.get(key)
-            # The memory that this one was merged into may not be here yet, or no longer.
+            # The survivor of this merge may not have arrived yet, or may be gone.
             if fold is not None and truth.find_seq(db, fold.fields.get("merged_into")) is None:
                 fold.fields.pop("merged_into", None)
             if oplog.difference(states[key], fold)[0].keys() - _NOT_LOGGED_ALONE:
-                found.append(key)
-    return found
+                differing.append(key)
+    return differing
 
 
 def _can_exist(key: Key, fold: Fold, here: set[Key]) -> bool:
@@ -41,4 +41,4 @@ def _can_exist(key: Key, fold: Fold, here: set[Key]) -> bool:
         return False
     if key.kind == MEMORY:
         return fold.fields.keys() >= NEEDED
-    return all(not one or Key(MEMORY, one) in here for one in (key.memory_id, key.other_id))
+    return all(not memory_id or Key(MEMORY, memory_id) in here for memory_id in (key.memory_id, key.other_id))

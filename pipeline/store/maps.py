@@ -1,7 +1,7 @@
-"""The map of entities: where each stands, in which community, and the ties that are drawn between them.
+"""The map of entities: positions, communities, and drawn ties.
 
-A drawing is written row by row beside the one that is shown, and then shown as a whole. It is made of every scope, so
-that it is for the owner of the home alone.
+A new drawing is written row by row next to the visible one, and then replaces it. It covers every scope, so only the
+data directory's owner may see it.
 """
 
 import json
@@ -14,17 +14,17 @@ from pipeline.records import OWNER, EntityKind, Filter
 from pipeline.store import meta
 from pipeline.store.visibility import condition
 
-# The number of the drawing that is shown, and when it was made.
+# The number of the visible drawing, and its time.
 SHOWN = "map_shown"
 SHOWN_AT = "map_shown_at"
-# What belongs to no community.
+# The community of entities without a community.
 STRAY = -1
 
 
 class MapPlace(NamedTuple):
-    """Where an entity stands and how large it is, in pixels of a map that is not zoomed.
+    """An entity's position and size in pixels of the map at zoom 1.
 
-    `centrality` is what it is to its community.
+    `centrality` is the entity's importance in its community.
     """
 
     entity_seq: int
@@ -37,7 +37,7 @@ class MapPlace(NamedTuple):
 
 
 class MapTie(NamedTuple):
-    """Two entities, by ascending row number, and how many memories mention both; the strongest tie has rank 0."""
+    """Two entities in row order, and the number of memories that mention both; the strongest tie has rank 0."""
 
     rank: int
     low: int
@@ -47,7 +47,7 @@ class MapTie(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MapDrawing:
-    """A map as a whole: its number, 0 where there is none, and when it was drawn."""
+    """A drawing: its number, 0 if there is none, and its time."""
 
     number: int
     at: str | None
@@ -81,7 +81,7 @@ class CommunityMember:
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """Entities that belong together, how many, and the most central of them first."""
+    """A community of entities, its size, and its most central members first."""
 
     number: int
     size: int
@@ -90,7 +90,7 @@ class Community:
 
 @dataclass(frozen=True, slots=True)
 class MapNeighbour:
-    """An entity at the other end of a tie that is drawn, and how many memories mention both."""
+    """An entity at the other end of a drawn tie, and the number of memories that mention both."""
 
     id: str
     kind: EntityKind
@@ -101,7 +101,7 @@ class MapNeighbour:
 def mentions(
     db: Connection, at: str, without: Sequence[EntityKind], after: tuple[int, int], limit: int
 ) -> list[tuple[int, int]]:
-    """List (memory, entity) row numbers above one, in order, of memories that stand at a moment; not of some kinds."""
+    """List (memory, entity) row numbers above a row, of current memories at a time, without some kinds."""
     return db.execute(
         "SELECT m.memory_seq, m.entity_seq FROM mention m JOIN memory ON memory.seq = m.memory_seq "
         "JOIN entity e ON e.seq = m.entity_seq WHERE (m.memory_seq, m.entity_seq) > (?, ?) "
@@ -123,18 +123,18 @@ def ids(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
 
 
 def get_shown_drawing(db: Connection) -> MapDrawing:
-    """Return which drawing is shown."""
+    """Return the visible drawing."""
     return MapDrawing(meta.get_int(db, SHOWN), meta.get(db, SHOWN_AT))
 
 
 def show(db: Connection, drawing: int, at: str) -> None:
-    """Show a drawing in place of the former one."""
+    """Make a drawing visible and drop the former one."""
     meta.put(db, SHOWN, str(drawing))
     meta.put(db, SHOWN_AT, at)
 
 
 def has_leftovers(db: Connection) -> bool:
-    """Tell whether there are rows of a drawing that is not shown."""
+    """Return whether there are rows of other drawings."""
     number = meta.get_int(db, SHOWN)
     return any(
         db.execute(f"SELECT 1 FROM {table} WHERE drawing <> ? LIMIT 1", (number,)).fetchone()  # noqa: S608 - constant
@@ -143,25 +143,25 @@ def has_leftovers(db: Connection) -> bool:
 
 
 def discard(db: Connection, limit: int) -> int:
-    """Delete some rows of drawings that are not shown; return how many."""
+    """Delete some rows of other drawings; return their number."""
     number = meta.get_int(db, SHOWN)
     chosen = "WHERE drawing <> ? LIMIT ?"
-    places = db.execute(
+    deleted = db.execute(
         "DELETE FROM entity_place WHERE (entity_seq, drawing) IN "  # noqa: S608 - constant text
         f"(SELECT entity_seq, drawing FROM entity_place {chosen})",
         (number, limit),
     ).rowcount
     ties = db.execute(
         f"DELETE FROM map_tie WHERE (drawing, rank) IN (SELECT drawing, rank FROM map_tie {chosen})",  # noqa: S608
-        (number, limit - places),
+        (number, limit - deleted),
     ).rowcount
-    return places + ties
+    return deleted + ties
 
 
-def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, MapPlace]]) -> None:
-    """Add (id of the entity, place) to a drawing; an entity that is gone by now has none.
+def add_places(db: Connection, drawing: int, positions: Sequence[tuple[str, MapPlace]]) -> None:
+    """Add (entity id, position) rows to a drawing; skip entities that are gone by now.
 
-    Row numbers of entities are given out again, ids are not.
+    Entities are identified by id because row numbers are reused.
     """
     db.executemany(
         "INSERT INTO entity_place SELECT seq, ?, ?, ?, ?, ?, ?, ? FROM entity WHERE seq = ? AND id = ? "  # noqa: S608
@@ -169,13 +169,13 @@ def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, MapPlac
         + _replacing("x", "y", "radius", "community", "centrality", "mentions"),
         [
             (drawing, p.x, p.y, p.radius, p.community, p.centrality, p.mentions, p.entity_seq, entity)
-            for entity, p in places
+            for entity, p in positions
         ],
     )
 
 
 def add_ties(db: Connection, drawing: int, ties: Sequence[MapTie]) -> None:
-    """Add ties to a drawing, between entities that have a place in it."""
+    """Add ties to a drawing, between entities with a position in it."""
     db.executemany(
         "INSERT INTO map_tie SELECT ?1, ?2, ?3, ?4, ?5 WHERE "  # noqa: S608 - constant text
         "(SELECT count(*) FROM entity_place WHERE entity_seq IN (?3, ?4) AND drawing = ?1) = 2 "
@@ -185,7 +185,7 @@ def add_ties(db: Connection, drawing: int, ties: Sequence[MapTie]) -> None:
 
 
 def forget(db: Connection, entity_seqs: Sequence[int]) -> None:
-    """Take entities that are gone off every drawing."""
+    """Remove entities from every drawing."""
     for seq in entity_seqs:
         db.execute("DELETE FROM entity_place WHERE entity_seq = ?", (seq,))
         db.execute("DELETE FROM map_tie WHERE low = ?", (seq,))
@@ -193,7 +193,7 @@ def forget(db: Connection, entity_seqs: Sequence[int]) -> None:
 
 
 def list_places(db: Connection) -> list[MapPlace]:
-    """List where the entities of the shown drawing stand, in row order."""
+    """List the positions of the visible drawing, in row order."""
     rows = db.execute(
         "SELECT entity_seq, x, y, radius, community, centrality, mentions FROM entity_place WHERE drawing = ? "
         "ORDER BY entity_seq",
@@ -203,13 +203,13 @@ def list_places(db: Connection) -> list[MapPlace]:
 
 
 def list_ties(db: Connection) -> list[tuple[int, int]]:
-    """List the ties of the shown drawing, the strongest first."""
+    """List the ties of the visible drawing, the strongest first."""
     number = meta.get_int(db, SHOWN)
     return db.execute("SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY rank", (number,)).fetchall()
 
 
 def join_ties(db: Connection) -> str:
-    """Return the same as one text: all numbers in a row, with commas; several times as fast."""
+    """Return the ties as one text of comma-separated numbers, which is several times as fast."""
     ordered = "SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY rank"
     row = db.execute(
         f"SELECT group_concat(low || ',' || high) FROM ({ordered}) ordered",  # noqa: S608 - constant text
@@ -219,7 +219,7 @@ def join_ties(db: Connection) -> str:
 
 
 def list_spots(db: Connection) -> list[MapEntity]:
-    """List the entities of the map that a memory mentions which may be shown now, in row order."""
+    """List the mapped entities that a visible memory mentions, in row order."""
     mentioned, values = _require_mention()
     rows = db.execute(
         "SELECT e.seq, e.id, e.kind, e.name, p.x, p.y, p.radius, p.community, p.centrality, p.mentions "  # noqa: S608 - constant text
@@ -230,7 +230,7 @@ def list_spots(db: Connection) -> list[MapEntity]:
 
 
 def list_communities(db: Connection, members: int) -> list[Community]:
-    """List the communities, the largest first and what belongs to none last, each with its most central members."""
+    """List the communities, the largest first and entities without community last, with their most central members."""
     mentioned, values = _require_mention()
     rows = db.execute(
         "WITH ranked AS (SELECT p.entity_seq, p.community, p.mentions, count(*) OVER (PARTITION BY community) AS size, "  # noqa: S608
@@ -240,14 +240,14 @@ def list_communities(db: Connection, members: int) -> list[Community]:
         "ON e.seq = r.entity_seq WHERE r.place <= ? ORDER BY r.community = ?, r.size DESC, r.community, r.place",
         (meta.get_int(db, SHOWN), *values, members, STRAY),
     )
-    found: dict[int, tuple[int, list[CommunityMember]]] = {}
+    communities: dict[int, tuple[int, list[CommunityMember]]] = {}
     for number, size, entity, kind, name, count in rows:
-        found.setdefault(number, (size, []))[1].append(CommunityMember(entity, EntityKind(kind), name, count))
-    return [Community(number, size, tuple(listed)) for number, (size, listed) in found.items()]
+        communities.setdefault(number, (size, []))[1].append(CommunityMember(entity, EntityKind(kind), name, count))
+    return [Community(number, size, tuple(listed)) for number, (size, listed) in communities.items()]
 
 
 def members(db: Connection, community: int, limit: int, offset: int) -> list[CommunityMember]:
-    """List the entities of a community, the most central first, without as many as come before."""
+    """List the members of a community, the most central first, from an offset."""
     mentioned, values = _require_mention()
     rows = db.execute(
         "SELECT e.id, e.kind, e.name, p.mentions FROM entity_place p JOIN entity e ON e.seq = p.entity_seq "  # noqa: S608
@@ -259,7 +259,7 @@ def members(db: Connection, community: int, limit: int, offset: int) -> list[Com
 
 
 def community_of(db: Connection, entity_seq: int) -> int | None:
-    """Return the community of an entity, None when it is not on the map."""
+    """Return the community of an entity, None if it is not on the map."""
     row = db.execute(
         "SELECT community FROM entity_place WHERE entity_seq = ? AND drawing = ?", (entity_seq, meta.get_int(db, SHOWN))
     ).fetchone()
@@ -267,7 +267,7 @@ def community_of(db: Connection, entity_seq: int) -> int | None:
 
 
 def list_neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeighbour]:
-    """List what an entity is tied to on the map, the strongest ties first."""
+    """List an entity's ties on the map, the strongest first."""
     mentioned, values = _require_mention()
     number = meta.get_int(db, SHOWN)
     rows = db.execute(
@@ -283,7 +283,7 @@ def list_neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeig
 
 
 def _require_mention() -> tuple[str, list[str]]:
-    """Return the condition that a memory which may be shown mentions the entity of a place `p`, and its values."""
+    """Return the condition that a visible memory mentions the entity of a position `p`, and its values."""
     clause, values = condition(Filter(viewer=OWNER))
     exists = (
         "EXISTS (SELECT 1 FROM mention m JOIN memory ON memory.seq = m.memory_seq "  # noqa: S608 - constant text

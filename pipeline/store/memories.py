@@ -1,4 +1,4 @@
-"""The memory table: one row a memory, archived by date, purged by deletion."""
+"""The memory table: one row per memory; archiving sets a date, purging deletes the row."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from pipeline.store.visibility import condition, select_lasting, select_owned, w
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How a field that is no plain value is stored: in which columns, how it becomes their values, and back."""
+    """Encoding of a field that is no plain value: its columns, and the conversions in both directions."""
 
     columns: tuple[str, ...]
     encode: Callable[[Any], tuple[Any, ...]]
@@ -35,7 +35,7 @@ class Codec:
 
 
 def _enum(name: str, kind: type[Any]) -> Codec:
-    # Looking a member up takes a fraction of the time that calling its class takes.
+    # Looking a member up is much faster than calling its class.
     return Codec((name,), lambda member: (member,), {str(member): member for member in kind}.__getitem__)
 
 
@@ -44,7 +44,7 @@ def _flag(name: str) -> Codec:
 
 
 def _object(name: str) -> Codec:
-    # Most memories hold none of these, and parsing would be a third of the work.
+    # Most memories have none of these, and parsing would be a third of the work.
     return Codec(
         (name,),
         lambda value: (json.dumps(value, ensure_ascii=False) if value else "{}",),
@@ -72,7 +72,7 @@ def _decode_key(subject: str | None, attribute: str) -> FactKey | None:
     return None if subject is None else FactKey(subject, attribute)
 
 
-# A field that is not named here is stored as it is, in the column of its name.
+# All other fields are stored unchanged in the column of their name.
 CODECS: Mapping[str, Codec] = {
     "kind": _enum("kind", Kind),
     "scope": Codec(
@@ -87,7 +87,7 @@ CODECS: Mapping[str, Codec] = {
     "tier": _enum("tier", Tier),
     "sensitivity": Codec(
         ("sensitivity",),
-        lambda given: (given or Sensitivity.NORMAL,),
+        lambda value: (value or Sensitivity.NORMAL,),
         {str(member): member for member in Sensitivity}.__getitem__,
     ),
     "pinned": _flag("pinned"),
@@ -97,34 +97,35 @@ CODECS: Mapping[str, Codec] = {
     "instructs": _flag("instructs"),
     "key": Codec(("subject", "attribute"), _encode_key, _decode_key),
 }
-FIELDS = tuple(one.name for one in fields(Memory))
+FIELDS = tuple(field.name for field in fields(Memory))
 NAMES = tuple(column for name in FIELDS for column in (CODECS[name].columns if name in CODECS else (name,)))
 COLUMNS = ", ".join(NAMES)
 _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
 _SEQ, _UPDATED_AT = NAMES.index("seq"), NAMES.index("updated_at")
-# A row is numbered by the store.
+# The store numbers the rows.
 _GIVEN = [name for name in NAMES if name != "seq"]
 _INSERT = f"INSERT INTO memory ({', '.join(_GIVEN)}) VALUES ({', '.join('?' * len(_GIVEN))}) RETURNING seq"  # noqa: S608 - constant columns
-# At which places of a row a value is decoded, and two are joined, the last first: each takes a place away.
+# The positions at which a row's values are decoded, or two columns are joined, the last first because joining
+# shortens the row.
 _DECODED = [(NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 1]
 _JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 2), reverse=True)
-# These come first among the fields, and are given by name alone.
+# The first fields of the record, passed by position.
 _OPTIONAL = len(fields(OptionalFields))
 _AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
 _ENDS_SO = "substr(id, length(id) - length(?) + 1) = ?"
-# What a memory is born with, and the importance that it was given, which no reader needs.
+# Columns of new memories, and the importance before decay, which no reader needs.
 _EDITABLE = {*FIELDS, "given_importance"} - {"seq", "id", "scope", "key", "created_at", "updated_at", "archived_at"}
 
 
-# As many as a speaker's name may take.
+# Maximum length of a speaker's name.
 OPENING_CHARS = 48
 
 
 class RankingRow(NamedTuple):
-    """What ranks a memory beside its relevance.
+    """The data that ranks a memory in addition to its relevance.
 
-    `visible` tells whether it reaches the whole workspace and is not archived, `days` is its Julian day, `repeats` how
-    often it was written again, `opening` the beginning of its text, where a speaker is named.
+    `visible` means visible in the entire workspace and not archived, `days` is its Julian day, `repeats` the number
+    of repeated writes, `opening` the start of its text, which may name a speaker.
     """
 
     seq: int
@@ -137,7 +138,7 @@ class RankingRow(NamedTuple):
 
 
 def insert(db: Connection, memory: Memory) -> int:
-    """Insert a memory, unchanged since it was made, and return its row number."""
+    """Insert a new memory and return its row number."""
     values: list[Any] = []
     for value, codec in zip(_VALUES(memory), _CODECS, strict=True):
         values += (value,) if codec is None else codec.encode(value)
@@ -147,7 +148,7 @@ def insert(db: Connection, memory: Memory) -> int:
 
 
 def find_active_text(db: Connection, scope: Scope, content_hash: str) -> Memory | None:
-    """Return the active memory of the same scope that says exactly this."""
+    """Return the active memory of the same scope with exactly this text."""
     same = "scope_kind = ? AND scope_id = ? AND content_hash = ? AND archived_at IS NULL AND subject IS NULL"
     return select_one(db, same, (scope.kind, scope.id or "", content_hash))
 
@@ -158,12 +159,12 @@ def get(db: Connection, memory_id: str) -> Memory | None:
 
 
 def list_ending_in(db: Connection, short_id: str) -> list[Memory]:
-    """List the memories, archived ones aside, whose id ends so."""
+    """List the unarchived memories whose id ends with a text."""
     return select(db, f"archived_at IS NULL AND {_ENDS_SO}", (short_id, short_id))
 
 
 def list_ids_ending_in(db: Connection, end: str, person: str | None = None) -> list[str]:
-    """List the ids that end so, of what is no other person's own, archived memories too, two at most."""
+    """List at most two ids that end with a text, including archived memories, without others' private ones."""
     clause, values = within_reach(Viewer(everything=True, person=person))
     ends = f"SELECT id FROM memory WHERE {_ENDS_SO} AND {clause} LIMIT 2"  # noqa: S608 - constant text
     rows = db.execute(ends, (end, end, *values))
@@ -182,17 +183,17 @@ def contents(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
 
 def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:
     """Return the memories with these ids, archived or not."""
-    found = select(db, "id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
-    return {memory.id: memory for memory in found}
+    memories_found = select(db, "id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+    return {memory.id: memory for memory in memories_found}
 
 
 def select(db: Connection, rest: str, values: Sequence[Any]) -> list[Memory]:
-    """List memories by the rest of a statement after WHERE, which is constant text of a sibling module."""
+    """List memories by the rest of a statement after WHERE, a constant text of a sibling module."""
     return [_memory(row) for row in db.execute(f"SELECT {COLUMNS} FROM memory WHERE {rest}", values)]  # noqa: S608
 
 
 def select_one(db: Connection, rest: str, values: Sequence[Any]) -> Memory | None:
-    """Return the first memory that `select` would list, None without any."""
+    """Return the first memory that `select` would list, None if there is none."""
     return next(iter(select(db, rest, values)), None)
 
 
@@ -203,7 +204,7 @@ def select_newest(db: Connection, clause: str, values: Sequence[Any], limit: int
 
 
 def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
-    """Return what ranks the memories that changed after a change number; all of them for one below 0."""
+    """Return the ranking data of memories that changed after a change number; of all memories for a number below 0."""
     changed = (
         "seq IN (SELECT m.seq FROM change c JOIN memory m ON m.id = c.memory_id WHERE c.seq > ?)"
         if after_change >= 0
@@ -219,55 +220,55 @@ def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
     return [RankingRow(*row) for row in rows]
 
 
-def filter_showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:
-    """Return those of the given memories that the filter lets through, in the order given."""
-    clause, values = condition(wanted)
+def filter_showable(db: Connection, seqs: Sequence[int], criteria: Filter) -> dict[int, Memory]:
+    """Return which of the given memories match the filter, in the given order."""
+    clause, values = condition(criteria)
     visible = select(db, f"{_AMONG} AND {clause}", (json.dumps(list(seqs)), *values))
-    found = {memory.seq: memory for memory in visible}
-    return {seq: found[seq] for seq in seqs if seq in found}
+    by_seq = {memory.seq: memory for memory in visible}
+    return {seq: by_seq[seq] for seq in seqs if seq in by_seq}
 
 
-def visible_seqs(db: Connection, wanted: Filter) -> list[int]:
-    """List the row numbers of everything that the filter lets through."""
-    clause, values = condition(wanted)
+def visible_seqs(db: Connection, criteria: Filter) -> list[int]:
+    """List the row numbers of all memories that match the filter."""
+    clause, values = condition(criteria)
     return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
-def list_owned_seqs(db: Connection, wanted: Filter) -> list[int]:
-    """List the row numbers of what a caller sees beyond what reaches the whole workspace."""
-    clause, values = select_owned(wanted)
+def list_owned_seqs(db: Connection, criteria: Filter) -> list[int]:
+    """List the row numbers of the memories that a caller sees in addition to the workspace's."""
+    clause, values = select_owned(criteria)
     return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
 def owns_any(db: Connection, viewer: Viewer) -> bool:
-    """Tell whether anything was ever written into a viewer's own scopes, whatever became of it."""
+    """Return whether a viewer's own scopes ever had a memory, including purged and archived ones."""
     if viewer.everything:
         anything = f"SELECT 1 FROM memory WHERE scope_kind <> '{ScopeKind.WORKSPACE}' LIMIT 1"  # noqa: S608 - constant text
         return db.execute(anything).fetchone() is not None
     named = [(kind, owner) for kind in ScopeKind if kind != ScopeKind.WORKSPACE and (owner := getattr(viewer, kind))]
-    # Said with the first condition for the query planner: only then does it take the index of owned memories.
+    # Repeats the first condition for the planner: only then does it use the index of owned memories.
     statement = (
         f"SELECT 1 FROM memory WHERE scope_kind <> '{ScopeKind.WORKSPACE}' AND scope_kind = ? AND scope_id = ? LIMIT 1"  # noqa: S608 - constant text
     )
-    return any(db.execute(statement, one).fetchone() is not None for one in named)
+    return any(db.execute(statement, values).fetchone() is not None for values in named)
 
 
-def list_leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
+def list_leading(db: Connection, criteria: Filter, limit: int) -> list[Memory]:
     """List memories by pin, importance and recency."""
-    clause, values = condition(wanted)
+    clause, values = condition(criteria)
     order = "ORDER BY pinned DESC, importance DESC, occurred_at DESC, seq DESC LIMIT ?"
     return select(db, f"{clause} {order}", (*values, limit))
 
 
-def page(db: Connection, wanted: Filter, limit: int, before: int | None) -> list[Memory]:
+def page(db: Connection, criteria: Filter, limit: int, before: int | None) -> list[Memory]:
     """List memories newest first, from below a row number."""
-    clause, values = condition(wanted)
+    clause, values = condition(criteria)
     return select_newest(db, clause, values, limit, before)
 
 
-def list_latest_happened(db: Connection, wanted: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
-    """List what happened since a moment, the latest first, among the last that were written."""
-    clause, values = condition(wanted)
+def list_latest_happened(db: Connection, criteria: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
+    """List memories that happened since a time, the latest first, among the last written ones."""
+    clause, values = condition(criteria)
     return select(
         db,
         f"seq IN (SELECT seq FROM memory WHERE {clause} ORDER BY seq DESC LIMIT ?) "  # noqa: S608 - constant text
@@ -277,11 +278,11 @@ def list_latest_happened(db: Connection, wanted: Filter, since: str, limit: int,
 
 
 def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None:
-    """Set some fields of a memory and its time of change."""
+    """Set some fields of a memory, and its change time."""
     if not _EDITABLE.issuperset(values):
         raise ValueError(f"not editable: {sorted(set(values) - _EDITABLE)}")
     if "importance" in values:
-        # What is given counts from the day that it is given; the decay job lets it fade from there.
+        # Decay starts at the day on which the importance is set.
         values = {"given_importance": values["importance"], **values}
     columns = dict(pair for name, value in values.items() for pair in _encode(name, value))
     settings = ", ".join(f"{column} = ?" for column in columns)
@@ -292,13 +293,13 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
 
 
 def get_given_importance(db: Connection, seq: int) -> float:
-    """Return the importance that a memory was given, before the decay job lets it fade."""
+    """Return a memory's importance before decay."""
     row = db.execute("SELECT coalesce(given_importance, importance) FROM memory WHERE seq = ?", (seq,)).fetchone()
     return float(row[0])
 
 
 def reinforce(db: Connection, seq: int, *, importance: float, confirmed: bool, tags: Sequence[str], at: str) -> None:
-    """Count a repeated write; keep the strongest importance ever given and all tags, and trust what was confirmed."""
+    """Count a repeated write; keep the highest importance and all tags, and trust confirmed memories."""
     db.execute(
         "UPDATE memory SET merge_count = merge_count + 1, "
         "importance = max(importance, coalesce(given_importance, 0), ?), given_importance = max(given_importance, ?), "
@@ -308,7 +309,7 @@ def reinforce(db: Connection, seq: int, *, importance: float, confirmed: bool, t
 
 
 def unreinforce(db: Connection, seq: int, *, importance: float, trust: str, tags: Sequence[str], at: str) -> None:
-    """Take a reinforcement back."""
+    """Undo a reinforcement."""
     db.execute(
         "UPDATE memory SET merge_count = max(0, merge_count - 1), importance = ?, "
         "given_importance = CASE WHEN importance = ? THEN given_importance ELSE ? END, trust = ?, tags = ?, "
@@ -318,7 +319,7 @@ def unreinforce(db: Connection, seq: int, *, importance: float, trust: str, tags
 
 
 def archive(db: Connection, seq: int, at: str, merged_into: int | None = None) -> None:
-    """Take a memory out of every answer, reversibly; `merged_into` is the one that speaks for it now."""
+    """Archive a memory, reversibly; `merged_into` is the survivor of a merge."""
     db.execute(
         "UPDATE memory SET archived_at = ?, updated_at = ?, merged_into = ? WHERE seq = ?", (at, at, merged_into, seq)
     )
@@ -330,12 +331,12 @@ def restore(db: Connection, seq: int, at: str) -> None:
 
 
 def list_ended(db: Connection, moment: str, limit: int) -> list[Memory]:
-    """List what has ended by a moment and is not archived."""
+    """List unarchived memories that have expired by a time."""
     return select(db, "expires_at <= ? AND archived_at IS NULL ORDER BY expires_at LIMIT ?", (moment, limit))
 
 
 def list_merged_into(db: Connection, seq: int) -> list[Memory]:
-    """List what was merged into a memory, directly or by way of others."""
+    """List the memories that were merged into a memory, directly or indirectly."""
     return select(
         db,
         "seq IN (WITH RECURSIVE part (seq) AS (SELECT seq FROM memory WHERE merged_into = ? UNION "
@@ -345,7 +346,7 @@ def list_merged_into(db: Connection, seq: int) -> list[Memory]:
 
 
 def purge(db: Connection, seq: int) -> None:
-    """Delete a memory's row for good."""
+    """Delete a memory's row."""
     db.execute("DELETE FROM memory WHERE seq = ?", (seq,))
 
 
@@ -357,9 +358,9 @@ def after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, s
 
 
 def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, str, str]]:
-    """List (row number, content, time) of what may be found by words above a row number, in row order.
+    """List (row number, content, time) of searchable memories above a row number, in row order.
 
-    Facts that hold no longer are among them: they answer questions about the past.
+    Ended facts are included: they answer questions about the past.
     """
     return db.execute(
         "SELECT seq, content, occurred_at FROM memory "
@@ -369,28 +370,30 @@ def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, 
 
 
 def list_kept_by_agents(db: Connection, since: str, limit: int) -> list[tuple[str | None, str]]:
-    """List what agents kept themselves since a moment, the newest first: the session that they named, and the text."""
-    kept = "SELECT session_id, content FROM memory WHERE source = 'agent' AND created_at >= ? ORDER BY seq DESC LIMIT ?"
-    return db.execute(kept, (since, limit)).fetchall()
+    """List (session, text) of memories that agents wrote since a time, the newest first."""
+    query = (
+        "SELECT session_id, content FROM memory WHERE source = 'agent' AND created_at >= ? ORDER BY seq DESC LIMIT ?"
+    )
+    return db.execute(query, (since, limit)).fetchall()
 
 
 def last_seq(db: Connection) -> int:
-    """Return the highest row number, 0 without any memory."""
+    """Return the highest row number, 0 without memories."""
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM memory").fetchone()[0])
 
 
 def all_seqs(db: Connection) -> list[int]:
-    """List every memory's row number, archived ones included."""
+    """List all row numbers, including archived memories."""
     return [row[0] for row in db.execute("SELECT seq FROM memory ORDER BY seq")]
 
 
 def _memory(row: Sequence[Any]) -> Memory:
-    # Every result of a recall comes through here.
+    # Every result of a recall is decoded here.
     values = list(row)
-    for place, decode in _DECODED:
-        values[place] = decode(values[place])
-    for place, decode in _JOINED:
-        values[place : place + 2] = [decode(values[place], values[place + 1])]
+    for position, decode in _DECODED:
+        values[position] = decode(values[position])
+    for position, decode in _JOINED:
+        values[position : position + 2] = [decode(values[position], values[position + 1])]
     return Memory(*values[_OPTIONAL:], **dict(zip(FIELDS, values[:_OPTIONAL], strict=False)))
 
 

@@ -1,4 +1,4 @@
-"""What importance follows from: how a memory is used, on which days anything happened, and what holds it here."""
+"""The use of memories, active days, and references that keep a memory: the inputs of importance."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +10,11 @@ from pipeline.store.goals import UNFINISHED
 
 
 class Usage(NamedTuple):
-    """How a memory has been used.
+    """How a memory was used.
 
-    `lasting` marks what does not fade: what is pinned, and a keyed fact that holds or will. `given` is the importance
-    that it had before any decay. `used` and `written` are Julian days, `used` of the last time that anybody wrote,
-    changed or recalled it.
+    `lasting` marks memories without decay: pinned memories, and keyed facts that are or will be valid. `given` is the
+    importance before decay. `used` and `written` are Julian days; `used` is the last day of a write, change or
+    recall.
     """
 
     seq: int
@@ -37,7 +37,7 @@ _COLUMNS = (
     "julianday(max(created_at, occurred_at, updated_at, coalesce(recalled_at, ''))), julianday(created_at), updated_at"
 )
 _ACTIVE = "archived_at IS NULL AND candidate = 0"
-# What was merged away speaks through the one that it went into, so that the edge between the two holds neither.
+# A merged memory is represented by its survivor, so the edge between the two does not keep either.
 _LOOSE = """
     archived_at IS NULL AND candidate = 0 AND pinned = 0 AND subject IS NULL
     AND max(created_at, occurred_at, updated_at, coalesce(recalled_at, '')) <= :used_by
@@ -55,7 +55,7 @@ _LOOSE = """
 
 
 def page(db: Connection, at: str, after_seq: int, limit: int) -> list[Usage]:
-    """List how the active memories above a row number are used as of a moment, in row order."""
+    """List the usage of the active memories above a row number at a time, in row order."""
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM memory WHERE {_ACTIVE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608 - constant text
         {"at": at, "after": after_seq, "limit": limit},
@@ -64,7 +64,7 @@ def page(db: Connection, at: str, after_seq: int, limit: int) -> list[Usage]:
 
 
 def of(db: Connection, at: str, seq: int) -> Usage | None:
-    """Return how a memory, archived or not, is used as of a moment."""
+    """Return the usage of a memory, archived or not, at a time."""
     row = db.execute(f"SELECT {_COLUMNS} FROM memory WHERE seq = :seq", {"at": at, "seq": seq}).fetchone()  # noqa: S608 - constant text
     return None if row is None else Usage(*row)
 
@@ -76,10 +76,10 @@ def get_recalled_at(db: Connection, seq: int) -> str | None:
 
 
 def list_loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> list[Usage]:
-    """List what nothing holds and nobody used since a moment, above a row number, in row order.
+    """List memories without references and without use since a time, above a row number, in row order.
 
-    Pinned memories, keyed facts, unfinished goals, members of an active arc, both ends of an edge, and what stands in
-    code and documents that are kept in step are held.
+    These are referenced: pinned memories, keyed facts, unfinished goals, members of an active arc, memories with
+    edges, and memories of code and documents that are kept in sync.
     """
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608 - constant text
@@ -89,7 +89,7 @@ def list_loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int
 
 
 def list_still_loose(db: Connection, at: str, used_by: str, known: Sequence[Usage]) -> list[Usage]:
-    """Return those of some loose memories of which nothing has changed."""
+    """Return which of some unreferenced memories are unchanged."""
     seqs = json.dumps([usage.seq for usage in known])
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} "  # noqa: S608 - constant text
@@ -101,9 +101,9 @@ def list_still_loose(db: Connection, at: str, used_by: str, known: Sequence[Usag
 
 
 def set_importance(db: Connection, usage: Usage, importance: float, tier: Tier) -> bool:
-    """Give a memory what follows from its usage; return False when it was written to meanwhile.
+    """Set a memory's importance and tier; return False if it was written to in the meantime.
 
-    Its time of change stays: a job is no use.
+    Its change time stays, because this is no use of the memory.
     """
     cursor = db.execute(
         "UPDATE memory SET given_importance = coalesce(given_importance, importance), importance = ?, tier = ? "
@@ -114,7 +114,7 @@ def set_importance(db: Connection, usage: Usage, importance: float, tier: Tier) 
 
 
 def add_accesses(db: Connection, counts: Mapping[int, int], at: str) -> int:
-    """Count recalls by row number and note when; return how many memories there were."""
+    """Add numbers of recalls by row number, with their time; return the number of existing memories."""
     cursor = db.executemany(
         "UPDATE memory SET recall_count = recall_count + ?, recalled_at = max(coalesce(recalled_at, ''), ?) "
         "WHERE seq = ?",
@@ -124,7 +124,7 @@ def add_accesses(db: Connection, counts: Mapping[int, int], at: str) -> int:
 
 
 def active_days(db: Connection) -> list[float]:
-    """List the days, as Julian days at midnight, on which anything was written or last recalled, in order."""
+    """List the Julian days (midnight) with writes or last recalls, in order."""
     rows: Iterable[tuple[float]] = db.execute(
         "SELECT julianday(day) FROM (SELECT substr(created_at, 1, 10) AS day FROM memory "
         "UNION SELECT substr(recalled_at, 1, 10) FROM memory WHERE recalled_at IS NOT NULL) days ORDER BY day"
@@ -138,7 +138,7 @@ def count(db: Connection) -> int:
 
 
 def count_archived_since(db: Connection, actor: str, at: str, most: int) -> int:
-    """Count what an actor archived since a moment, as far as a number."""
+    """Count the memories that an actor archived since a time, up to a number."""
     row = db.execute(
         "SELECT count(*) FROM "
         "(SELECT at FROM audit WHERE actor = ? AND action = 'archive' ORDER BY seq DESC LIMIT ?) acts WHERE at >= ?",

@@ -1,22 +1,22 @@
-"""Single values of a workspace: its node id, its current segment, its index generations."""
+"""Single values of a workspace, for example its node id, current segment and index generations."""
 
 from sqlite3 import Connection
 
-# The name of this copy of the store among others, and the last stamp of its clock.
+# The node id of this copy of the store, and the last stamp of its clock.
 NODE = "node"
 CLOCK = "clock"
 # Set once the store logs operations; see `log_start`.
 OPERATION_LOG = "operation_log"
-# Where the code of the workspace was last seen on this machine: the root of a git checkout.
+# The checkout in which the workspace's code was last seen on this machine.
 CHECKOUT = "checkout"
 SEGMENT = "segment"
-# The change number up to which the segment holds what the tail held.
+# The change number up to which the segment covers the tail.
 SEGMENT_COVERS = "segment_covers"
-# The change number that the next segment must cover; set by a purge, or 0 when the segment is broken.
+# The change number that the next segment must cover; set by a purge, or 0 if the segment is broken.
 SEGMENT_WANTED = "segment_wanted"
-# The model whose vectors answer; those of another are made beside them.
+# The model whose vectors are used in searches, while another model may be embedding.
 SERVING_MODEL = "serving_model"
-# What showed that a workspace is not in English alone, in words; and of how many questions how many were not.
+# The evidence that a workspace is not only in English; the numbers of foreign and of all queries.
 OTHER_LANGUAGES = "other_languages"
 QUESTIONS_SEEN = "questions_seen"
 QUESTIONS_FOREIGN = "questions_foreign"
@@ -25,7 +25,7 @@ VECTORS_EPOCH = "vectors_epoch"
 
 
 def get(db: Connection, key: str) -> str | None:
-    """Return a value, None when it was never set."""
+    """Return a value, None if it was never set."""
     row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
 
@@ -36,28 +36,28 @@ def put(db: Connection, key: str, value: str) -> None:
 
 
 def put_new(db: Connection, key: str, value: str) -> bool:
-    """Set a value that was never set; return False where it was."""
+    """Set a value that was never set; return False if it was."""
     return db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (key, value)).rowcount == 1
 
 
 def replace(db: Connection, key: str, before: str, value: str) -> bool:
-    """Set a value in the place of another; return False where it is not that any more."""
+    """Replace a value; return False if it is no longer the expected one."""
     return db.execute("UPDATE meta SET value = ? WHERE key = ? AND value = ?", (value, key, before)).rowcount == 1
 
 
 def note(db: Connection, key: str, value: str) -> None:
-    """Set a value that mostly is what it was."""
+    """Set a value that rarely changes: write only if it differs."""
     if get(db, key) != value:
         put(db, key, value)
 
 
 def drop(db: Connection, key: str) -> None:
-    """Forget a value."""
+    """Delete a value."""
     db.execute("DELETE FROM meta WHERE key = ?", (key,))
 
 
 def get_int(db: Connection, key: str) -> int:
-    """Return a counter, 0 when it was never set."""
+    """Return a counter, 0 if it was never set."""
     return int(get(db, key) or 0)
 
 
@@ -70,7 +70,7 @@ def increment(db: Connection, key: str) -> int:
 
 def list_keys(db: Connection, prefix: str) -> list[str]:
     """List the keys that start with a text."""
-    # The first text that is later than every one with the prefix: both engines compare by code points.
+    # The first text after all texts with the prefix: both engines compare by code points.
     end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
     rows = db.execute("SELECT key FROM meta WHERE key >= ? AND key < ? ORDER BY key", (prefix, end))
     return [str(key) for (key,) in rows.fetchall()]

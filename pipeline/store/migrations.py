@@ -1,6 +1,6 @@
-"""The schema of events.sqlite as numbered migrations, and making a file ready that several processes may open at once.
+"""The schema of events.sqlite as numbered migrations, safe for several processes that open a file at once.
 
-Pending migrations run in one transaction, on a file of which a snapshot was taken: all of them happen, or none.
+Pending migrations run in one transaction after a snapshot of the file: either all of them are applied, or none.
 """
 
 import secrets
@@ -27,20 +27,20 @@ MIGRATIONS = Migrations("reverie")
 
 @MIGRATIONS()
 def m001_schema(db: Database) -> None:
-    """Create every table, and give this copy of the store its name among others."""
+    """Create every table, and give this copy of the store a node id."""
     _execute(db, "schema.sql")
     db.execute("INSERT INTO meta VALUES ('node', ?)", [secrets.token_hex(4)])
 
 
 @MIGRATIONS()
 def m002_no_co_mentions(db: Database) -> None:
-    """Drop the counts of entities that are mentioned together: what needs them counts mentions."""
+    """Drop the counts of entities that are mentioned together: readers count mentions instead."""
     db.execute("DROP TABLE IF EXISTS co_mention")
 
 
 @MIGRATIONS()
 def m003_said(db: Database) -> None:
-    """Keep what was said, what people refused, and what ends; tell whether a lesson was shown or withheld."""
+    """Add turns, refusals, and expiry of memories; record whether a lesson was shown or withheld."""
     _execute(db, "said.sql")
 
 
@@ -49,13 +49,13 @@ def m004_operations(db: Database) -> None:
     """Create the log of operations that other machines can apply."""
     _execute(db, "sync.sql")
     anchored = db.execute("SELECT seq, json_extract(anchor, '$.path') FROM memory WHERE json_valid(anchor)").fetchall()
-    found = ((find_checkout(str(Path(path).parent)), seq) for seq, path in anchored)
-    db.conn.executemany("UPDATE memory SET anchor = json_set(anchor, '$.checkout', ?) WHERE seq = ?", found)
+    checkouts = ((find_checkout(str(Path(path).parent)), seq) for seq, path in anchored)
+    db.conn.executemany("UPDATE memory SET anchor = json_set(anchor, '$.checkout', ?) WHERE seq = ?", checkouts)
 
 
 @MIGRATIONS()
 def m005_people(db: Database) -> None:
-    """Say of a memory who wrote it, whether it was shared, and who changed it."""
+    """Record who wrote a memory, whether it was shared, and who changed it."""
     _execute(db, "people.sql")
 
 
@@ -66,17 +66,17 @@ def m006_log_from_sync_on(db: Database) -> None:
 
 
 def _execute(db: Database, name: str) -> None:
-    """Execute a file of statements, one a paragraph."""
-    # Not as a script, which would commit the transaction that all migrations share.
+    """Execute a file of statements, separated by blank lines."""
+    # Not as a script, which would commit the transaction of all migrations.
     for statement in files("pipeline.store").joinpath(name).read_text(encoding="utf-8").split("\n\n"):
         db.execute(statement)
 
 
-# What a store has that nobody has written to.
+# The content of a store that was never written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
 # Tables whose rows a migration deletes on purpose: other rows contain everything that was in them.
 _DROPPED = frozenset({"co_mention", "operation", "touched"})
-# What no migration is to blame for.
+# Errors that no migration causes.
 _SURROUNDINGS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 
 
@@ -89,47 +89,48 @@ def make_ready(
 ) -> None:
     """Turn on write-ahead logging and apply pending migrations, one process at a time.
 
-    With a folder for `snapshots`, a file that holds anything is copied there first. Raises StoreUnavailable when a
-    migration fails or loses a row; the file is then as it was.
+    With a folder for `snapshots`, a file with data is copied there first. Raises StoreUnavailable if a migration
+    fails or loses a row; the file stays unchanged.
     """
     schema = sqlite_utils.Database(connection)
     _check_not_later(schema, file, migrations)
     if schema.journal_mode == "wal" and not migrations.pending(schema):
         return
-    # The busy timeout does not cover a change of the journal mode: SQLite fails at once beside another opener.
+    # The busy timeout does not cover a change of the journal mode: SQLite fails at once if another process opens the
+    # file.
     with FileLock(file.with_suffix(".opening")):
         connection.execute("PRAGMA journal_mode=WAL")
-        # What a migration deletes leaves no trace either.
+        # Deletions of a migration leave no trace either.
         connection.execute("PRAGMA secure_delete=ON")
         if migrations.pending(schema):
             _migrate(schema, file, migrations, snapshots)
 
 
 def _check_not_later(schema: Database, file: Path, migrations: Migrations) -> None:
-    """Refuse a file that a later version has changed: that one might not understand what this one writes."""
-    later = _list_unknown(migrations, tuple(one.name for one in migrations.applied(schema)))
+    """Refuse a file of a later version, which might not understand data written by this version."""
+    later = _list_unknown(migrations, tuple(migration.name for migration in migrations.applied(schema)))
     if later:
         raise StoreUnavailable(
-            f"{file} was changed by a later version of Reverie ({', '.join(later)}): install that one again, or put "
-            "back the snapshot from before (`reverie snapshot list`)"
+            f"{file} was changed by a later version of Reverie ({', '.join(later)}). Install that version "
+            "again, or restore an earlier snapshot (`reverie store snapshot list`)"
         )
 
 
-# Of all stores but those of another version the same is asked, at every opening.
+# Asked at every opening, so cached for all stores of this version.
 @cache
 def _list_unknown(migrations: Migrations, applied: tuple[str, ...]) -> list[str]:
-    known = {one.name for one in migrations.pending(Database(memory=True))}
+    known = {migration.name for migration in migrations.pending(Database(memory=True))}
     return sorted(set(applied) - known)
 
 
 def migrate_copy(file: Path, migrations: Migrations) -> None:
-    """Apply pending migrations to a copy, which needs no snapshot of its own."""
+    """Apply pending migrations to a copy, which needs no snapshot."""
     with closing(driver.connect(file)) as connection:
         make_ready(connection, file, migrations)
 
 
 def is_migrated(file: Path, migrations: Migrations) -> bool:
-    """Tell whether a file has every migration."""
+    """Return whether a file has every migration."""
     with closing(driver.connect(file, "ro")) as connection:
         schema = sqlite_utils.Database(connection)
         _check_not_later(schema, file, migrations)
@@ -143,7 +144,7 @@ def _migrate(
     snapshots: Path | None,
 ) -> None:
     connection = schema.conn
-    # Nobody writes between the snapshot, the first count and the last one.
+    # The lock excludes writers between the snapshot, the first count and the last count.
     connection.execute("BEGIN IMMEDIATE")
     try:
         before = backup.row_counts(connection)
@@ -173,8 +174,8 @@ def _take_snapshot(file: Path, folder: Path) -> None:
     try:
         with backup.locked(folder):
             newest = next((s for s in backup.snapshots(folder) if s.taken is backup.Taken.BEFORE_MIGRATION), None)
-            # A migration that fails is tried again at every start.
+            # A failing migration is tried again at every start.
             if newest is None or backup.state(newest.file) != backup.state(file):
                 backup.copy(file, backup.new_file(folder, backup.Taken.BEFORE_MIGRATION, datetime.now(UTC)))
     except StoreDamaged as error:
-        raise StoreUnavailable(f"{file.name} is not migrated, since no sound copy can be made: {error}") from error
+        raise StoreUnavailable(f"{file.name} was not migrated, because its snapshot failed: {error}") from error

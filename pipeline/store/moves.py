@@ -1,4 +1,4 @@
-"""What can be moved from one place of a store to another, part by part, and the place that is a home's files."""
+"""Move parts of a store between databases; the files of a data directory as such a place."""
 
 import json
 import secrets
@@ -26,12 +26,12 @@ from pipeline.store.log_start import install_triggers
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.whole_file import publish, writing
 
-# How many fingerprints of a part are kept: while one is put in the place of another, both.
+# Number of fingerprints per part: two while one replaces another.
 _KEPT: Final = 2
 
 
 class PartKind(StrEnum):
-    """What is moved as a whole: what a home keeps beside its workspaces, a workspace's own settings, or its store."""
+    """A part that is moved completely: tables of the data directory, a workspace's settings, or its store."""
 
     HOME = "home"
     SETTINGS = "settings"
@@ -40,20 +40,20 @@ class PartKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """One of these, by its name or its workspace's."""
+    """A part with its name or workspace."""
 
     name: str
     kind: PartKind = PartKind.WORKSPACE
 
     @property
     def key(self) -> str:
-        """Return the name that no other part has."""
+        """Return the unique name of the part."""
         return f"{self.kind}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class _HomeFile:
-    """The tables of one file of the data directory that belongs to no workspace."""
+    """The tables of a file of the data directory that belongs to no workspace."""
 
     migrations: Migrations
     find: Callable[[HomePaths], Path]
@@ -70,7 +70,7 @@ HOME_PARTS: Final = tuple(_HOME_FILES)
 
 
 def list_tables(part: Part) -> Sequence[Table]:
-    """List the tables of a part, none of settings, as this version of Reverie makes them."""
+    """List the tables of a part as this version creates them; none for settings."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         _migrations_of(part).apply(sqlite_utils.Database(db))
         return SqliteTables(db).tables
@@ -81,71 +81,71 @@ def _migrations_of(part: Part) -> Migrations:
 
 
 class StorePlace(ABC):
-    """Where a store is kept, by its `name`, and what of it is there."""
+    """A database or data directory with parts of a store."""
 
     name: str
 
     @abstractmethod
     def check_unused(self) -> None:
-        """Raise Conflict, which tells who, while anybody else uses the place."""
+        """Raise Conflict, which names the user, while another process uses the place."""
 
     @abstractmethod
     def list_parts(self) -> list[Part]:
-        """List the parts that are there, a workspace's settings before its store."""
+        """List the existing parts, a workspace's settings before its store."""
 
     @abstractmethod
     def reading(self, part: Part) -> AbstractContextManager[StoreTables | None]:
-        """Read one snapshot of a part during a block; None where there is none."""
+        """Read a snapshot of a part during a block; None if the part does not exist."""
 
     @abstractmethod
     def writing(self, part: Part, before: Fingerprint | None) -> AbstractContextManager[WritableTables]:
-        """Put what a block writes in a part's place: all of it when the block ends, nothing of it when that fails.
+        """Replace a part by the content that a block writes, atomically.
 
-        Raises Conflict where the part is not what it was `before`, which is None for a part that was not there.
+        Raises Conflict if the part changed from `before` (None for a part that did not exist).
         """
 
-    def settle(self) -> None:  # noqa: B027 - most have nothing to do
-        """Make ready what parts were moved into."""
+    def settle(self) -> None:  # noqa: B027 - most places have nothing to do
+        """Prepare moved parts for use."""
 
     @abstractmethod
     def known(self, part: Part, home: str) -> set[str]:
-        """Return the digests by which a part was left equal in a home and in another place."""
+        """Return the digests of a part when it was last equal in a data directory and in another place."""
 
     @abstractmethod
     def note(self, part: Part, home: str, digest: str) -> None:
-        """Note, while a part is written, the digest by which it is left equal in a home and in another place."""
+        """Record, while a part is written, the digest at which it is equal in both places."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Notes:
-    """By which name a home is known from others, and by which digests its parts were left equal in another place."""
+    """The id of a data directory, and the digests at which its parts were equal in another place."""
 
     home: str
     known: dict[str, list[str]]
 
 
 class HomeFiles(StorePlace):
-    """The files of a home, of which nobody else may have any open meanwhile; see `nothing_runs`."""
+    """The files of a data directory; no other process may have any of them open (see `nothing_runs`)."""
 
     def __init__(self, paths: HomePaths) -> None:
         self.paths = paths
         self.name = str(paths.root)
 
     def check_unused(self) -> None:
-        """Do nothing: whoever works on a home's files keeps everybody else from them."""
+        """Do nothing: the caller excludes other processes."""
 
     def identify(self) -> str:
-        """Return the name of this home among others, which is made the first time."""
+        """Return the unique id of this data directory; create it the first time."""
         return self._read_notes().home
 
     def list_parts(self) -> list[Part]:
-        """List the parts that are there."""
+        """List the existing parts."""
         beside = [*HOME_PARTS, *(Part(name, PartKind.SETTINGS) for name in list_folders(self.paths))]
         return [*(part for part in beside if self._file(part).is_file()), *map(Part, self.paths.workspace_ids())]
 
     @contextmanager
     def reading(self, part: Part) -> Iterator[StoreTables | None]:
-        """Read one snapshot of a part during a block; None where there is none."""
+        """Read a snapshot of a part during a block; None if the part does not exist."""
         file = self._file(part)
         if not file.is_file():
             yield None
@@ -159,8 +159,8 @@ class HomeFiles(StorePlace):
             yield SqliteTables(db)
 
     @contextmanager
-    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:  # noqa: ARG002 - nobody else writes
-        """Put what a block writes in a part's place; what was there of a workspace's store is kept as a snapshot."""
+    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:  # noqa: ARG002 - see check_unused
+        """Replace a part by the content that a block writes; keep the old store of a workspace as a snapshot."""
         file = self._file(part)
         draft = file.with_name(f".{file.name}.partial")
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ class HomeFiles(StorePlace):
                 draft.touch(0o600, exist_ok=False)
                 with closing(driver.connect(draft)) as db:
                     make_ready(db, draft, _migrations_of(part))
-                    # It is synced once, when it is whole.
+                    # Synced once, when it is complete.
                     db.execute("PRAGMA synchronous=OFF")
                     db.execute("BEGIN")
                     yield SqliteTables(db)
@@ -189,23 +189,23 @@ class HomeFiles(StorePlace):
             backup.remove(draft)
 
     def known(self, part: Part, home: str) -> set[str]:
-        """Return the digests by which a part was left equal here and in another place."""
+        """Return the digests of a part when it was last equal here and in another place."""
         notes = self._read_notes()
         return set(notes.known.get(part.key, ())) if notes.home == home else set()
 
     def note(self, part: Part, home: str, digest: str) -> None:
-        """Note the digest by which a part is left equal here and in another place."""
+        """Record the digest at which a part is equal here and in another place."""
         notes = self._read_notes()
         assert notes.home == home
-        before = [one for one in notes.known.get(part.key, ()) if one != digest]
+        before = [earlier for earlier in notes.known.get(part.key, ()) if earlier != digest]
         notes.known[part.key] = [digest, *before][:_KEPT]
         self._write_notes(notes)
 
     def _file(self, part: Part) -> Path:
         if part.kind is PartKind.HOME:
             return _HOME_FILES[part].find(self.paths)
-        place = self.paths.workspace(part.name)
-        return place.config if part.kind is PartKind.SETTINGS else place.events
+        files = self.paths.workspace(part.name)
+        return files.config if part.kind is PartKind.SETTINGS else files.events
 
     def _snapshots(self, part: Part) -> Path | None:
         return None if part.kind is PartKind.HOME else self.paths.workspace(part.name).snapshots
@@ -213,26 +213,26 @@ class HomeFiles(StorePlace):
     def _put_aside(self, part: Part) -> None:
         if part.kind is PartKind.HOME:
             return
-        place, file = self.paths.workspace(part.name), self._file(part)
+        files, file = self.paths.workspace(part.name), self._file(part)
         if file.exists():
-            with backup.locked(place.snapshots):
-                backup.put_aside(file, backup.new_file(place.snapshots, backup.Taken.BEFORE_RESTORE, datetime.now(UTC)))
-        # What the indexes hold by row number may be what a memory said before: they are built anew.
-        for derived in (place.lexical, place.vectors):
+            with backup.locked(files.snapshots):
+                backup.put_aside(file, backup.new_file(files.snapshots, backup.Taken.BEFORE_RESTORE, datetime.now(UTC)))
+        # The row numbers in the indexes may belong to other memories now: rebuild the indexes.
+        for derived in (files.lexical, files.vectors):
             if derived.exists():
                 shutil.rmtree(derived)
 
     def _read_notes(self) -> _Notes:
         file = self.paths.moves
         try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-            return _Notes(found["home"], found["known"])
+            notes_read = json.loads(file.read_text(encoding="utf-8"))
+            return _Notes(notes_read["home"], notes_read["known"])
         except FileNotFoundError:
             notes = _Notes(secrets.token_hex(8), {})
             self._write_notes(notes)
             return notes
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreUnavailable(f"{file} cannot be read; without it, what was moved before is not known") from error
+            raise StoreUnavailable(f"{file} cannot be read; it records earlier moves") from error
 
     def _write_notes(self, notes: _Notes) -> None:
         self.paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)

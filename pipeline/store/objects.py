@@ -1,6 +1,6 @@
-"""Objects under a prefix of S3-compatible storage, or in a folder: put once or over, read, listed, deleted.
+"""Objects under a prefix of S3-compatible storage, or in a folder: write, read, list, delete.
 
-Whatever is wrong with the storage itself is one typed error; no call waits longer than its timeouts and few retries.
+All storage errors become one typed error; calls are bounded by timeouts and few retries.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,23 +17,23 @@ from pipeline.extras import require_extra
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-# How an address begins that is a folder.
+# The prefix of an address that is a folder.
 FOLDER = "dir:"
 CONNECT_S, READ_S, REQUEST_S = 2, 5, 60
 MOST_RETRIES = 2
 RETRY_S = 10
-# Beyond this an object is sent in parts.
+# Larger objects are sent in parts.
 ONE_PART_BYTES = 64 * 1024**2
 
 T = TypeVar("T")
 
 
 class ObjectExists(ReverieError):
-    """Say that an object that is written once is there already, or is not the one that was to be replaced."""
+    """A write-once object exists already, or an object to replace was changed."""
 
 
 def list_client_options() -> dict[str, str]:
-    """Return the limits of every request, as LanceDB's own client takes them."""
+    """Return the limits of every request as options of LanceDB's client."""
     return {
         "allow_http": str(environment_allows_http()).lower(),
         "connect_timeout": f"{CONNECT_S}s",
@@ -45,18 +45,18 @@ def list_client_options() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStorage:
-    """The objects under an address, by their keys below it; `unreachable` is raised where it cannot be used."""
+    """The objects under an address, by their relative keys; raises `unreachable` if the storage cannot be used."""
 
     url: str
     _store: "ObjectStore"
     unreachable: type[ReverieError] = StorageUnreachable
-    # Of every key in the store, with a slash at its end unless it is empty.
+    # Prefix of every key in the storage, with a final slash unless it is empty.
     _prefix: str = ""
 
     @classmethod
     def open(cls, url: str, unreachable: type[ReverieError] = StorageUnreachable) -> Self:
-        """Return the storage of an address, `s3://BUCKET/PREFIX` or `dir:FOLDER`; nothing is asked of it yet."""
-        # Who keeps everything under the home loads no client.
+        """Return the storage of an address, `s3://BUCKET/PREFIX` or `dir:FOLDER`, without a request."""
+        # Imported here: without object storage, no client is loaded.
         require_extra("s3")
         from obstore.exceptions import BaseError
 
@@ -66,14 +66,14 @@ class ObjectStorage:
             raise unreachable(f"{url} cannot be used: {first_line(error)}") from error
 
     def below(self, prefix: str) -> "ObjectStorage":
-        """Return the part of this storage under a prefix, by the same client."""
-        url, whole = f"{self.url.rstrip('/')}/{prefix}", f"{self._prefix}{prefix}/"
-        return ObjectStorage(url, self._store, self.unreachable, whole)
+        """Return the part of this storage under a prefix, with the same client."""
+        url, full_prefix = f"{self.url.rstrip('/')}/{prefix}", f"{self._prefix}{prefix}/"
+        return ObjectStorage(url, self._store, self.unreachable, full_prefix)
 
     def put(self, key: str, content: bytes | Path, *, once: bool = False, replacing: str | None = None) -> int:
-        """Write an object, or send a file as one; return its size.
+        """Write an object, or upload a file; return its size.
 
-        Raises ObjectExists for one that is there though it is written `once`, or is another than that of the tag.
+        Raises ObjectExists if a `once` object exists, or if the object to replace has another tag.
         """
         import obstore
 
@@ -84,17 +84,17 @@ class ObjectStorage:
         return size
 
     def get(self, key: str) -> bytes | None:
-        """Return what an object holds, None where there is none."""
-        found = self.get_tagged(key)
-        return None if found is None else found[0]
+        """Return an object's content, None if it does not exist."""
+        tagged = self.get_tagged(key)
+        return None if tagged is None else tagged[0]
 
     def get_tagged(self, key: str) -> tuple[bytes, str] | None:
-        """Return what an object holds and the tag that every change of it changes, None where there is none."""
+        """Return an object's content and its tag, which changes with the content; None if it does not exist."""
         import obstore
 
         def read() -> tuple[bytes, str]:
-            found = obstore.get(self._store, self._prefix + key)
-            return bytes(found.bytes()), found.meta["e_tag"] or ""
+            response = obstore.get(self._store, self._prefix + key)
+            return bytes(response.bytes()), response.meta["e_tag"] or ""
 
         try:
             return self._try(read)
@@ -102,7 +102,7 @@ class ObjectStorage:
             return None
 
     def fetch(self, key: str, file: Path) -> bool:
-        """Write what an object holds into a file, piece by piece; return False where there is no such object."""
+        """Download an object into a file in parts; return False if it does not exist."""
         import obstore
 
         def read() -> None:
@@ -120,18 +120,18 @@ class ObjectStorage:
         """Return the sizes of the objects under a prefix that ends with a slash, by key."""
         import obstore
 
-        found: list[Any] = self._try(lambda: list(obstore.list(self._store, self._prefix + prefix).collect()))
-        return {one["path"].removeprefix(self._prefix): int(one["size"]) for one in found}
+        listed: list[Any] = self._try(lambda: list(obstore.list(self._store, self._prefix + prefix).collect()))
+        return {entry["path"].removeprefix(self._prefix): int(entry["size"]) for entry in listed}
 
     def list_folders(self) -> set[str]:
-        """Return the first parts of the keys that have several."""
+        """Return the first segments of all keys with several segments."""
         import obstore
 
-        found: Any = self._try(lambda: obstore.list_with_delimiter(self._store, self._prefix))
-        return {str(one).rstrip("/").removeprefix(self._prefix) for one in found["common_prefixes"]}
+        listed: Any = self._try(lambda: obstore.list_with_delimiter(self._store, self._prefix))
+        return {str(folder).rstrip("/").removeprefix(self._prefix) for folder in listed["common_prefixes"]}
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; one that is not there is none of anybody's concern."""
+        """Delete objects; missing objects are ignored."""
         import obstore
 
         for key in keys:
@@ -163,7 +163,7 @@ def _open_store(url: str) -> "ObjectStore":
     if url.startswith(FOLDER):
         return LocalStore(prefix=Path(url.removeprefix(FOLDER)))
     parts = urlsplit(url)
-    # Key, region and endpoint are S3's own variables of the environment.
+    # Key, region and endpoint come from S3's environment variables.
     return S3Store(
         parts.netloc,
         prefix=parts.path.strip("/") or None,
@@ -178,5 +178,5 @@ def _open_store(url: str) -> "ObjectStore":
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error of a client says first: the rest is its history."""
+    """Return the first line of a client's error; the rest is its history."""
     return str(error).partition("\n")[0][:300]

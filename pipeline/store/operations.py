@@ -1,4 +1,4 @@
-"""The operations journal of a home: background errors and running workers. It is not truth and may be deleted."""
+"""The operations journal of a data directory: background errors and running workers. It may be deleted."""
 
 import sqlite3
 import sys
@@ -14,13 +14,13 @@ from pipeline.store.database import HomeTables
 
 KEPT_ERRORS = 2000
 KEPT_CHARS = 4000
-# Errors that are logged once by a process; of more than these the oldest may be logged again.
+# Maximum number of errors that a process remembers to log once; the oldest may be logged again.
 LOGGED_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedError:
-    """One background error, and since when what failed has worked again."""
+    """A background error, and the time of its repair."""
 
     seq: int
     at: float
@@ -32,7 +32,7 @@ class LoggedError:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker process as it last reported."""
+    """A worker process and its last report."""
 
     owner: str
     started_at: float
@@ -40,7 +40,7 @@ class Worker:
 
 
 class Operations:
-    """Record and read what happened behind the web server."""
+    """Record and read background errors and workers."""
 
     def __init__(self, tables: HomeTables, redact: Callable[[str], str]) -> None:
         self._tables = tables
@@ -48,7 +48,7 @@ class Operations:
         self._logged: LruCache[tuple[str, str], float] = LruCache(LOGGED_ONCE)
 
     def record_error(self, component: str, message: str, *, workspace: str | None = None) -> None:
-        """Log an error, redacted and cut; if it cannot be stored, print it, but no text that shall be encrypted."""
+        """Log an error, redacted and shortened; if that fails, print it, except in an encrypted data directory."""
         text = self.redact(message)[:KEPT_CHARS]
         try:
             with self.opened() as db:
@@ -62,7 +62,7 @@ class Operations:
             print(f"{component}: {shown} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
 
     def record_error_once(self, component: str, message: str) -> None:
-        """Log an error that this process has not logged lately: its cause sends the same again and again."""
+        """Log an error that this process has not logged lately, because its cause repeats it."""
         self._logged.get((component, message), lambda _at: True, lambda: self._record_now(component, message))
 
     def _record_now(self, component: str, message: str) -> float:
@@ -70,19 +70,19 @@ class Operations:
         return time.time()
 
     def mark_repaired(self, components: Sequence[str], *, workspace: str | None, before: float) -> None:
-        """Note that what failed in a workspace, or without one in none, before a moment works again."""
+        """Mark errors of a workspace (or of none) before a time as repaired."""
         names = ", ".join("?" * len(components))
         broken = f"workspace IS NOT DISTINCT FROM ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
-        found = (workspace, *components, before)
+        values = (workspace, *components, before)
         with self.opened() as db:
-            # Mostly there is nothing to be noted, and nobody is to wait for a lock then.
-            if db.execute(f"SELECT 1 FROM error WHERE {broken} LIMIT 1", found).fetchone():  # noqa: S608 - constant but for its places
-                db.execute(f"UPDATE error SET repaired_at = ? WHERE {broken}", (time.time(), *found))  # noqa: S608 - ditto
+            # Usually there is nothing to mark, and then no lock is needed.
+            if db.execute(f"SELECT 1 FROM error WHERE {broken} LIMIT 1", values).fetchone():  # noqa: S608 - constant but for its places
+                db.execute(f"UPDATE error SET repaired_at = ? WHERE {broken}", (time.time(), *values))  # noqa: S608 - ditto
 
     def errors(
         self, *, workspace: str | None, limit: int, before: int | None = None, open_only: bool = False
     ) -> list[LoggedError]:
-        """List errors newest first: a workspace's own and those of no workspace; all, or those not repaired since."""
+        """List a workspace's errors and general errors, newest first; all, or only unrepaired ones."""
         with self.opened() as db:
             rows = db.execute(
                 "SELECT seq, at, workspace, component, message, repaired_at FROM error "
@@ -93,7 +93,7 @@ class Operations:
             return [LoggedError(*row) for row in rows.fetchall()]
 
     def errors_since(self, workspace: str, at: float) -> int:
-        """Count the errors since a moment: a workspace's own and those of no workspace."""
+        """Count a workspace's errors and general errors since a time."""
         with self.opened() as db:
             row = db.execute(
                 "SELECT count(*) FROM error WHERE (workspace IS NULL OR workspace = ?) AND at >= ?", (workspace, at)
@@ -101,7 +101,7 @@ class Operations:
             return int(row[0])
 
     def report_worker(self, owner: str) -> None:
-        """Note that a worker lives."""
+        """Record that a worker is alive."""
         now = time.time()
         with self.opened() as db:
             db.execute(
@@ -110,30 +110,30 @@ class Operations:
             )
 
     def forget_worker(self, owner: str) -> None:
-        """Note that a worker is gone."""
+        """Record that a worker is gone."""
         with self.opened() as db:
             db.execute("DELETE FROM worker WHERE owner = ?", (owner,))
 
     def workers(self) -> list[Worker]:
-        """List the workers that reported and were not reported gone."""
+        """List the workers that reported and are not recorded as gone."""
         with self.opened() as db:
             rows = db.execute("SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
             return [Worker(*row) for row in rows.fetchall()]
 
     def purge_errors(self, quotes: Callable[[str | None, str], bool]) -> None:
-        """Delete for good the errors that quote a purged text: `quotes` is asked by workspace and message."""
+        """Purge the errors that quote a purged text, for which `quotes` (workspace, message) is true."""
         with self.opened() as db:
             rows = db.execute("SELECT seq, workspace, message FROM error").fetchall()
-            db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *one in rows if quotes(*one)])
+            db.executemany("DELETE FROM error WHERE seq = ?", [(seq,) for seq, *texts in rows if quotes(*texts)])
 
     def checkpoint(self) -> None:
-        """Leave nothing of what was deleted in a log; raise StoreBusy when a reader is in the way."""
+        """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""
         self._tables.checkpoint()
 
     def close(self) -> None:
-        """Close what it is kept in."""
+        """Close the journal's storage."""
         self._tables.close()
 
     def opened(self) -> AbstractContextManager[Connection]:
-        """Yield a connection; raise StoreUnavailable where the journal cannot be used."""
+        """Yield a connection; raise StoreUnavailable if the journal cannot be used."""
         return self._tables.opened()

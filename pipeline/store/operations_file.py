@@ -1,4 +1,4 @@
-"""The operations journal in a file of the home, which may be deleted while it is in use."""
+"""The operations journal in a file of the data directory, which may be deleted while it is in use."""
 
 import sqlite3
 import sys
@@ -34,13 +34,13 @@ def m001_journal(db: sqlite_utils.Database) -> None:
 
 @MIGRATIONS()
 def m002_repaired(db: sqlite_utils.Database) -> None:
-    """Tell since when what failed has worked again."""
+    """Add the time of an error's repair."""
     db.execute("ALTER TABLE error ADD COLUMN repaired_at REAL")
 
 
 @MIGRATIONS()
 def m003_hook_runs(db: sqlite_utils.Database) -> None:
-    """Keep what was put before agents."""
+    """Add runs of hooks."""
     db.execute(
         "CREATE TABLE hook_run (seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, event TEXT NOT NULL, "
         "host TEXT NOT NULL, workspace TEXT NOT NULL, session_id TEXT, took_ms REAL NOT NULL, outcome TEXT NOT NULL, "
@@ -51,7 +51,7 @@ def m003_hook_runs(db: sqlite_utils.Database) -> None:
 
 
 class OperationsFile(HomeTables):
-    """One connection to the file, for one thread at a time."""
+    """A connection to the file, for one thread at a time."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -61,7 +61,7 @@ class OperationsFile(HomeTables):
 
     @property
     def is_encrypted(self) -> bool:
-        """Tell whether the file is encrypted, or shall be; where that is unknown, it may be."""
+        """Return whether the file is encrypted, or may be."""
         try:
             return find_store_key(self._file) is not None
         except OSError:
@@ -76,7 +76,7 @@ class OperationsFile(HomeTables):
 
     @contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, to one thread at a time; raise StoreUnavailable where the file cannot be used."""
+        """Yield the connection to one thread at a time; raise StoreUnavailable if the file cannot be used."""
         with self._lock:
             try:
                 yield self._connection()
@@ -85,14 +85,14 @@ class OperationsFile(HomeTables):
                 raise failure_of(known, self._file) or known from error
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        """Checkpoint the write-ahead log and empty it; raise StoreBusy if a reader prevents it."""
         with self.opened() as db:
             busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
             raise StoreBusy(f"a reader keeps the write-ahead log of {self._file} from being emptied")
 
     def _connection(self) -> sqlite3.Connection:
-        # The file may be deleted while we run: an open connection would go on writing into nowhere.
+        # The file may be deleted while we run; an open connection would write to the deleted file.
         if self._db is None or self._identity != file_identity(self._file):
             if self._db is not None:
                 self._db.close()
@@ -112,7 +112,7 @@ class OperationsFile(HomeTables):
         try:
             make_ready(db, self._file, MIGRATIONS)
             db.execute("PRAGMA synchronous=NORMAL")
-            # What is purged leaves no byte here either.
+            # Overwrite deleted data, because purged texts must not remain here.
             db.execute("PRAGMA secure_delete=ON")
         except BaseException:
             db.close()
@@ -120,14 +120,14 @@ class OperationsFile(HomeTables):
         return db
 
     def _begin_anew(self, error: sqlite3.Error) -> None:
-        """Put a damaged journal aside: what it told is lost, and nothing else."""
+        """Move a damaged journal aside and start a new one; only its entries are lost."""
         aside = find_damaged(self._file)
         self._file.replace(aside)
         for suffix in LOG_SUFFIXES:
             self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
-        print(f"{self._file} was damaged ({error}); it is begun anew, and kept as {aside}", file=sys.stderr)  # noqa: T201 - no other log is left
+        print(f"{self._file} was damaged ({error}); moved it to {aside}", file=sys.stderr)  # noqa: T201 - no other log is left
 
 
 def find_damaged(file: Path) -> Path:
-    """Return where a damaged journal is kept."""
+    """Return the file of a damaged journal."""
     return file.with_suffix(".damaged")

@@ -1,7 +1,7 @@
-"""What a home knows of its other machines: its own names and keys, devices, remotes, and how far each was read.
+"""Sync state of a data directory: its identities and keys, devices, remotes, and how far each was read.
 
-It holds secret keys: nobody but the home's owner may read it, and nothing else is in it that could not be had again
-from the remotes.
+It contains secret keys, so only the data directory's owner may read it. Everything else can be read from the remotes
+again.
 """
 
 import json
@@ -16,16 +16,16 @@ from config.paths import FileState
 from pipeline.store.database import PeersTables
 from pipeline.store.objects import FOLDER
 
-# An operation by its workspace and its number in the log there.
+# An operation's workspace and its number in the log.
 Numbered = tuple[str, int]
 
-# What is kept of what went on between machines.
+# Number of sync events to keep.
 MOST_EVENTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A name of this machine among others, and the secrets behind it: the seed of its signatures (hex), an age key."""
+    """A name of this machine and its secrets: the seed of its signatures (hex), and an age key."""
 
     node: str
     name: str
@@ -36,7 +36,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A machine that this one is paired with, or was; `adopted_at` is when what it wrote became this one's to send."""
+    """A machine that is or was paired; `adopted_at` is when this machine took over sending its operations."""
 
     node: str
     name: str
@@ -49,7 +49,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Where operations travel by, what of this home does, and how that went last."""
+    """A remote, its settings, and the result of the last exchange."""
 
     name: str
     url: str
@@ -65,7 +65,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class PutAside:
-    """An operation that was not taken, as it came, and why."""
+    """An operation that was quarantined, as received, and the reason."""
 
     id: str
     remote: str
@@ -77,7 +77,7 @@ class PutAside:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened between machines."""
+    """A sync event."""
 
     at: str
     remote: str
@@ -86,7 +86,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """How a stream stands: its last number, and how many purges and which key of the circle its oldest part knew."""
+    """The state of a stream: its last number, and the number of purges and the circle key at its oldest part."""
 
     last: int = 0
     purges: int = 0
@@ -94,23 +94,23 @@ class Stream:
 
 
 class Peers:
-    """What one home knows of its peers, in a file or on the server of its store."""
+    """The sync state of a data directory, in a file or on the server of its store."""
 
     def __init__(self, tables: PeersTables) -> None:
         self._tables = tables
 
     @property
     def exists(self) -> bool:
-        """Tell whether this home was ever told of another machine."""
+        """Return whether this data directory was ever paired or got a remote."""
         return self._tables.tell_of_peers
 
     @property
     def state(self) -> FileState | None:
-        """Return what changes when something is written, None where only a look tells."""
+        """Return a value that changes with every write, None if that is unknown."""
         return self._tables.state
 
     def alone(self, patience_s: float) -> AbstractContextManager[None]:
-        """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+        """Exclude other processes from the exchange; raise StoreBusy if one is running."""
         return self._tables.alone(patience_s)
 
     def _open(self) -> AbstractContextManager[Connection]:
@@ -119,13 +119,13 @@ class Peers:
     # Who this machine is, and who belongs to its circle
 
     def identities(self) -> list[Identity]:
-        """List the names that this machine has or had, the present one first."""
+        """List the identities of this machine, the present one first."""
         with self._open() as db:
             rows = db.execute("SELECT node, name, seed, age, made_at FROM identity ORDER BY made_at DESC, node DESC")
             return [Identity(*row) for row in rows]
 
     def add_identity(self, identity: Identity) -> None:
-        """Give this machine a new name."""
+        """Give this machine a new identity."""
         with self._open() as db:
             db.execute("INSERT INTO identity VALUES (?, ?, ?, ?, ?)", astuple(identity))
 
@@ -135,7 +135,7 @@ class Peers:
             return db.execute("SELECT epoch, secret FROM circle ORDER BY epoch DESC, secret DESC").fetchall()
 
     def add_circle(self, epoch: int, secret: str, at: str, notice: str | None = None) -> None:
-        """Keep a key of the circle, with the sealed notice that tells other devices of it."""
+        """Store a key of the circle with the sealed notice for other devices."""
         with self._open() as db:
             db.execute(
                 "INSERT INTO circle (epoch, secret, notice, made_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -149,7 +149,7 @@ class Peers:
             return [row[0] for row in rows]
 
     def leave_circle(self) -> None:
-        """Forget the circle's keys and its devices, to join another."""
+        """Delete the circle's keys and devices, to join another circle."""
         with self._open() as db:
             db.execute("DELETE FROM circle")
             db.execute("DELETE FROM device")
@@ -164,22 +164,22 @@ class Peers:
             return {row[0]: Device(*row) for row in rows}
 
     def add_device(self, device: Device) -> None:
-        """Trust a device; one that was revoked stays so."""
+        """Trust a device; a revoked device stays revoked."""
         with self._open() as db:
             db.execute("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", astuple(device))
 
     def revoke(self, nodes: Iterable[str], at: str) -> None:
-        """Trust some devices no longer."""
+        """Revoke devices."""
         with self._open() as db:
             for node in nodes:
                 db.execute("UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node = ?", (at, node))
 
     def note_adopted(self, node: str, at: str) -> None:
-        """Note that what a device wrote is this one's to send on."""
+        """Record that this machine sends a device's operations from now on."""
         with self._open() as db:
             db.execute("UPDATE device SET adopted_at = ? WHERE node = ?", (at, node))
 
-    # Remotes, and how far each was written and read
+    # Remotes and progress
 
     def remotes(self) -> list[Remote]:
         """List the remotes by name."""
@@ -188,30 +188,30 @@ class Peers:
             return [_remote(row) for row in rows]
 
     def folders(self) -> list[Path]:
-        """List the folders by which memory travels."""
-        return [Path(one.url.removeprefix(FOLDER)) for one in self.remotes() if one.url.startswith(FOLDER)]
+        """List the folders that are remotes."""
+        return [Path(remote.url.removeprefix(FOLDER)) for remote in self.remotes() if remote.url.startswith(FOLDER)]
 
     def put_remote(self, remote: Remote) -> None:
-        """Keep a remote, in place of the one of its name."""
+        """Store a remote, replacing the one with its name."""
         row = asdict(remote) | {"workspaces": json.dumps(remote.workspaces), "scopes": json.dumps(remote.scopes)}
         with self._open() as db:
             db.execute("DELETE FROM remote WHERE name = ?", (remote.name,))
             db.execute(f"INSERT INTO remote ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", (*row.values(),))  # noqa: S608
 
     def drop_remote(self, name: str) -> None:
-        """Forget a remote and how far it was read."""
+        """Delete a remote and its progress."""
         with self._open() as db:
             for table in ("remote", "sent", "stream", "held_back", "received", "put_aside"):
                 column = "name" if table == "remote" else "remote"
                 db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - constant names
 
     def forget_progress(self, name: str) -> None:
-        """Read a remote again from its beginning."""
+        """Read a remote again from its start."""
         with self._open() as db:
             db.execute("DELETE FROM received WHERE remote = ?", (name,))
 
     def sent(self, remote: str) -> dict[str, int]:
-        """Return up to which operation each workspace was sent."""
+        """Return the last sent operation per workspace."""
         with self._open() as db:
             return dict(db.execute("SELECT workspace, seq FROM sent WHERE remote = ?", (remote,)).fetchall())
 
@@ -222,7 +222,7 @@ class Peers:
                 db.execute(f"DELETE FROM {table} WHERE workspace = ?", (workspace,))  # noqa: S608 - constant names
 
     def stream(self, remote: str, node: str) -> Stream:
-        """Return how a node's stream on a remote was written."""
+        """Return the state of a node's stream on a remote."""
         with self._open() as db:
             sought = "SELECT last, purges, epoch FROM stream WHERE remote = ? AND node = ?"
             row = db.execute(sought, (remote, node)).fetchone()
@@ -237,7 +237,7 @@ class Peers:
         tried: Sequence[Numbered] = (),
         refused: Iterable[Numbered] = (),
     ) -> None:
-        """Note what was sent, and that what was written by oneself need not be read; what was refused is held back."""
+        """Record sent operations, and that this machine need not read its own segment; hold back refused operations."""
         first, last = self.stream(remote, node).last + 1, stream.last
         with self._open() as db:
             db.execute(
@@ -256,45 +256,55 @@ class Peers:
                 _cover(db, remote, node, first, last)
 
     def held_back(self, remote: str) -> list[Numbered]:
-        """List what a remote refused when it was sent there; it is sent again at every exchange."""
+        """List the operations that a remote refused; they are sent again at every exchange."""
         with self._open() as db:
             sought = "SELECT workspace, seq FROM held_back WHERE remote = ? ORDER BY workspace, seq"
             return db.execute(sought, (remote,)).fetchall()
 
     def release(self, remote: str, numbers: Sequence[Numbered]) -> None:
-        """Hold back no longer what is not in the log any more under its number."""
+        """Drop held-back operations that are no longer in the log under their number."""
         with self._open() as db:
             _release(db, remote, numbers)
 
     def received(self, remote: str) -> dict[str, list[tuple[int, int]]]:
-        """Return which stretches of each node's stream were read, in order."""
-        found: dict[str, list[tuple[int, int]]] = {}
+        """Return the ranges of each node's stream that were read, in order."""
+        ranges: dict[str, list[tuple[int, int]]] = {}
         with self._open() as db:
             sought = "SELECT node, first, last FROM received WHERE remote = ? ORDER BY node, first"
             for node, first, last in db.execute(sought, (remote,)):
-                found.setdefault(node, []).append((first, last))
-        return found
+                ranges.setdefault(node, []).append((first, last))
+        return ranges
 
     def note_received(self, remote: str, node: str, first: int, last: int) -> None:
-        """Note that a stretch of a node's stream was read."""
+        """Record that a range of a node's stream was read."""
         with self._open() as db:
             _cover(db, remote, node, first, last)
 
-    # What was not taken, and what happened
+    # Quarantine and events
 
     def put_aside(self, remote: str, refused: Sequence[PutAside]) -> None:
-        """Keep what was not taken, so that it can be looked at, and tried again."""
+        """Quarantine operations, to inspect them and try again."""
         with self._open() as db:
             db.execute("DELETE FROM put_aside WHERE remote = ?", (remote,))
-            db.executemany("DELETE FROM put_aside WHERE id = ?", [(one.id,) for one in refused])
+            db.executemany("DELETE FROM put_aside WHERE id = ?", [(operation.id,) for operation in refused])
             db.executemany(
                 "INSERT INTO put_aside (id, remote, workspace, item, reason, at) VALUES (?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT DO NOTHING",
-                [(one.id, one.remote, one.workspace, json.dumps(one.item), one.reason, one.at) for one in refused],
+                [
+                    (
+                        operation.id,
+                        operation.remote,
+                        operation.workspace,
+                        json.dumps(operation.item),
+                        operation.reason,
+                        operation.at,
+                    )
+                    for operation in refused
+                ],
             )
 
     def purge_put_aside(self, memory_ids: Sequence[str]) -> None:
-        """Delete for good what was not taken of purged memories."""
+        """Purge quarantined operations about purged memories."""
         with self._open() as db:
             sought = "DELETE FROM put_aside WHERE item LIKE ?"
             gone = sum(db.execute(sought, (f"%{memory_id}%",)).rowcount for memory_id in memory_ids)
@@ -302,17 +312,20 @@ class Peers:
             self._tables.checkpoint()
 
     def list_put_aside(self, remote: str | None = None) -> list[PutAside]:
-        """List what was not taken."""
+        """List quarantined operations."""
         with self._open() as db:
             rows = db.execute(
                 "SELECT id, remote, workspace, item, reason, at FROM put_aside WHERE remote = coalesce(?, remote) "
                 "ORDER BY at, id",
                 (remote,),
             )
-            return [PutAside(one, by, workspace, json.loads(item), *rest) for one, by, workspace, item, *rest in rows]
+            return [
+                PutAside(operation_id, by, workspace, json.loads(item), *rest)
+                for operation_id, by, workspace, item, *rest in rows
+            ]
 
     def log(self, at: str, remote: str, says: str) -> None:
-        """Note that something happened, unless it is what happened last."""
+        """Record an event, unless it repeats the last one."""
         with self._open() as db:
             last = db.execute("SELECT says FROM event WHERE remote = ? ORDER BY seq DESC LIMIT 1", (remote,)).fetchone()
             if last is None or last[0] != says:
@@ -320,7 +333,7 @@ class Peers:
                 db.execute("DELETE FROM event WHERE seq <= (SELECT max(seq) FROM event) - ?", (MOST_EVENTS,))
 
     def events(self, limit: int) -> list[Event]:
-        """List what happened, the last first."""
+        """List the events, the last first."""
         with self._open() as db:
             rows = db.execute("SELECT at, remote, says FROM event ORDER BY seq DESC LIMIT ?", (limit,))
             return [Event(*row) for row in rows]
@@ -332,7 +345,7 @@ def _release(db: Connection, remote: str, numbers: Iterable[Numbered]) -> None:
 
 
 def _cover(db: Connection, remote: str, node: str, first: int, last: int) -> None:
-    """Join a stretch with those that it touches."""
+    """Merge a range with adjacent ranges."""
     touching = db.execute(
         "DELETE FROM received WHERE remote = ? AND node = ? AND first <= ? AND last >= ? RETURNING first, last",
         (remote, node, last + 1, first - 1),

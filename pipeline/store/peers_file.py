@@ -1,4 +1,4 @@
-"""What a home knows of its other machines, in one file beside the workspaces."""
+"""The sync state of a data directory in a file next to the workspaces."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,19 +59,19 @@ def p001_peers(db: Database) -> None:
 
 
 class PeersFile(HomeFile, PeersTables):
-    """The file of a home that keeps its own."""
+    """The file of the sync state."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, MIGRATIONS)
 
     @property
     def tell_of_peers(self) -> bool:
-        """Tell whether there is such a file."""
+        """Return whether the file exists."""
         return self.file.is_file()
 
     @property
     def state(self) -> FileState:
-        """Return what changes when something is written."""
+        """Return a value that changes with every write."""
         try:
             return file_state(self.file)
         except FileNotFoundError:
@@ -79,10 +79,10 @@ class PeersFile(HomeFile, PeersTables):
 
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
-        """Keep another process from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+        """Exclude other processes from the exchange; raise StoreBusy if one is running."""
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             with FileLock(self.file.with_suffix(".lock"), timeout=patience_s):
                 yield
         except Timeout as error:
-            raise StoreBusy("another exchange is still under way") from error
+            raise StoreBusy("another exchange is still running") from error

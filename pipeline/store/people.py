@@ -1,4 +1,4 @@
-"""The people who share a home: who they are, the hashes of their tokens, and what they may in which workspace."""
+"""The people who share a data directory: identities, token hashes, and roles per workspace."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pipeline.store.access_log import AccessEntry, AccessQuery
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a person's device, never itself; when it was last used is known to the hour."""
+    """A token of a person's device, without its secret; the last use is stored to the hour."""
 
     id: str
     person: str
@@ -28,40 +28,40 @@ _TOKEN = "id, person, device, created_at, expires_at, last_used_at, revoked_at" 
 
 
 class PeopleTables(ABC):
-    """Where a home's people are kept."""
+    """The tables of a data directory's people."""
 
     @abstractmethod
     def has_any(self) -> bool:
-        """Tell whether anybody was ever added."""
+        """Return whether a person was ever added."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection | None]:
-        """Yield a connection, None where nobody was ever added; raise StoreUnavailable where it cannot be used."""
+        """Yield a connection, None if no person was ever added; raise StoreUnavailable if it cannot be used."""
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Connection]:
-        """Yield a connection within a transaction; raise StoreUnavailable where it cannot be used."""
+        """Yield a connection within a transaction; raise StoreUnavailable if it cannot be used."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close what was opened."""
+        """Close all connections."""
 
 
 class People:
-    """The people of one home."""
+    """The people of a data directory."""
 
     def __init__(self, tables: PeopleTables) -> None:
         self._tables = tables
 
     @property
     def exists(self) -> bool:
-        """Tell whether anybody was ever added."""
+        """Return whether a person was ever added."""
         return self._tables.has_any()
 
-    # Who there is
+    # People
 
     def find(self, person_id: str) -> Person | None:
-        """Return a person who was not removed."""
+        """Return a person, unless they were removed."""
         with self._tables.reading() as db:
             row = (
                 db
@@ -72,7 +72,7 @@ class People:
             return Person(row[0], row[1], bool(row[2])) if row else None
 
     def list_people(self) -> list[Person]:
-        """List everybody who was not removed, by id."""
+        """List all people who were not removed, by id."""
         with self._tables.reading() as db:
             rows = (
                 db.execute("SELECT id, name, is_admin FROM person WHERE removed_at IS NULL ORDER BY id") if db else ()
@@ -80,7 +80,7 @@ class People:
             return [Person(row[0], row[1], bool(row[2])) for row in rows]
 
     def list_ids(self) -> set[str]:
-        """Return every id that somebody has or had."""
+        """List all ids, including those of removed people."""
         with self._tables.reading() as db:
             return {row[0] for row in db.execute("SELECT id FROM person")} if db else set()
 
@@ -93,12 +93,12 @@ class People:
             )
 
     def set_admin(self, person_id: str, *, is_admin: bool) -> None:
-        """Make a person an admin, or one no longer."""
+        """Grant or withdraw the admin role."""
         with self._tables.writing() as db:
             db.execute("UPDATE person SET is_admin = ? WHERE id = ?", (int(is_admin), person_id))
 
     def remove(self, person_id: str, at: str) -> None:
-        """Remove a person with their grants; every token of theirs is revoked."""
+        """Remove a person with their roles, and revoke their tokens."""
         with self._tables.writing() as db:
             remove(db, person_id, at)
 
@@ -113,7 +113,7 @@ class People:
             )
 
     def list_tokens(self) -> list[Token]:
-        """List every token of those who were not removed, the oldest first."""
+        """List all tokens of people who were not removed, the oldest first."""
         with self._tables.reading() as db:
             rows = (
                 db.execute(
@@ -126,25 +126,26 @@ class People:
             return [Token(*row) for row in rows]
 
     def revoke(self, token_ids: list[str], at: str) -> None:
-        """Revoke tokens; who holds one is refused from the next request on."""
+        """Revoke tokens; they are rejected from the next request on."""
         with self._tables.writing() as db:
             db.executemany(
-                "UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [(at, one) for one in token_ids]
+                "UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
+                [(at, token_id) for token_id in token_ids],
             )
 
     def note_use(self, token_id: str, at: str) -> None:
-        """Note when a token was used."""
+        """Record the use of a token."""
         with self._tables.writing() as db:
             db.execute("UPDATE token SET last_used_at = ? WHERE id = ?", (at, token_id))
 
     def find_caller(self, digest: str, now: str) -> tuple[Caller, str | None] | None:
-        """Return who holds the token of a hash, and when it was last used; None for one that opens nothing now."""
+        """Return the holder of a token by its hash, and its last use; None for a token that is not valid now."""
         return self._find_holder("t.hash = ?", digest, now)
 
     def find_holder(self, token_id: str, now: str) -> Caller | None:
-        """Return who holds a token, by its id; None for one that opens nothing now."""
-        found = self._find_holder("t.id = ?", token_id, now)
-        return None if found is None else found[0]
+        """Return the holder of a token by its id; None for a token that is not valid now."""
+        holder = self._find_holder("t.id = ?", token_id, now)
+        return None if holder is None else holder[0]
 
     def _find_holder(self, which: str, named: str, now: str) -> tuple[Caller, str | None] | None:
         with self._tables.reading() as db:
@@ -161,9 +162,9 @@ class People:
             return (_caller(rows, rows[0][0]), rows[0][1]) if rows else None
 
     def find_signed_in(self, person_id: str, since: str) -> Caller | None:
-        """Return what a person may in a browser that was signed in at a moment, None where they were signed out since.
+        """Return a person's permissions in a browser that signed in at a time, None if they were signed out since.
 
-        Who was removed is signed out, and so is who had every token revoked.
+        A person is signed out if they were removed or all their tokens were revoked.
         """
         with self._tables.reading() as db:
             rows = (
@@ -177,15 +178,15 @@ class People:
             )
             return _caller(rows, None) if rows else None
 
-    # What a provider of OpenID Connect knows them by
+    # Names at the OpenID Connect provider
 
     def set_email(self, person_id: str, email: str | None) -> None:
-        """Set by which e-mail address, or subject, the provider knows a person."""
+        """Set a person's e-mail address or subject at the provider."""
         with self._tables.writing() as db:
             db.execute("UPDATE person SET email = ? WHERE id = ?", (email, person_id))
 
     def find_by_email(self, email: str) -> Person | None:
-        """Return whom the provider knows by an e-mail address or a subject."""
+        """Return the person with an e-mail address or subject at the provider."""
         with self._tables.reading() as db:
             row = (
                 db
@@ -196,19 +197,19 @@ class People:
             return Person(row[0], row[1], bool(row[2])) if row else None
 
     def list_emails(self) -> dict[str, str]:
-        """Return by which e-mail address or subject the provider knows whom, by person."""
+        """Return the e-mail address or subject at the provider by person."""
         with self._tables.reading() as db:
             return dict(db.execute("SELECT id, email FROM person WHERE email IS NOT NULL").fetchall()) if db else {}
 
     def sign_out(self, person_id: str, at: str) -> None:
-        """End the sessions of every browser that a person is signed in with."""
+        """End all browser sessions of a person."""
         with self._tables.writing() as db:
             db.execute("UPDATE person SET signed_out_at = ? WHERE id = ?", (at, person_id))
 
-    # Grants
+    # Roles
 
     def grant(self, person_id: str, workspace: str, role: Role) -> None:
-        """Give a person a role in a workspace, whatever it was before."""
+        """Give a person a role in a workspace, replacing an earlier one."""
         with self._tables.writing() as db:
             db.execute(
                 "INSERT INTO workspace_grant (person, workspace, role) VALUES (?, ?, ?) "
@@ -217,13 +218,13 @@ class People:
             )
 
     def ungrant(self, person_id: str, workspace: str) -> bool:
-        """Take a person's role in a workspace away; tell whether there was one."""
+        """Remove a person's role in a workspace; return whether there was one."""
         with self._tables.writing() as db:
-            taken = db.execute(
+            removed = db.execute(
                 "DELETE FROM workspace_grant WHERE person = ? AND workspace = ? RETURNING workspace",
                 (person_id, workspace),
             ).fetchall()
-            return bool(taken)
+            return bool(removed)
 
     def list_grants(self) -> list[tuple[str, str, Role]]:
         """List (person, workspace, role), by person and workspace."""
@@ -235,30 +236,30 @@ class People:
             )
             return [(row[0], row[1], Role(row[2])) for row in rows]
 
-    # What they ask
+    # Access log
 
     def add_accesses(self, entries: Sequence[AccessEntry]) -> None:
-        """Keep what people asked."""
+        """Store access log entries."""
         with self._tables.writing() as db:
             access_log.add(db, entries)
 
     def prune_accesses(self, before: str) -> None:
-        """Delete what people asked before a moment, and what is too much."""
+        """Delete access log entries before a time, and entries beyond the maximum number."""
         with self._tables.writing() as db:
             access_log.prune(db, before)
 
     def list_accesses(self, query: AccessQuery, limit: int, before: int | None) -> list[AccessEntry]:
-        """List what people asked, the latest first, from below a row number."""
+        """List access log entries, the latest first, below a row number."""
         with self._tables.reading() as db:
             return access_log.page(db, query, limit, before) if db else []
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close the tables."""
         self._tables.close()
 
 
 def remove(db: Connection, person_id: str, at: str) -> None:
-    """Remove a person with their grants, and revoke every token of theirs."""
+    """Remove a person with their roles, and revoke their tokens."""
     db.execute("DELETE FROM workspace_grant WHERE person = ?", (person_id,))
     db.execute("UPDATE token SET revoked_at = ? WHERE person = ? AND revoked_at IS NULL", (at, person_id))
     db.execute("UPDATE person SET removed_at = ?, is_admin = 0 WHERE id = ?", (at, person_id))

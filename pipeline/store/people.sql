@@ -1,4 +1,4 @@
--- Who wrote a memory, of which scope it was before it was shared, and who changed it; nobody named is the home's owner.
+-- Author of a memory, its scope before it was shared, and the author of a change; NULL is the data directory's owner.
 
 ALTER TABLE memory ADD COLUMN author TEXT;
 

@@ -1,6 +1,6 @@
-"""The people of a home in a file beside its workspaces, made when the first person is added.
+"""The people of a data directory in a file next to its workspaces, created with the first person.
 
-A home of one person has none, and nothing that its owner asks opens it.
+A data directory with one user has no such file, and the owner's requests never open it.
 """
 
 import sqlite3
@@ -22,14 +22,14 @@ from pipeline.store.migrations import make_ready
 from pipeline.store.people import PeopleTables, remove
 
 MIGRATIONS = Migrations("reverie-people")
-# What comes and goes with every request.
+# Tables that change with every request.
 _PASSING = frozenset({"access", "sqlite_sequence"})
 
 
 @MIGRATIONS()
 def q001_people(db: Database) -> None:
     """Create every table."""
-    # Who was removed keeps the id: nobody else may come to own what was theirs.
+    # A removed person's id stays reserved, so that no other person gets their memories.
     db.execute(
         "CREATE TABLE person (id TEXT PRIMARY KEY, name TEXT NOT NULL, is_admin INTEGER NOT NULL, "
         "added_at TEXT NOT NULL, removed_at TEXT)"
@@ -39,7 +39,7 @@ def q001_people(db: Database) -> None:
         "hash TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, expires_at TEXT, last_used_at TEXT, revoked_at TEXT)"
     )
     db.execute("CREATE INDEX token_person ON token (person)")
-    # `grant` alone is a word of SQL.
+    # `grant` is a reserved word of SQL.
     db.execute(
         "CREATE TABLE workspace_grant (person TEXT NOT NULL REFERENCES person (id), workspace TEXT NOT NULL, "
         "role TEXT NOT NULL, PRIMARY KEY (person, workspace))"
@@ -48,7 +48,7 @@ def q001_people(db: Database) -> None:
 
 @MIGRATIONS()
 def q002_access_log(db: Database) -> None:
-    """Keep what people ask."""
+    """Add the access log."""
     db.execute(access_log.CREATE)
     db.execute("CREATE INDEX access_at ON access (at)")
     db.execute("CREATE INDEX access_person ON access (person, seq)")
@@ -57,14 +57,14 @@ def q002_access_log(db: Database) -> None:
 
 @MIGRATIONS()
 def q003_sign_in(db: Database) -> None:
-    """Keep what a provider knows people by, and when their browsers were signed out."""
+    """Add names at the OpenID Connect provider and the time of sign-outs."""
     db.execute("ALTER TABLE person ADD COLUMN email TEXT")
     db.execute("ALTER TABLE person ADD COLUMN signed_out_at TEXT")
     db.execute("CREATE UNIQUE INDEX person_email ON person (email) WHERE removed_at IS NULL AND email IS NOT NULL")
 
 
 class PeopleFile(PeopleTables):
-    """One connection to the file, for one thread at a time."""
+    """A connection to the file, for one thread at a time."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -73,18 +73,18 @@ class PeopleFile(PeopleTables):
         self._identity: tuple[int, int] | None = None
 
     def has_any(self) -> bool:
-        """Tell whether anybody was ever added."""
+        """Return whether a person was ever added."""
         return file_identity(self._file) is not None
 
     @contextmanager
     def reading(self) -> Iterator[Connection | None]:
-        """Yield the connection, None where nobody was ever added; raise StoreUnavailable where it cannot be used."""
+        """Yield the connection, None if no person was ever added; raise StoreUnavailable if it cannot be used."""
         with self._lock, self._typed_errors():
             yield self._connection() if self.has_any() else None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield the connection within a transaction; raise StoreUnavailable where it cannot be used."""
+        """Yield the connection within a transaction; raise StoreUnavailable if it cannot be used."""
         with self._lock, self._typed_errors():
             db = self._connection()
             db.execute("BEGIN IMMEDIATE")
@@ -108,7 +108,7 @@ class PeopleFile(PeopleTables):
             raise failure_of(error, self._file) or as_sqlite3(error) from error
 
     def _connection(self) -> Connection:
-        # The file may be replaced while we run, as by a restored copy.
+        # The file may be replaced while we run, for example by a restored copy.
         if self._db is None or self._identity != file_identity(self._file):
             self._let_go()
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -129,12 +129,12 @@ class PeopleFile(PeopleTables):
 
 
 def find_copies(file: Path) -> Path:
-    """Return the folder of the copies of a file of people."""
+    """Return the folder with copies of a people file."""
     return file.with_name(SNAPSHOTS)
 
 
 def read_state(file: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Return all that is worth a copy, by table: not what was asked, nor when a token was used last."""
+    """Return everything worth a copy, by table: without access log and last uses."""
     with backup.typed_errors(file), closing(driver.connect(file)) as db:
         db.execute("BEGIN")
         schema = db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
@@ -149,13 +149,13 @@ def _read_rows(db: Connection, table: str) -> list[tuple[Any, ...]]:
 
 
 def count_people(file: Path) -> int:
-    """Count the people of a file who were not removed."""
+    """Count the people in a file who were not removed."""
     with backup.typed_errors(file), closing(driver.connect(file)) as db:
         return int(db.execute("SELECT count(*) FROM person WHERE removed_at IS NULL").fetchone()[0])
 
 
 def forget_accesses(file: Path) -> None:
-    """Take the access log out of a copy: a copy may outlive by years what that is kept for."""
+    """Delete the access log from a copy: copies are kept for longer than the log."""
     with backup.typed_errors(file), closing(driver.connect(file)) as db:
         db.execute("PRAGMA secure_delete=ON")
         if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'access'").fetchone():
@@ -164,9 +164,9 @@ def forget_accesses(file: Path) -> None:
 
 
 def carry_revocations(source: Path, target: Path) -> None:
-    """Carry into a copy what it must not take back: who was removed, signed out, or had a token revoked.
+    """Carry removals, sign-outs and revocations into a copy, so that restoring it does not undo them.
 
-    Also of people and tokens that the copy never knew: an older copy must not make a later one forget.
+    This includes people and tokens that the copy does not contain: an older copy must not undo later revocations.
     """
     with _both(source, target) as (here, there):
         for person in here.execute(
@@ -199,7 +199,7 @@ def _carry_person(
 
 
 def carry_accesses(source: Path, target: Path) -> None:
-    """Carry the access log into a copy that is to be the file: what people asked since was asked."""
+    """Carry the access log into a copy that replaces the file: later requests must stay on record."""
     with _both(source, target) as (here, there):
         access_log.copy(here, there)
 

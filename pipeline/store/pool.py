@@ -1,4 +1,4 @@
-"""Idle connections of many databases, so many at most."""
+"""Idle connections of many databases, up to a maximum."""
 
 import sqlite3
 import threading
@@ -7,15 +7,15 @@ from collections.abc import Hashable
 
 from pipeline.store.write_connection import WriteConnection
 
-# Each is two open files, and each database one more. So many serve every thread of a process on one database, or some
-# ten databases in turn; and there are processes that may open no more than 256 files.
+# Each connection has two open files, and each database one more. This many serve every thread of a process on one
+# database, or about ten databases in turn; some processes may not open more than 256 files.
 MOST_IDLE = 32
 
 
 class ConnectionPool:
-    """Keep the connections that nobody uses; the database that was used longest ago gives up all of its own first.
+    """Idle connections; the least recently used database gives up all of its connections first.
 
-    All of its own, because SQLite closes no file of a database before its last connection.
+    All of them, because SQLite closes a database's files only after its last connection.
     """
 
     def __init__(self, most: int = MOST_IDLE) -> None:
@@ -25,19 +25,19 @@ class ConnectionPool:
         self._idle: OrderedDict[Hashable, list[sqlite3.Connection]] = OrderedDict()
 
     def take(self, owner: Hashable, *, writes: bool) -> sqlite3.Connection | None:
-        """Take the connection of a database that was used last, None where none that writes, or reads, is idle."""
+        """Return a database's most recently used idle connection for writing or reading, None if there is none."""
         with self._lock:
             idle = self._idle.get(owner, [])
-            for place in range(len(idle) - 1, -1, -1):
-                connection = idle[place]
+            for index in range(len(idle) - 1, -1, -1):
+                connection = idle[index]
                 if isinstance(connection, WriteConnection) is writes:
-                    del idle[place]
+                    del idle[index]
                     self._count -= 1
                     return connection
         return None
 
     def give(self, owner: Hashable, connection: sqlite3.Connection) -> None:
-        """Give back a connection, and close those that are too many."""
+        """Return a connection to the pool, and close excess connections."""
         surplus: list[sqlite3.Connection] = []
         with self._lock:
             self._idle.setdefault(owner, []).append(connection)

@@ -1,7 +1,7 @@
-"""What was asked, what is likely to be asked next, and how often that was right.
+"""Past queries, predicted queries, and how often the predictions were right.
 
-A question that was asked on one occasion is known by its fingerprint alone: its words are kept once it is asked again
-on another, and go with the first memory that is purged.
+A query that was asked on one occasion is stored only as a fingerprint: its text is stored once it is asked on another
+occasion, and deleted with the first purge of a memory.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from pipeline.store import meta
 from pipeline.store.visibility import condition
 from pipeline.times import parse
 
-# What is asked again within this time belongs to the same occasion.
+# A repetition within this time belongs to the same occasion.
 OCCASION = timedelta(hours=1)
 MAX_QUESTION_CHARS = 200
 MOST_KEPT = 1000
@@ -26,7 +26,7 @@ _FINGERPRINT = "#"
 
 
 class Reason(StrEnum):
-    """Why a question is likely to come."""
+    """The reason for a prediction."""
 
     REPEATED = "repeated"
     GOAL = "goal"
@@ -36,7 +36,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A question that is likely to come, word for word, and why."""
+    """A predicted query, literally, and the reason."""
 
     query: str
     reason: Reason
@@ -44,7 +44,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A question, on how many occasions it was asked, and when the last one began."""
+    """A query, the number of occasions on which it was asked, and the start of the last one."""
 
     text: str
     times: int
@@ -53,23 +53,23 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class PredictionScore:
-    """How many questions were asked, and how many of them had been foreseen."""
+    """The number of queries, and how many of them were predicted."""
 
     asked: int
     foreseen: int
 
     @property
     def hit_rate(self) -> float | None:
-        """Return the share that had been foreseen, None where nobody asked."""
+        """Return the predicted share of the queries, None without queries."""
         return self.foreseen / self.asked if self.asked else None
 
 
 def replace(db: Connection, predictions: Sequence[Prediction], at: str) -> None:
-    """Put predictions, the likeliest first, in the place of the former ones."""
+    """Replace all predictions, the likeliest first."""
     db.execute("DELETE FROM prediction")
     db.executemany(
         "INSERT INTO prediction (query, reason, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        [(one.query, one.reason, at) for one in predictions],
+        [(prediction.query, prediction.reason, at) for prediction in predictions],
     )
 
 
@@ -80,10 +80,10 @@ def list_predictions(db: Connection) -> list[Prediction]:
     ]
 
 
-def note(db: Connection, asked: int, texts: Mapping[str, int], at: str) -> PredictionScore:
-    """Count questions and those of them that were foreseen; `texts` are those that may be kept, with their counts."""
+def note(db: Connection, query_count: int, texts: Mapping[str, int], at: str) -> PredictionScore:
+    """Count queries, and those that were predicted; `texts` are the queries that may be stored, with their counts."""
     likely = {query for (query,) in db.execute("SELECT query FROM prediction")}
-    score = PredictionScore(asked, sum(times for text, times in texts.items() if text in likely))
+    score = PredictionScore(query_count, sum(times for text, times in texts.items() if text in likely))
     db.execute(
         "INSERT INTO prediction_day VALUES (?, ?, ?) ON CONFLICT (day) DO UPDATE SET "
         "asked = prediction_day.asked + excluded.asked, foreseen = prediction_day.foreseen + excluded.foreseen",
@@ -115,7 +115,7 @@ def _fingerprint(db: Connection, text: str) -> str:
 
 
 def list_repeated_queries(db: Connection, since: str) -> list[Repeated]:
-    """List what was asked on several occasions, the last of them since a moment; most often first."""
+    """List queries that were asked on several occasions, the last of them since a time; most often first."""
     rows = db.execute(
         "SELECT text, times, last_at FROM query WHERE times > 1 AND last_at >= ? "
         "ORDER BY times DESC, last_at DESC, text",
@@ -125,9 +125,9 @@ def list_repeated_queries(db: Connection, since: str) -> list[Repeated]:
 
 
 def recent_names(db: Connection, since: str, without: Sequence[EntityKind], least: int, limit: int) -> list[str]:
-    """List what at least so many memories mention that happened since a moment, most often first.
+    """List names that at least `least` memories since a time mention, most often first.
 
-    Of these, the last written are looked at, as far as they reach the whole workspace.
+    Only the last written memories that are visible in the entire workspace are considered.
     """
     clause, values = condition(Filter())
     rows = db.execute(
@@ -142,7 +142,7 @@ def recent_names(db: Connection, since: str, without: Sequence[EntityKind], leas
 
 
 def score(db: Connection, since_day: str) -> PredictionScore:
-    """Return how predictions did since a day (`2026-11-21`)."""
+    """Return the results of predictions since a day (`2026-11-21`)."""
     row = db.execute(
         "SELECT coalesce(sum(asked), 0), coalesce(sum(foreseen), 0) FROM prediction_day WHERE day >= ?", (since_day,)
     ).fetchone()
@@ -150,24 +150,24 @@ def score(db: Connection, since_day: str) -> PredictionScore:
 
 
 def forget_days(db: Connection, before_day: str) -> None:
-    """Forget how predictions did before a day."""
+    """Delete the results of predictions before a day."""
     db.execute("DELETE FROM prediction_day WHERE day < ?", (before_day,))
 
 
 def find_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:
-    """Return the questions that were asked or foreseen and match."""
+    """Return matching queries, asked or predicted."""
     rows = db.execute("SELECT text FROM query UNION SELECT query FROM prediction")
     return [text for (text,) in rows if matches(text)]
 
 
 def forget(db: Connection, questions: Iterable[str]) -> None:
-    """Delete some questions for good, whether they were asked or foreseen."""
+    """Delete queries, asked or predicted."""
     named = [(text,) for text in questions]
     db.executemany("DELETE FROM query WHERE text = ?", named)
     db.executemany("DELETE FROM prediction WHERE query = ?", named)
 
 
 def purge(db: Connection) -> None:
-    """Forget every prediction and every question: any of them may say in other words what a purged memory said."""
+    """Delete all predictions and queries: any of them may paraphrase a purged memory."""
     db.execute("DELETE FROM prediction")
     db.execute("DELETE FROM query")

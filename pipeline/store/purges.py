@@ -1,7 +1,7 @@
-"""Unfinished purges: memories that are gone from their own store, of which other files may still contain a trace.
+"""Unfinished purges: deleted memories of which other files may still contain traces.
 
-A purge notes them in its own transaction, as values of the workspace, so that a crash or a locked file only delays the
-rest. They contain ids and keyed hashes, never a text. The worker's purge stage removes them when it is done.
+A purge records them in its own transaction, as values of the workspace, so that a crash or a locked file only delays
+the rest. They contain ids and keyed hashes, never text. The worker's purge stage removes them when it is done.
 """
 
 import json
@@ -15,15 +15,15 @@ from pipeline.records import Memory
 from pipeline.store import changes, memories, meta
 
 _PREFIX = "purge:"
-# The first text behind every key with the prefix.
+# The first text after all keys with the prefix.
 _END = "purge;"
 
 
 @dataclass(frozen=True, slots=True)
 class Purger:
-    """Who purges: a person, None for the owner of the data directory, and the workspaces that they may write to.
+    """Who purges: a person (None for the data directory's owner), and the workspaces that they may write to.
 
-    Without `workspaces`, that is every workspace but other people's personal stores.
+    Without `workspaces`: every workspace except other people's personal stores.
     """
 
     person_id: str | None = None
@@ -41,10 +41,10 @@ OWNER = Purger()
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedPurge:
-    """A purge that other files have to follow.
+    """A purge that must still be applied to other files.
 
-    `memory_ids` names the purged memories and what they became in other workspaces; `hashes` are those of their texts.
-    By `marks`, quotations of them are found.
+    `memory_ids` are the purged memories and their copies in other workspaces; `hashes` are those of their texts.
+    `marks` identify quotations of them.
     """
 
     memory_ids: tuple[str, ...]
@@ -55,12 +55,12 @@ class UnfinishedPurge:
 
 
 def note(db: Connection, memory_id: str, purge: UnfinishedPurge) -> None:
-    """Note a purge within its transaction."""
+    """Record a purge within its transaction."""
     meta.put(db, f"{_PREFIX}{memory_id}", json.dumps(asdict(purge)))
 
 
 def list_unfinished(db: Connection) -> dict[str, UnfinishedPurge]:
-    """Return the unfinished purges by the keys under which they are noted."""
+    """Return the unfinished purges by key."""
     rows = db.execute("SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_PREFIX, _END))
     return {key: _read(json.loads(value)) for key, value in rows}
 
@@ -84,7 +84,7 @@ def is_word_used(db: Connection, word: str) -> bool:
 
 
 def find_copies(db: Connection, memory_ids: Sequence[str]) -> list[Memory]:
-    """Return the memories with some ids, and those that were moved to another workspace and have these ids there."""
+    """Return the memories with some ids, and moved memories that had these ids before."""
     return memories.select(
         db,
         "id IN (SELECT value FROM json_each(?1)) OR seq IN (SELECT memory_seq FROM history WHERE event = 'moved' "
@@ -93,12 +93,12 @@ def find_copies(db: Connection, memory_ids: Sequence[str]) -> list[Memory]:
     )
 
 
-def _read(given: Mapping[str, Any]) -> UnfinishedPurge:
-    person_id, workspaces = given["by"]["person_id"], given["by"]["workspaces"]
+def _read(record: Mapping[str, Any]) -> UnfinishedPurge:
+    person_id, workspaces = record["by"]["person_id"], record["by"]["workspaces"]
     return UnfinishedPurge(
-        tuple(given["memory_ids"]),
-        tuple(given["hashes"]),
-        given["marks"],
-        given["is_of_person"],
+        tuple(record["memory_ids"]),
+        tuple(record["hashes"]),
+        record["marks"],
+        record["is_of_person"],
         Purger(person_id, None if workspaces is None else tuple(workspaces)),
     )

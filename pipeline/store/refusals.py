@@ -1,4 +1,4 @@
-"""Refusals: what a person rejected, archived or purged, so that being offered again brings nothing back."""
+"""Texts that a person rejected, archived or purged, so that another offer does not bring them back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pipeline.store.ingested import mark
 
 
 class RefusedBy(StrEnum):
-    """What a person did with a memory."""
+    """The action of a person on a memory."""
 
     REJECTED = "rejected"
     ARCHIVED = "archived"
@@ -18,7 +18,7 @@ class RefusedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A text that a person refused, and how often it was offered since; of a purged one nothing tells its text."""
+    """A refused text, and the number of later offers; for a purged memory, the text is not stored."""
 
     mark: str
     memory_id: str
@@ -32,10 +32,10 @@ _SELECT = "SELECT mark, memory_id, how, at, offers, offered_at FROM refusal"
 
 
 def add(db: Connection, memory_id: str, content_hash: str, how: RefusedBy, at: str) -> None:
-    """Note that a person refused a text."""
+    """Record that a person refused a text."""
     name = mark(db, content_hash) if how is RefusedBy.PURGED else content_hash
     if how is RefusedBy.PURGED:
-        # Nothing is left by which the text could be looked up elsewhere.
+        # A keyed hash, so that the text cannot be looked up elsewhere.
         db.execute("DELETE FROM refusal WHERE mark = ?", (content_hash,))
     db.execute(
         "INSERT INTO refusal (mark, memory_id, how, at) VALUES (?, ?, ?, ?) "
@@ -45,14 +45,14 @@ def add(db: Connection, memory_id: str, content_hash: str, how: RefusedBy, at: s
 
 
 def take_back(db: Connection, memory_id: str) -> bool:
-    """Let a text be offered again; return whether it was refused."""
-    said = "DELETE FROM refusal WHERE mark IN (SELECT mark FROM refusal WHERE memory_id = ?)"
-    return db.execute(said, (memory_id,)).rowcount > 0
+    """Allow a text again; return whether it was refused."""
+    statement = "DELETE FROM refusal WHERE mark IN (SELECT mark FROM refusal WHERE memory_id = ?)"
+    return db.execute(statement, (memory_id,)).rowcount > 0
 
 
 def find(db: Connection, content_hash: str) -> Refusal | None:
     """Return the refusal of exactly this text."""
-    # Most stores hold none, and a mark costs more than a look.
+    # Most stores have no refusals, and a keyed hash costs more than this query.
     if db.execute("SELECT 1 FROM refusal LIMIT 1").fetchone() is None:
         return None
     row = db.execute(f"{_SELECT} WHERE mark IN (?, ?)", (content_hash, mark(db, content_hash))).fetchone()
@@ -60,17 +60,17 @@ def find(db: Connection, content_hash: str) -> Refusal | None:
 
 
 def is_refused(db: Connection, memory_id: str) -> bool:
-    """Tell whether a person refused a memory that is still there."""
+    """Return whether a person refused a memory that still exists."""
     return db.execute("SELECT 1 FROM refusal WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 
 
 def count_offer(db: Connection, memory_id: str, at: str) -> None:
-    """Note that what was refused was offered again."""
+    """Count another offer of a refused text."""
     db.execute("UPDATE refusal SET offers = offers + 1, offered_at = ? WHERE memory_id = ?", (at, memory_id))
 
 
 def list_offered(db: Connection, limit: int, below: str | None = None) -> list[Refusal]:
-    """List what was offered again although it was refused, the last offered first, from below a moment.
+    """List refused texts that were offered again, the last offered first, before a time.
 
     A purged memory with several texts is listed once.
     """

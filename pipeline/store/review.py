@@ -1,4 +1,4 @@
-"""Review: what admission decided about each write, and what waits for a person."""
+"""Review: admission decisions, and everything that awaits a person's decision."""
 
 import json
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from pipeline.store.duplicates import PairState
 from pipeline.store.visibility import within_reach
 from pipeline.times import utc_now
 
-# Beyond, the exact number helps nobody, and counting it would hold up the page.
+# Beyond this, the exact number is not useful, and counting it would delay the page.
 MOST_COUNTED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How much waits, `MOST_COUNTED` standing for that many or more; `acts` are those that can still be undone.
+    """Numbers of pending decisions; `MOST_COUNTED` means that many or more. `acts` can still be undone.
 
-    `refused` was offered again although a person refused it.
+    `refused` counts refused texts that were offered again.
     """
 
     candidates: int
@@ -30,12 +30,12 @@ class Waiting:
 
     @property
     def decisions(self) -> int:
-        """Return how many decisions a person has to make."""
+        """Return the number of pending decisions."""
         return self.candidates + self.pairs + self.contradictions
 
 
 class FoundContradiction(NamedTuple):
-    """Two memories by row number, the first of which denies the second, and who found that when."""
+    """Two memories by row number, the first of which contradicts the second, the finder and the time."""
 
     from_seq: int
     to_seq: int
@@ -43,7 +43,7 @@ class FoundContradiction(NamedTuple):
     at: str
 
 
-# A text that ended or was put away denies nothing any more; of two that deny each other, one edge is told.
+# Ended or archived texts contradict nothing; of two memories that contradict each other, one edge is listed.
 _CONTRADICTIONS = """
     FROM edge e JOIN memory a ON a.seq = e.from_seq JOIN memory b ON b.seq = e.to_seq
     WHERE e.kind = 'contradicts' AND a.archived_at IS NULL AND b.archived_at IS NULL
@@ -67,16 +67,16 @@ _COUNTED = (
 
 
 def count_waiting(db: Connection) -> Waiting:
-    """Count what waits."""
+    """Count pending decisions."""
     values = {"now": utc_now(), "most": MOST_COUNTED}
     counts = (f"SELECT count(*) FROM (SELECT 1 {those} LIMIT :most) found" for those in _COUNTED)  # noqa: S608 - constant text
-    return Waiting(*(db.execute(one, values).fetchone()[0] for one in counts))
+    return Waiting(*(db.execute(query, values).fetchone()[0] for query in counts))
 
 
 def list_contradictions(db: Connection, limit: int, before: tuple[int, int] | None) -> list[FoundContradiction]:
-    """List the contradictions between what is active, reviewed and holds, the latest memory's first.
+    """List the contradictions between active, reviewed and current memories, the latest memory's first.
 
-    `before` are the row numbers of the one that the list goes on from.
+    `before` are the row numbers of the entry after which the list continues.
     """
     rows = db.execute(
         f"SELECT e.from_seq, e.to_seq, e.made_by, e.at {_CONTRADICTIONS} "
@@ -88,7 +88,7 @@ def list_contradictions(db: Connection, limit: int, before: tuple[int, int] | No
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision; `id` is the memory's where one was written. The hash is kept of what was turned away only."""
+    """An admission decision; `id` is the memory's, if it was stored. The hash is only kept for rejected texts."""
 
     id: str
     at: str
@@ -101,7 +101,7 @@ class Decision:
 
 
 def add_decisions(db: Connection, decisions: Sequence[Decision]) -> None:
-    """Keep decisions."""
+    """Store decisions."""
     db.executemany(
         "INSERT INTO admission (id, at, outcome, score, reasons, source, kind, content_hash) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -113,7 +113,7 @@ def add_decisions(db: Connection, decisions: Sequence[Decision]) -> None:
 
 
 def count_rejections(db: Connection, content_hash: str) -> int:
-    """Count how often a text was turned away."""
+    """Count how often a text was rejected."""
     row = db.execute("SELECT count(*) FROM admission WHERE content_hash = ?", (content_hash,)).fetchone()
     return int(row[0])
 
@@ -133,7 +133,7 @@ def decisions_by_ids(db: Connection, memory_ids: Sequence[str]) -> dict[str, Dec
 def page_decisions(
     db: Connection, outcome: Outcome | None, viewer: Viewer, limit: int, before: int | None
 ) -> list[tuple[int, Decision]]:
-    """List (row number, decision) about what reaches a viewer or was never stored, newest first."""
+    """List (row number, decision) about memories visible to a viewer or never stored, newest first."""
     reach, values = within_reach(viewer)
     hidden = f"EXISTS (SELECT 1 FROM memory WHERE memory.id = admission.id AND NOT {reach})"  # noqa: S608 - constant text
     rows = db.execute(
@@ -144,7 +144,7 @@ def page_decisions(
 
 
 def purge_decisions(db: Connection, memory_id: str, content_hash: str) -> None:
-    """Delete what was decided about a memory, and about offers of the same text."""
+    """Delete the decisions about a memory and about offers of the same text."""
     db.execute("DELETE FROM admission WHERE id = ? OR content_hash = ?", (memory_id, content_hash))
 
 

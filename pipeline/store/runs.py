@@ -1,6 +1,6 @@
-"""Runs of the nightly jobs: asked for, begun, ended; who may run a job now, and what the optional model was asked for.
+"""Runs of maintenance jobs: requested, started, ended; job locks, and use of the optional language model.
 
-Locks end by themselves: their holder may have been killed. Their times are seconds since the epoch.
+Locks expire: their holder may have been killed. Their times are seconds since the epoch.
 """
 
 import json
@@ -19,7 +19,7 @@ KEPT_RUNS = 50
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a job; `ok` is None until it ended, `generation` the change number that it saw when it began."""
+    """A run of a job; `ok` is None until it ends, `generation` is the change number at its start."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class Run:
 
     @property
     def took_s(self) -> float | None:
-        """Return the seconds that it took, None until it ended."""
+        """Return its duration in seconds, None until it ends."""
         if self.started_at is None or self.ended_at is None:
             return None
         return (parse(self.ended_at) - parse(self.started_at)).total_seconds()
@@ -45,7 +45,7 @@ _SELECT = "SELECT id, name, asked_at, started_at, ended_at, ok, counts, error, d
 
 
 def request(db: Connection, name: str, at: str) -> str:
-    """Ask for a run, for which the commit wakes a worker; return its id. One that has not begun is the same."""
+    """Request a run and return its id; the commit wakes a worker. A run that has not started is reused."""
     wake_on_commit(db, None)
     return _request_run(db, name, at)
 
@@ -60,14 +60,14 @@ def _request_run(db: Connection, name: str, at: str) -> str:
 
 
 def list_requested(db: Connection) -> list[str]:
-    """List the jobs that were asked for and have not begun, in that order."""
+    """List the requested jobs that have not started, in order."""
     return [row[0] for row in db.execute("SELECT name FROM job_run WHERE started_at IS NULL ORDER BY seq")]
 
 
 def begin(db: Connection, name: str, at: str, generation: int) -> str:
-    """Take up the run that was interrupted, or begin the one that was asked for, or a new one; return its id.
+    """Resume the interrupted run, or start the requested run or a new one; return its id.
 
-    The caller holds the job's lock, so that a run without an end is nobody's.
+    The caller has the job's lock, so an unfinished run belongs to no other process.
     """
     row = db.execute(
         "SELECT id FROM job_run WHERE name = ? AND started_at IS NOT NULL AND ended_at IS NULL", (name,)
@@ -78,12 +78,12 @@ def begin(db: Connection, name: str, at: str, generation: int) -> str:
 
 
 def note_progress(db: Connection, run_id: str, done: int, total: int) -> None:
-    """Note how far a run has come."""
+    """Record the progress of a run."""
     db.execute("UPDATE job_run SET done = ?, total = ? WHERE id = ?", (done, total, run_id))
 
 
 def end(db: Connection, run_id: str, at: str, counts: Mapping[str, int], error: str | None) -> None:
-    """End a run, and forget the oldest ones of its job."""
+    """End a run, and delete the oldest runs of its job."""
     db.execute(
         "UPDATE job_run SET ended_at = ?, ok = ?, counts = ?, error = ? WHERE id = ?",
         (at, error is None, json.dumps(counts), error, run_id),
@@ -97,7 +97,7 @@ def end(db: Connection, run_id: str, at: str, counts: Mapping[str, int], error: 
 
 
 def last(db: Connection, name: str) -> Run | None:
-    """Return the last run of a job that began."""
+    """Return the last started run of a job."""
     row = db.execute(
         f"{_SELECT} WHERE name = ? AND started_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (name,)
     ).fetchone()
@@ -105,7 +105,7 @@ def last(db: Connection, name: str) -> Run | None:
 
 
 def lock(db: Connection, name: str, owner: str, now: float, until: float) -> bool:
-    """Take a job's lock unless somebody else holds it; return whether it is ours."""
+    """Take a job's lock unless another holder has it; return whether the caller has it."""
     db.execute(
         "INSERT INTO job_lock VALUES (?, ?, ?) "
         "ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until "
@@ -116,22 +116,22 @@ def lock(db: Connection, name: str, owner: str, now: float, until: float) -> boo
 
 
 def unlock(db: Connection, name: str, owner: str) -> None:
-    """Give a lock back."""
+    """Release a lock."""
     db.execute("DELETE FROM job_lock WHERE name = ? AND owner = ?", (name, owner))
 
 
 def list_held_locks(db: Connection, now: float) -> dict[str, str]:
-    """Return who holds which job's lock."""
+    """Return the holder of each job's lock."""
     return dict(db.execute("SELECT name, owner FROM job_lock WHERE until > ?", (now,)).fetchall())
 
 
 def list_lock_owners(db: Connection) -> list[str]:
-    """List who holds locks."""
+    """List the holders of locks."""
     return [row[0] for row in db.execute("SELECT DISTINCT owner FROM job_lock")]
 
 
 def drop_locks(db: Connection, owner: str) -> None:
-    """Take back the locks of a holder that is known to be gone."""
+    """Release the locks of a holder that is known to be gone."""
     db.execute("DELETE FROM job_lock WHERE owner = ?", (owner,))
 
 
@@ -153,7 +153,7 @@ def _run(row: Sequence[Any]) -> Run:
 
 
 def reserve_tokens(db: Connection, day: str, job: str, tokens: int, cap: int) -> bool:
-    """Reserve the tokens of a call unless they would go over the day's cap; return whether they are reserved."""
+    """Reserve the tokens of a call within the day's limit; return whether they are reserved."""
     if count_tokens(db, day) + tokens > cap:
         return False
     db.execute(
@@ -165,15 +165,15 @@ def reserve_tokens(db: Connection, day: str, job: str, tokens: int, cap: int) ->
 
 
 def correct_tokens(db: Connection, day: str, job: str, tokens: int) -> None:
-    """Add tokens to what a job spent; negative ones release what a call did not need."""
+    """Add tokens to a job's use; negative numbers release unused reservations."""
     db.execute("UPDATE model_use SET tokens = max(0, tokens + ?) WHERE day = ? AND job = ?", (tokens, day, job))
 
 
 def count_model_failure(db: Connection, day: str, job: str) -> None:
-    """Count a call whose answer was of no use."""
+    """Count a call with a useless answer."""
     db.execute("UPDATE model_use SET failures = failures + 1 WHERE day = ? AND job = ?", (day, job))
 
 
 def count_tokens(db: Connection, day: str) -> int:
-    """Return the tokens that all jobs spent on a day; what is reserved for calls that go on counts as spent."""
+    """Return the tokens that all jobs used on a day, including reservations of running calls."""
     return int(db.execute("SELECT coalesce(sum(tokens), 0) FROM model_use WHERE day = ?", (day,)).fetchone()[0])

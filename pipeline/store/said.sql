@@ -1,4 +1,4 @@
--- What was said, what people refused, and what ends.
+-- Turns of sessions, refused texts, and expiry of memories.
 
 ALTER TABLE memory ADD COLUMN expires_at TEXT;
 
@@ -6,15 +6,15 @@ ALTER TABLE memory ADD COLUMN sensitivity TEXT NOT NULL DEFAULT 'normal';
 
 CREATE INDEX memory_expires ON memory (expires_at) WHERE expires_at IS NOT NULL;
 
--- What was withheld was about to be shown, and was not, to learn whether it would be followed all the same.
+-- A withheld lesson was not shown, to measure whether it is followed without being shown.
 ALTER TABLE impression ADD COLUMN withheld INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE agent_session ADD COLUMN name TEXT;
 
--- Up to which byte of a host's transcript was read.
+-- The byte up to which a host's transcript was read.
 ALTER TABLE agent_session ADD COLUMN read_to INTEGER;
 
--- What was said in sessions, without secrets; a person's turn is read for what lasts once.
+-- Turns of sessions, without secrets; a person's turn is read once for lasting statements.
 CREATE TABLE turn (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     session_id TEXT NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE turn (
 
 CREATE INDEX turn_session ON turn (session_id, seq);
 
--- What a person refused, by the hash of its text, or by a salted mark where that was purged.
+-- Texts that a person refused, by hash, or by a salted mark if the memory was purged.
 CREATE TABLE refusal (
     mark TEXT PRIMARY KEY,
     memory_id TEXT NOT NULL,

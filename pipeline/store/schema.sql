@@ -1,8 +1,8 @@
--- The schema of events.sqlite, one statement a paragraph. What changes it from now on is a numbered migration.
+-- The schema of events.sqlite, one statement per paragraph. Later changes are numbered migrations.
 
--- Memories. Derived indexes key on seq, so a purged one is never given out again. One with a subject is a keyed fact,
--- which holds from valid_from to before valid_to. Importance fades and rises; what a caller gave stays known beside
--- it, so that a job that runs twice fades once.
+-- Memories. Derived indexes key on seq, so the number of a purged memory is never reused. A memory with a subject is
+-- a keyed fact, valid from valid_from until before valid_to. given_importance is the importance before decay, so that
+-- a job that runs twice applies decay once.
 CREATE TABLE memory (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -39,7 +39,7 @@ CREATE TABLE memory (
     given_importance REAL
 );
 
--- Exact deduplication holds by constraint, whoever writes. A keyed fact may take a value that it had before.
+-- Exact deduplication is a constraint for every writer. A keyed fact may return to an earlier value.
 CREATE UNIQUE INDEX memory_active_text ON memory (scope_kind, scope_id, content_hash)
     WHERE archived_at IS NULL AND subject IS NULL;
 
@@ -62,17 +62,17 @@ CREATE INDEX memory_unfinished_goal ON memory (
 ) WHERE kind = 'goal' AND archived_at IS NULL
     AND coalesce(json_extract(details, '$.status'), 'open') IN ('open', 'in_progress');
 
--- Every row is in it: the condition only keeps the planner from taking it where nobody asks for it by name, as rows
--- that are read in the order of time stand apart in the file.
+-- Contains every row: the condition only keeps the planner from using it unless it is named in the query, because
+-- rows in order of time are scattered in the file.
 CREATE INDEX memory_journal ON memory (occurred_at) WHERE occurred_at <> '';
 
 CREATE INDEX memory_candidate ON memory (seq) WHERE candidate = 1 AND archived_at IS NULL;
 
--- Counting what is shown takes these few away instead of looking at all others. The condition keeps the planner from
--- taking it where nobody asks for it by name, as lists go by row number.
+-- Counts of visible memories subtract these few rows. The condition keeps the planner from using the index unless it
+-- is named in the query, because lists are ordered by row number.
 CREATE INDEX memory_archived ON memory (archived_at) WHERE archived_at > '';
 
--- What a memory was before an edit or a merge, and of a merge which memory it was about.
+-- Earlier states of a memory before edits and merges; for a merge, the other memory.
 CREATE TABLE history (
     seq INTEGER PRIMARY KEY,
     memory_seq INTEGER NOT NULL REFERENCES memory (seq),
@@ -95,7 +95,7 @@ CREATE TABLE change (
     memory_id TEXT NOT NULL
 );
 
--- The lexical tail: tokens of what was written since the segment was built.
+-- The lexical tail: tokens of memories since the segment was built.
 CREATE TABLE tail (
     seq INTEGER PRIMARY KEY,
     change_seq INTEGER NOT NULL,
@@ -104,7 +104,7 @@ CREATE TABLE tail (
 
 CREATE INDEX tail_change ON tail (change_seq);
 
--- What waits for a stage of digestion.
+-- Pending work per stage of digestion.
 CREATE TABLE work (
     memory_seq INTEGER NOT NULL,
     stage TEXT NOT NULL,
@@ -126,7 +126,7 @@ CREATE TABLE embedding (
     passages INTEGER NOT NULL
 );
 
--- Entities, who mentions them, and which are mentioned together.
+-- Entities, their mentions, and common mentions.
 CREATE TABLE entity (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -144,7 +144,7 @@ CREATE TABLE mention (
 
 CREATE INDEX mention_entity ON mention (entity_seq);
 
--- The map of entities. A drawing is made row by row beside the one that is shown, and then shown as a whole.
+-- The map of entities. A new drawing is written row by row next to the visible one, and then replaces it.
 CREATE TABLE entity_place (
     entity_seq INTEGER NOT NULL REFERENCES entity (seq),
     drawing INTEGER NOT NULL,
@@ -171,7 +171,7 @@ CREATE INDEX map_tie_low ON map_tie (low);
 
 CREATE INDEX map_tie_high ON map_tie (high);
 
--- How memories bear on each other.
+-- Edges between memories.
 CREATE TABLE edge (
     from_seq INTEGER NOT NULL REFERENCES memory (seq),
     kind TEXT NOT NULL,
@@ -183,7 +183,7 @@ CREATE TABLE edge (
 
 CREATE INDEX edge_to ON edge (to_seq);
 
--- Near-duplicates that wait for a verdict, or had one.
+-- Near-duplicates, pending or with a verdict.
 CREATE TABLE pair (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -199,7 +199,7 @@ CREATE TABLE pair (
 
 CREATE INDEX pair_newer ON pair (newer_seq);
 
--- What was done without being asked. Memories are named by id: what is purged stays on record without being there.
+-- Automatic changes. Memories are named by id: purged ones remain on record without text.
 CREATE TABLE audit (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -214,7 +214,7 @@ CREATE TABLE audit (
 
 CREATE INDEX audit_memory ON audit (memory_id);
 
--- What admission decided. Holds no text of a memory, so that what was turned away is nowhere.
+-- Admission decisions. Contains no text, so a rejected text is stored nowhere.
 CREATE TABLE admission (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -229,7 +229,7 @@ CREATE TABLE admission (
 
 CREATE INDEX admission_turned_away ON admission (content_hash) WHERE content_hash IS NOT NULL;
 
--- Memories as they were put before agents, and whether a lesson was followed.
+-- Memories shown to agents, and whether a lesson was followed.
 CREATE TABLE impression (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -246,7 +246,7 @@ CREATE INDEX impression_memory ON impression (memory_seq);
 
 CREATE INDEX impression_session ON impression (session_id) WHERE followed IS NULL;
 
--- Which version of a memory an agent has seen in a session, so that it sees nothing twice unless that changed.
+-- The version of a memory that an agent has seen in a session: it is shown again only if it changed.
 CREATE TABLE seen (
     session_id TEXT NOT NULL,
     agent_id TEXT NOT NULL,
@@ -257,7 +257,7 @@ CREATE TABLE seen (
 
 CREATE INDEX seen_memory ON seen (memory_seq);
 
--- What an agent did, tool by tool; target is a command or a file, without secrets.
+-- Actions of agents; target is a command or a file, without secrets.
 CREATE TABLE action (
     seq INTEGER PRIMARY KEY,
     at TEXT NOT NULL,
@@ -271,7 +271,7 @@ CREATE TABLE action (
 
 CREATE INDEX action_session ON action (session_id, seq);
 
--- A session of an agent and where its present turn began.
+-- A session of an agent, and the start of its current turn.
 CREATE TABLE agent_session (
     id TEXT PRIMARY KEY, cwd TEXT NOT NULL, started_at TEXT NOT NULL, turn_at TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -279,7 +279,7 @@ CREATE TABLE agent_session (
 -- Sessions of which nothing is stored.
 CREATE TABLE incognito (session_id TEXT PRIMARY KEY, since TEXT NOT NULL) WITHOUT ROWID;
 
--- Runs of jobs. One that was asked for and not begun has no started_at; generation is the change number that it saw.
+-- Runs of jobs. A requested run has no started_at before it starts; generation is the change number at its start.
 CREATE TABLE job_run (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -299,7 +299,7 @@ CREATE INDEX job_run_name ON job_run (name, seq);
 
 CREATE TABLE job_lock (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
 
--- What the optional model was asked for.
+-- Use of the optional language model.
 CREATE TABLE model_use (
     day TEXT, job TEXT, calls INTEGER NOT NULL, failures INTEGER NOT NULL, tokens INTEGER NOT NULL,
     PRIMARY KEY (day, job)
@@ -327,7 +327,7 @@ CREATE TABLE arc_member (
 
 CREATE INDEX arc_member_arc ON arc_member (arc_seq, position);
 
--- What people asked, and which questions are likely to come next: a front computes their answers while nobody waits.
+-- Past and predicted queries: a predicted query is answered in advance while the server is idle.
 CREATE TABLE query (
     text TEXT PRIMARY KEY, times INTEGER NOT NULL, first_at TEXT NOT NULL, last_at TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -344,7 +344,7 @@ CREATE TABLE prediction_day (
     day TEXT PRIMARY KEY, asked INTEGER NOT NULL, foreseen INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- What was taken from sources that are read again: the digest is of what was read, empty for a forgotten item.
+-- Items of sources that are read repeatedly: the digest is of the content read, empty for a forgotten item.
 CREATE TABLE ingest_item (
     seq INTEGER PRIMARY KEY,
     source TEXT NOT NULL,
@@ -356,8 +356,8 @@ CREATE TABLE ingest_item (
 
 CREATE INDEX ingest_item_source ON ingest_item (source);
 
--- Which memory stands for a text of an item, by the hash of the text as it was offered: a memory may be edited since.
--- given is 1 while the item holds the text; archived_at is when the memory went because no item holds it.
+-- The memory for a text of an item, by the hash of the text as it was offered: the memory may be edited since. given
+-- is 1 while the item contains the text; archived_at is when the memory was archived because no item contains it.
 CREATE TABLE ingest_memory (
     item_seq INTEGER NOT NULL REFERENCES ingest_item (seq),
     hash TEXT NOT NULL,
@@ -371,8 +371,8 @@ CREATE INDEX ingest_memory_memory ON ingest_memory (memory_seq);
 
 CREATE INDEX ingest_memory_hash ON ingest_memory (hash);
 
--- A salted mark of every text that was purged, so that nothing brings it back by being read again.
+-- A salted mark of every purged text, so that reading a source again does not bring it back.
 CREATE TABLE ingest_purged (mark TEXT PRIMARY KEY) WITHOUT ROWID;
 
--- Single values: the node's id, the current segment, generations of indexes.
+-- Single values: node id, current segment, generations of indexes.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

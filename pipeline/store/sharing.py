@@ -1,4 +1,4 @@
-"""Whom a memory reaches, where that changes: it is shared, or withdrawn."""
+"""Change the scope of a memory when it is shared or withdrawn."""
 
 from sqlite3 import Connection
 
@@ -6,7 +6,7 @@ from pipeline.records import Scope
 
 
 def rescope(db: Connection, seq: int, scope: Scope, shared_from: str | None, at: str) -> None:
-    """Let a memory reach others than before; `shared_from` tells whom it reached before it was shared."""
+    """Change the scope of a memory; `shared_from` is its scope before it was shared."""
     db.execute(
         "UPDATE memory SET scope_kind = ?, scope_id = ?, shared_from = ?, updated_at = ? WHERE seq = ?",
         (scope.kind, scope.id or "", shared_from, at, seq),

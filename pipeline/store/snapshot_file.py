@@ -1,4 +1,4 @@
-"""A file of SQLite that holds a workspace of a server, and a workspace of a server that holds what such a file does."""
+"""Copy a workspace of a server to a SQLite file and back."""
 
 from contextlib import closing
 from pathlib import Path
@@ -11,25 +11,25 @@ from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.moves import Part, StorePlace
 
 
-def write_file(place: StorePlace, part: Part, file: Path) -> None:
-    """Copy a part into a new file, row by row; raise NotFound where there is none."""
+def write_file(store: StorePlace, part: Part, file: Path) -> None:
+    """Copy a part into a new file, row by row; raise NotFound if it does not exist."""
     file.touch(0o600, exist_ok=False)
-    with backup.typed_errors(file), closing(driver.connect(file)) as db, place.reading(part) as source:
+    with backup.typed_errors(file), closing(driver.connect(file)) as db, store.reading(part) as source:
         if source is None:
             raise NotFound("no such workspace")
         make_ready(db, file, MIGRATIONS)
         db.execute("BEGIN")
         copy(source, SqliteTables(db))
         install_triggers(db)
-        # What was said is gone from everywhere within weeks; nobody reaches into a copy for it.
+        # Turns are deleted within weeks, so they must not remain in a copy.
         turns.forget_all(db)
         db.execute("COMMIT")
         db.execute("PRAGMA journal_mode=DELETE")
 
 
-def read_file(file: Path, place: StorePlace, part: Part) -> None:
-    """Put what a file holds in a part's place, row by row, all of it or nothing."""
-    with place.reading(part) as there:
+def read_file(file: Path, store: StorePlace, part: Part) -> None:
+    """Replace a part by the content of a file, row by row, in one transaction."""
+    with store.reading(part) as there:
         before = None if there is None else fingerprint(there)
-    with backup.typed_errors(file), closing(driver.connect(file)) as db, place.writing(part, before) as target:
+    with backup.typed_errors(file), closing(driver.connect(file)) as db, store.writing(part, before) as target:
         copy(SqliteTables(db), target)

@@ -1,4 +1,4 @@
-"""One workspace's SQLite file: one writer at a time, readers beside it, and typed errors."""
+"""A workspace's SQLite file: one writer at a time, concurrent readers, typed errors."""
 
 import os
 import sqlite3
@@ -21,18 +21,18 @@ from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.pool import ConnectionPool
 from pipeline.store.write_connection import WriteConnection
 
-# Every connection has a cache of its own; what is in none of them is still in the system's.
+# Each connection has its own cache; other pages are still in the system's cache.
 CACHE_KIB = 2000
-# Of a workspace that rests no file is open: what is kept is little, and saves looking whether its schema is current.
+# An idle workspace has no open file: this small cache saves checking its schema again.
 MOST_DATABASES = 1024
 NO_FILE: FileState = (0, 0, 0)
 
 
 class SqliteDatabase(Database):
-    """Open one events.sqlite for reading from any thread and writing from one at a time.
+    """Open an events.sqlite for reading from any thread and writing from one thread at a time.
 
-    Its connections are opened when they are needed and kept in a pool while they are not. After each commit that queued
-    work, `on_commit` is called with what it queued, outside of every lock.
+    Its connections are opened on demand and pooled. After each commit that queued work, `on_commit` is called with
+    the work, outside of every lock.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class SqliteDatabase(Database):
 
     @property
     def file(self) -> Path:
-        """Return the file that holds it all."""
+        """Return the store's file."""
         return self._file
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Run one immediate transaction; commit on success, roll back on any error."""
+        """Run an immediate transaction; commit on success, roll back on any error."""
         if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
-            raise StoreBusy("another write holds the store")
+            raise StoreBusy("another write uses the store")
         try:
             with _typed_errors(self._file):
                 writer = cast("WriteConnection", self._take(writes=True))
@@ -100,7 +100,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Run reads on one consistent snapshot; nested reads share the outer one."""
+        """Run reads on one consistent snapshot; nested reads share the outer snapshot."""
         outer: sqlite3.Connection | None = getattr(self._local, "reader", None)
         if outer is not None:
             yield outer
@@ -123,7 +123,7 @@ class SqliteDatabase(Database):
         install_triggers(db)
 
     def checkpoint(self) -> None:
-        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        """Checkpoint the write-ahead log completely and empty it; raise StoreBusy if a reader prevents it."""
         with self._lock, _typed_errors(self._file):
             writer = self._take(writes=True)
             try:
@@ -134,11 +134,11 @@ class SqliteDatabase(Database):
             raise StoreBusy("a reader keeps the write-ahead log from being emptied")
 
     def measure(self) -> int:
-        """Return how many bytes the file and its logs take."""
+        """Return the size of the file and its logs in bytes."""
         return sum(piece.stat().st_size for piece in self._file.parent.glob(f"{self._file.name}*"))
 
     def close(self) -> None:
-        """Close every connection, those in use as soon as they are not."""
+        """Close every connection; connections in use are closed afterwards."""
         self._is_closed = True
         self._pool.close(self)
 
@@ -147,14 +147,14 @@ class SqliteDatabase(Database):
         return self._open(writes=writes) if idle is None else idle
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
-        # One that could not even end its transaction is of no use to anybody.
+        # A connection that could not end its transaction is useless.
         if self._is_closed or connection.in_transaction:
             connection.close()
         else:
             self._pool.give(self, connection)
 
     def _open(self, *, writes: bool) -> sqlite3.Connection:
-        """Open a connection to the file that this database was opened on, and to no other by its name."""
+        """Open a connection to the file that this database was opened on, not to a replacement with the same name."""
         if self._find_identity() != self.identity:
             raise StoreUnavailable("the store was replaced while it was in use")
         connection = self._connect("rw", writes=writes)
@@ -185,9 +185,9 @@ class SqliteDatabase(Database):
 
 
 class SqliteDatabases(Databases):
-    """Know each workspace's database, and another one when its file was replaced.
+    """Provide each workspace's database, and a new one if its file was replaced.
 
-    `on_commit` is called with a workspace and what a commit there queued. A store that is created keeps an operation
+    `on_commit` is called with a workspace and the work that a commit queued. A store that is created keeps an operation
     log from its first write if `is_synced` returns true.
     """
 
@@ -206,7 +206,7 @@ class SqliteDatabases(Databases):
         self._known: LruCache[str, SqliteDatabase] = LruCache(MOST_DATABASES)
 
     def get(self, workspace_id: str, *, create: bool = False) -> SqliteDatabase:
-        """Return a workspace's database; raise NotFound when it does not exist and is not to be made."""
+        """Return a workspace's database; raise NotFound if it does not exist and `create` is not set."""
         return self._known.get(workspace_id, _is_there, partial(self._open, workspace_id, create=create))
 
     def _open(self, workspace_id: str, *, create: bool) -> SqliteDatabase:
@@ -218,16 +218,16 @@ class SqliteDatabases(Databases):
         return database
 
     def ids(self) -> list[str]:
-        """List the workspaces that exist, by name."""
+        """List the existing workspaces by name."""
         return self._paths.workspace_ids()
 
     def exists(self, workspace_id: str) -> bool:
-        """Tell whether anything was ever written to a workspace."""
+        """Return whether a workspace exists."""
         return os.path.isfile(self._paths.workspace(workspace_id).events)  # noqa: PTH113 - before every request; pathlib costs twice as much
 
     def states(self) -> Mapping[str, StoreState]:
-        """Return, by workspace, what changes when something is written there; no store is opened for it."""
-        # At every tick of the scheduler: joining paths would take longer than looking.
+        """Return a value per workspace that changes with every write, without opening stores."""
+        # Called at every tick of the scheduler: joining paths would take longer than the check.
         folder = str(self._paths.workspaces)
         return {name: _state_of(f"{folder}/{name}/events.sqlite") for name in self.ids()}
 
@@ -239,7 +239,7 @@ class SqliteDatabases(Databases):
 
 def _state_of(events: str) -> StoreState:
     log = _state_of_file(f"{events}-wal")
-    # Whoever opens a store makes an empty log, whoever closes it last takes it away.
+    # Opening a store creates an empty log, and the last process to close it deletes the log.
     return _state_of_file(events), log if log[2] else NO_FILE
 
 
@@ -264,8 +264,8 @@ def _typed_errors(file: Path) -> Iterator[None]:
         if failure is None:
             if known is error:
                 raise
-            # Outside of the store nobody knows of SQLCipher.
+            # Other packages do not import SQLCipher.
             raise known from error
         if isinstance(failure, StoreDamaged):
-            raise StoreDamaged(f"{failure}; `reverie snapshot list` shows the copies that can be put back") from error
+            raise StoreDamaged(f"{failure}; `reverie store snapshot list` shows the copies to restore") from error
         raise failure from error

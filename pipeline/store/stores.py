@@ -1,4 +1,4 @@
-"""Where a home's stores are: in files of its own, or on a server that several homes share."""
+"""Choose the storage of a data directory: its own files, or a server that several data directories share."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Every store of a home; `values` only where processes share no files.
+    """All stores of a data directory; `values` is only set if processes share no files.
 
-    `accesses` are the people's too, over a connection of their own: whose token is looked at waits for no line of the
-    log.
+    `accesses` are also tables of people, on another connection: checking a token does not wait for a log entry.
     """
 
     databases: Databases
@@ -40,7 +39,7 @@ class Stores:
     values: "HomeValues | None" = None
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all stores."""
         self.databases.close()
         self.people.close()
         self.accesses.close()
@@ -48,7 +47,7 @@ class Stores:
 
 
 def open_home_values(settings: Settings) -> "HomeValues | None":
-    """Return the values of a home on a server, by connections of their own; None for a home of files."""
+    """Return the values of a data directory on a server, with new connections; None without a server."""
     if not settings.store.reveal():
         return None
     from pipeline.store.home_values import HomeValues
@@ -59,7 +58,7 @@ def open_home_values(settings: Settings) -> "HomeValues | None":
 
 @contextmanager
 def opened_config_values(settings: Settings) -> Iterator[WorkspaceConfigs]:
-    """Open the own settings of a server's workspaces alone."""
+    """Open only the settings of workspaces on a server."""
     from pipeline.store.config_values import ConfigValues
     from pipeline.store.home_values import HomeValues
     from pipeline.store.postgres.server import Server
@@ -70,7 +69,7 @@ def opened_config_values(settings: Settings) -> Iterator[WorkspaceConfigs]:
 
 @contextmanager
 def opened_people(settings: Settings) -> Iterator[People]:
-    """Open the people of a home alone."""
+    """Open only the people of a data directory."""
     if not settings.store.reveal():
         people = People(PeopleFile(settings.paths.people))
         yield people
@@ -89,7 +88,7 @@ def open_stores(
     redact: Callable[[str], str],
     on_commit: Callable[[str, WakeUps], None] = wake_nobody,
 ) -> Stores:
-    """Return the stores that settings name; `on_commit` gets what the commits of workspaces queued."""
+    """Return the stores that settings name; `on_commit` gets the work that commits in workspaces queue."""
     if not settings.store.reveal():
         operations = Operations(OperationsFile(settings.paths.operations), redact)
         peers = Peers(PeersFile(settings.paths.peers))
@@ -98,7 +97,7 @@ def open_stores(
         configs = ConfigFiles(settings.paths)
         transcripts = Transcripts(HomeFile(settings.paths.transcripts, TRANSCRIPTS))
         return Stores(databases, operations, peers, people, accesses, configs, transcripts)
-    # Loaded where there is a server alone.
+    # Only imported if there is a server.
     from pipeline.store.config_values import ConfigValues
     from pipeline.store.home_values import HomeValues
     from pipeline.store.postgres.database import PostgresDatabases

@@ -1,6 +1,6 @@
--- One row an operation: a change of some fields of a memory, or of something between memories, stamped by a hybrid
--- logical clock. `after` names the operations whose values it replaced; a foreign one bears its author's signature and
--- the remote that it came by. A purge erases every other operation of its memory.
+-- One row per operation: a change of some fields of a memory, or of a relation between memories, stamped by a hybrid
+-- logical clock. `after` names the operations whose values it replaced; an operation of another machine has its
+-- author's signature and the remote that delivered it. A purge erases all other operations of its memory.
 CREATE TABLE operation (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -24,7 +24,7 @@ CREATE INDEX operation_purge ON operation (memory_id) WHERE kind = 'purge';
 CREATE INDEX operation_merged ON operation (json_extract(fields, '$.merged_into'))
     WHERE json_extract(fields, '$.merged_into') IS NOT NULL;
 
--- Written by triggers, emptied by the commit that compares it with the log.
+-- Written by triggers; the commit compares the rows with the log and empties the table.
 CREATE TABLE touched (
     kind TEXT NOT NULL,
     memory_id TEXT NOT NULL,
@@ -33,14 +33,14 @@ CREATE TABLE touched (
     PRIMARY KEY (kind, memory_id, other_id, name)
 ) WITHOUT ROWID;
 
--- What tells one entry of a history from another on every machine.
+-- An id of a history entry that is the same on every machine.
 ALTER TABLE history ADD COLUMN uid TEXT;
 
 UPDATE history SET uid = lower(hex(randomblob(10)));
 
 CREATE UNIQUE INDEX history_uid ON history (uid, memory_seq);
 
--- Two machines may have refused one text each as a memory of its own.
+-- Two machines may have refused the same text, each in a different memory.
 CREATE TABLE refusal_of_memory (
     mark TEXT NOT NULL,
     memory_id TEXT NOT NULL,

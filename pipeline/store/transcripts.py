@@ -1,6 +1,6 @@
-"""Which records of transcripts were read, and how far each transcript: once per data directory, for all workspaces.
+"""Records of transcripts that were read, and the position in each transcript; one table set for all workspaces.
 
-Everything is known by its hash: no word of a session, no name and no path is in these tables.
+Everything is stored as a hash: the tables contain no text, name or path.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ from sqlite_utils import Database, Migrations
 from pipeline.records.transcripts import TranscriptMark
 from pipeline.store.database import HomeTables
 
-# Months of records, two names each. A copy of an older record would count again.
+# Months of records with two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000
 KEPT_TRANSCRIPTS = 10_000
-# 96 bits tell half a million records apart.
+# 96 bits distinguish half a million records.
 _NAME_BYTES = 12
 
 MIGRATIONS = Migrations("reverie-transcripts")
 
-# How a record is named, in words that no other record has.
+# The fields that identify a record uniquely.
 Name = tuple[str | None, ...]
 
 
@@ -44,17 +44,17 @@ class Transcripts:
 
     @contextmanager
     def reading(self, session_id: str) -> Iterator["TranscriptReading"]:
-        """Run one transaction on a session's transcript: what a block adds is known when the block ends."""
+        """Run a transaction on a session's transcript: records that a block adds are known when it ends."""
         with self._tables.opened() as db:
             yield TranscriptReading(db, _hash((session_id,)))
 
     def close(self) -> None:
-        """Close what they are kept in."""
+        """Close the storage."""
         self._tables.close()
 
 
 class TranscriptReading:
-    """A transcript while it is read."""
+    """A transcript during a read."""
 
     def __init__(self, db: Connection, transcript: str) -> None:
         self._db = db
@@ -62,14 +62,14 @@ class TranscriptReading:
 
     @property
     def mark(self) -> TranscriptMark | None:
-        """Return where the last reading stopped, None where there was none."""
+        """Return the end of the last read, None if there was none."""
         row = self._db.execute(
             "SELECT offset_bytes, digest FROM transcript WHERE name = ?", (self._transcript,)
         ).fetchone()
         return None if row is None else TranscriptMark(*row)
 
     def stop_at(self, mark: TranscriptMark, at: str) -> None:
-        """Note where this reading stopped."""
+        """Record the end of this read."""
         self._db.execute(
             "INSERT INTO transcript VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
             "SET offset_bytes = excluded.offset_bytes, digest = excluded.digest, at = excluded.at",
@@ -81,17 +81,17 @@ class TranscriptReading:
         )
 
     def add(self, records: Sequence[Sequence[Name]]) -> list[bool]:
-        """Note records, each by all of its names; say of each whether none of its names was known before."""
+        """Add records by all of their names; return for each whether none of its names was known."""
         hashed = [[_hash(name) for name in names] for names in records]
         unknown = self._add_names(sorted({name for names in hashed for name in names}))
-        found = []
+        are_new = []
         for names in hashed:
-            found.append(unknown.issuperset(names))
+            are_new.append(unknown.issuperset(names))
             unknown.difference_update(names)
-        return found
+        return are_new
 
     def _add_names(self, names: Sequence[str]) -> set[str]:
-        # In one order everywhere: two servers that add the same names wait for each other and do not lock up.
+        # In the same order everywhere: two servers that add the same names wait for each other without a deadlock.
         rows = self._db.execute(
             "INSERT INTO transcript_record (name) SELECT value FROM json_each(?) WHERE true ORDER BY value "
             "ON CONFLICT (name) DO NOTHING RETURNING name",
@@ -103,7 +103,7 @@ class TranscriptReading:
         return {name for (name,) in rows}
 
     def forget(self, records: Sequence[Sequence[Name]]) -> None:
-        """Let records count as not read, because what they say could not be stored."""
+        """Mark records as not read, because they could not be stored."""
         names = [_hash(name) for names in records for name in names]
         self._db.execute(
             "DELETE FROM transcript_record WHERE name IN (SELECT value FROM json_each(?))", (json.dumps(names),)
@@ -111,6 +111,6 @@ class TranscriptReading:
 
 
 def _hash(name: Name) -> str:
-    # A lone surrogate, which a host may send, is no UTF-8.
+    # A host may send a lone surrogate, which is not valid UTF-8.
     text = json.dumps(name).encode()
     return hashlib.blake2b(text, digest_size=_NAME_BYTES).hexdigest()

@@ -1,7 +1,7 @@
-"""The truth as peers exchange it: each memory, and each thing between memories, by a key and as fields.
+"""Replicated records: memories and relations between memories, as keys and fields that peers exchange.
 
-A key and its fields mean the same on every machine: memories are named by id, never by row number, and whatever is
-derived, counted or true of one machine alone is left out. An absent field is None. What is gone has only one field.
+A key and its fields mean the same on every machine: memories are named by id, never by row number. Derived, counted
+and machine-specific values are left out. An absent field is None. A deleted record has only one field.
 """
 
 import json
@@ -23,7 +23,7 @@ Fields = Mapping[str, Any]
 
 
 class Key(NamedTuple):
-    """What an operation is about: of things between two memories the other one's id, of one among several its name."""
+    """The subject of an operation; `name` is the other memory's id for relations, or a name among several."""
 
     kind: str
     memory_id: str
@@ -54,7 +54,7 @@ _PLAIN = (
     "shared_from",
 )
 _FLAGS = ("pinned", "candidate")
-# What a row holds where no field says anything; a field of this value is left out.
+# Default values; a field with its default value is left out.
 _DEFAULTS = {"scope_id": "", "sensitivity": Sensitivity.NORMAL.value, "scope_kind": ScopeKind.WORKSPACE.value}
 RELATION_FIELDS: Mapping[str, frozenset[str]] = {
     EDGE: frozenset({"made_by", "at"}),
@@ -66,23 +66,23 @@ RELATION_FIELDS: Mapping[str, frozenset[str]] = {
 
 
 def read(db: Connection, keys: Iterable[Key]) -> dict[Key, Fields]:
-    """Return the fields of each key; GONE where there is nothing of the kind, and nothing of a row that is damaged."""
+    """Return the fields of each key; GONE if there is no such record; nothing for a damaged row."""
     by_kind: dict[str, list[Key]] = {}
     for key in keys:
         by_kind.setdefault(key.kind, []).append(key)
-    found: dict[Key, Fields] = {}
+    records: dict[Key, Fields] = {}
     for kind, some in by_kind.items():
-        found |= dict.fromkeys(some, GONE)
+        records |= dict.fromkeys(some, GONE)
         for key, fields in _READERS[kind](db, some):
             if fields is None:
-                found.pop(key, None)
-            elif key in found:
-                found[key] = {name: value for name, value in fields.items() if value is not None}
-    return found
+                records.pop(key, None)
+            elif key in records:
+                records[key] = {name: value for name, value in fields.items() if value is not None}
+    return records
 
 
 def list_keys(db: Connection) -> list[Key]:
-    """List everything that is there, in an order that is the same on every machine."""
+    """List all keys in an order that is the same on every machine."""
     return sorted(Key(*row) for row in db.execute(_ALL_KEYS))
 
 
@@ -139,11 +139,11 @@ def _read_memories(db: Connection, keys: Sequence[Key]) -> Rows:
 
 
 def _without_folder(anchor: dict[str, Any]) -> dict[str, Any]:
-    """Return an anchor without the folder that its checkout has on this machine alone."""
-    told = {name: value for name, value in anchor.items() if name != "checkout"}
-    if PurePath(told["path"]).is_absolute():
-        told["path"] = path_in_checkout(told["path"], anchor.get("checkout"))
-    return told
+    """Return an anchor without the machine-specific folder of its checkout."""
+    fields = {name: value for name, value in anchor.items() if name != "checkout"}
+    if PurePath(fields["path"]).is_absolute():
+        fields["path"] = path_in_checkout(fields["path"], anchor.get("checkout"))
+    return fields
 
 
 def _read_edges(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -152,8 +152,8 @@ def _read_edges(db: Connection, keys: Sequence[Key]) -> Rows:
         f"JOIN memory b ON b.seq = e.to_seq WHERE a.id IN {_GIVEN} AND e.made_by NOT IN {_JOB_EDGES}",
         _ids(key.memory_id for key in keys),
     )
-    for one, other, kind, made_by, at in rows:
-        yield Key(EDGE, one, other, kind), {"made_by": made_by, "at": at}
+    for memory_id, other_id, kind, made_by, at in rows:
+        yield Key(EDGE, memory_id, other_id, kind), {"made_by": made_by, "at": at}
 
 
 def _read_history(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -162,9 +162,9 @@ def _read_history(db: Connection, keys: Sequence[Key]) -> Rows:
         f"JOIN memory m ON m.seq = h.memory_seq LEFT JOIN memory a ON a.seq = h.about_seq WHERE h.uid IN {_GIVEN}",
         _ids(key.name for key in keys),
     )
-    for one, other, uid, at, event, content, detail, author in rows:
+    for memory_id, other_id, uid, at, event, content, detail, author in rows:
         fields = {"at": at, "event": event, "content": content, "detail": json.loads(detail), "author": author}
-        yield Key(HISTORY, one, other, uid), fields
+        yield Key(HISTORY, memory_id, other_id, uid), fields
 
 
 def _read_verdicts(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -175,8 +175,8 @@ def _read_verdicts(db: Connection, keys: Sequence[Key]) -> Rows:
         f"WHERE a.id IN {_GIVEN} AND p.state <> 'waiting'",
         _ids(key.memory_id for key in keys),
     )
-    for one, other, state, settled_at in rows:
-        yield Key(VERDICT, one, other), {"state": state, "settled_at": settled_at}
+    for memory_id, other_id, state, settled_at in rows:
+        yield Key(VERDICT, memory_id, other_id), {"state": state, "settled_at": settled_at}
 
 
 def _read_answers(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -186,8 +186,8 @@ def _read_answers(db: Connection, keys: Sequence[Key]) -> Rows:
         _ids(key.name for key in keys),
     )
     names = ("session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld")
-    for one, name, *values in rows:
-        yield Key(ANSWER, one, "", name), dict(zip(names, values, strict=True))
+    for memory_id, name, *values in rows:
+        yield Key(ANSWER, memory_id, "", name), dict(zip(names, values, strict=True))
 
 
 def _read_refusals(db: Connection, keys: Sequence[Key]) -> Rows:
@@ -195,8 +195,8 @@ def _read_refusals(db: Connection, keys: Sequence[Key]) -> Rows:
         f"SELECT memory_id, mark, how, at FROM refusal WHERE mark IN {_GIVEN} AND how <> 'purged'",  # noqa: S608
         _ids(key.name for key in keys),
     )
-    for one, mark, how, at in rows:
-        yield Key(REFUSAL, one, "", mark), {"how": how, "at": at}
+    for memory_id, mark, how, at in rows:
+        yield Key(REFUSAL, memory_id, "", mark), {"how": how, "at": at}
 
 
 _READERS: Mapping[str, Callable[[Connection, Sequence[Key]], Rows]] = {
@@ -209,11 +209,11 @@ _READERS: Mapping[str, Callable[[Connection, Sequence[Key]], Rows]] = {
 }
 
 
-# What peers wrote is put in here; which indexes follow is for the caller to say.
+# Write peers' records; the caller updates the indexes.
 
 
 def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[str, Any], tier: Tier) -> int:
-    """Make a memory's row say what its fields say, with what is derived from them; return its row number."""
+    """Write a memory's row with its fields and derived values; return its row number."""
     row = db.execute("SELECT seq, tags, anchor FROM memory WHERE id = ?", (memory_id,)).fetchone()
     columns = {name: fields.get(name, _DEFAULTS.get(name)) for name in _PLAIN}
     columns |= {name: int(bool(fields.get(name))) for name in _FLAGS}
@@ -231,7 +231,7 @@ def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[
         statement = f"INSERT INTO memory ({names}) VALUES ({marks}) RETURNING seq"  # noqa: S608 - names of columns
         return int(db.execute(statement, tuple(columns.values())).fetchone()[0])
     settings = ", ".join(f"{name} = ?" for name in columns)
-    # Faded, it goes on fading from what it was given unless that is something else now.
+    # A decayed memory continues to decay from its given importance, unless that changed.
     db.execute(
         f"UPDATE memory SET {settings}, "  # noqa: S608 - names of columns
         "importance = CASE WHEN coalesce(given_importance, importance) = ? THEN importance ELSE ? END, "
@@ -243,12 +243,12 @@ def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[
 
 
 def _tags(fields: Fields, known: Sequence[str]) -> list[str]:
-    told = [name.removeprefix(TAG) for name in fields if name.startswith(TAG)]
-    return [*(tag for tag in known if tag in told), *(tag for tag in told if tag not in known)]
+    tags = [name.removeprefix(TAG) for name in fields if name.startswith(TAG)]
+    return [*(tag for tag in known if tag in tags), *(tag for tag in tags if tag not in known)]
 
 
 def _place_anchor(anchor: dict[str, Any] | None, known: str | None) -> str | None:
-    """Return an anchor as it is stored: one that is known here keeps its folder."""
+    """Return an anchor in stored form; a known anchor keeps its folder."""
     if anchor is None:
         return None
     if known is not None and _without_folder(json.loads(known)) == anchor:
@@ -256,18 +256,18 @@ def _place_anchor(anchor: dict[str, Any] | None, known: str | None) -> str | Non
     return json.dumps(anchor, ensure_ascii=False)
 
 
-# What is of one machine alone: a bundle carries it for a home that is made anew.
+# Machine-specific values: a bundle carries them to a new data directory.
 _LOCAL = ("id", "importance", "given_importance", "tier", "recall_count", "recalled_at", "anchor")
 
 
 def read_local(db: Connection) -> Iterator[dict[str, Any]]:
-    """Go through what is this machine's alone of each memory."""
+    """Iterate over the machine-specific values of each memory."""
     rows = db.execute(f"SELECT {', '.join(_LOCAL)} FROM memory ORDER BY id")  # noqa: S608 - names of columns
     return (dict(zip(_LOCAL, row, strict=True)) for row in rows)
 
 
 def put_local(db: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Let memories be here as they were where they came from."""
+    """Write the machine-specific values of memories."""
     settings = ", ".join(f"{name} = ?" for name in _LOCAL[1:])
     db.executemany(
         f"UPDATE memory SET {settings} WHERE id = ?",  # noqa: S608 - names of columns
@@ -276,18 +276,18 @@ def put_local(db: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def find_seq(db: Connection, memory_id: str | None) -> int | None:
-    """Return the row number of a memory, None where there is none."""
+    """Return the row number of a memory, None if there is none."""
     row = db.execute("SELECT seq FROM memory WHERE id = ?", (memory_id,)).fetchone()
     return None if row is None else int(row[0])
 
 
 def set_merged_into(db: Connection, memory_id: str, survivor_id: str | None) -> None:
-    """Name the memory that speaks for another now, where it is here."""
+    """Set the survivor of a merged memory, if it is here."""
     db.execute("UPDATE memory SET merged_into = ? WHERE id = ?", (find_seq(db, survivor_id), memory_id))
 
 
 def count_confirmations(db: Connection, memory_id: str) -> None:
-    """Let a memory count as often repeated as its history tells."""
+    """Set a memory's number of repetitions from its history."""
     db.execute(
         "UPDATE memory SET merge_count = (SELECT count(*) FROM history WHERE memory_seq = memory.seq "
         "AND event = 'merged') WHERE id = ?",
@@ -296,7 +296,7 @@ def count_confirmations(db: Connection, memory_id: str) -> None:
 
 
 def put_relation(db: Connection, key: Key, fields: Fields) -> None:
-    """Make what stands between memories say what its fields say; nothing where one of them is not here."""
+    """Write a relation between memories; do nothing if one of them is not here."""
     seq, other = find_seq(db, key.memory_id), find_seq(db, key.other_id)
     if seq is not None and (other is not None or not key.other_id):
         _WRITERS[key.kind](db, key, fields, seq, other)

@@ -1,4 +1,4 @@
-"""Turns: what was said in sessions, without secrets, until it is old or what was kept of it is purged."""
+"""Turns: messages of sessions, redacted, stored until they expire or the memory made from them is purged."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -9,12 +9,12 @@ from sqlite3 import Connection
 from pipeline.records import Memory
 from pipeline.store.memories import select_one
 
-# A session's page shows what was said; beyond so many the oldest go.
+# The page of a session shows its turns; the oldest beyond this number are deleted.
 KEPT_TURNS = 20_000
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The speaker."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -23,7 +23,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What somebody said in a session."""
+    """A message in a session."""
 
     session_id: str
     role: Role
@@ -42,13 +42,13 @@ _SELECT = "SELECT session_id, role, content, at, seq FROM turn"
 
 
 def add(db: Connection, messages: Iterable[Message]) -> list[int]:
-    """Keep messages in their order; return their row numbers."""
+    """Store messages in order; return their row numbers."""
     seqs = [
         db.execute(
             "INSERT INTO turn (session_id, role, content, at) VALUES (?, ?, ?, ?) RETURNING seq",
-            (one.session_id, one.role, one.content, one.at),
+            (message.session_id, message.role, message.content, message.at),
         ).fetchone()[0]
-        for one in messages
+        for message in messages
     ]
     if seqs:
         db.execute("DELETE FROM turn WHERE seq <= ?", (seqs[-1] - KEPT_TURNS,))
@@ -56,7 +56,7 @@ def add(db: Connection, messages: Iterable[Message]) -> list[int]:
 
 
 def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
-    """Return turns by row number, in their order."""
+    """Return turns by row number, in order."""
     rows = db.execute(
         f"{_SELECT} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
         (json.dumps(seqs),),
@@ -65,7 +65,7 @@ def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
 
 
 def page(db: Connection, session_id: str, limit: int, before: int | None) -> list[Turn]:
-    """List what was said in a session, the latest first, from below a row number."""
+    """List the turns of a session, the latest first, below a row number."""
     rows = db.execute(
         f"{_SELECT} WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
         (session_id, 2**62 if before is None else before, limit),
@@ -74,7 +74,7 @@ def page(db: Connection, session_id: str, limit: int, before: int | None) -> lis
 
 
 def find_before(db: Connection, turn: Turn) -> Turn | None:
-    """Return what the other side said last before a turn."""
+    """Return the last turn of the other speaker before a turn."""
     row = db.execute(
         f"{_SELECT} WHERE session_id = ? AND seq < ? AND role <> ? ORDER BY seq DESC LIMIT 1",
         (turn.session_id, turn.seq, turn.role),
@@ -94,26 +94,26 @@ def find_names_matching(db: Connection, matches: Callable[[str], bool]) -> list[
 
 
 def forget_all(db: Connection) -> None:
-    """Delete every turn for good, and what sessions are called by one."""
+    """Delete all turns, and the session names taken from turns."""
     db.execute("UPDATE agent_session SET name = NULL WHERE id IN (SELECT session_id FROM turn)")
     db.execute("DELETE FROM turn")
 
 
 def forget(db: Connection, seqs: Iterable[int]) -> None:
-    """Delete some turns for good, and the names of their sessions."""
-    found = [(seq,) for seq in seqs]
-    # A session may be called by what it began with.
-    db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", found)
-    db.executemany("DELETE FROM turn WHERE seq = ?", found)
+    """Delete turns, and the names of their sessions."""
+    keys = [(seq,) for seq in seqs]
+    # A session may be named by its first message.
+    db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
+    db.executemany("DELETE FROM turn WHERE seq = ?", keys)
 
 
 def forget_names(db: Connection, session_ids: Iterable[str]) -> None:
-    """Delete the names of some sessions for good."""
-    db.executemany("UPDATE agent_session SET name = NULL WHERE id = ?", [(one,) for one in session_ids])
+    """Delete the names of sessions."""
+    db.executemany("UPDATE agent_session SET name = NULL WHERE id = ?", [(session_id,) for session_id in session_ids])
 
 
 def find_last_kept(db: Connection, session_id: str) -> Memory | None:
-    """Return what was kept last of a session's own words and deeds, and is active."""
+    """Return the last active memory from a session's own messages and actions."""
     return select_one(
         db, "session_id = ? AND archived_at IS NULL AND candidate = 0 ORDER BY seq DESC LIMIT 1", (session_id,)
     )

@@ -1,6 +1,6 @@
-"""Writes that concern two stores and may be interrupted between their commits: what is needed to finish each.
+"""Writes to two stores that may be interrupted between their commits, with the data needed to finish them.
 
-Kept among the values of the store that commits first, until the other store has its part.
+Stored as values of the store that commits first, until the other store has committed.
 """
 
 from sqlite3 import Connection
@@ -13,17 +13,17 @@ _PREFIX = "unfinished:"
 
 
 def add(db: Connection, kind: str, name: str, value: str) -> None:
-    """Record what is needed to finish a write."""
+    """Record the data needed to finish a write."""
     meta.put(db, _key(kind, name), value)
 
 
 def find(db: Connection, kind: str, name: str) -> str | None:
-    """Return what is needed to finish a write, None where nothing is unfinished."""
+    """Return the data needed to finish a write, None if it is not pending."""
     return meta.get(db, _key(kind, name))
 
 
 def drop(db: Connection, kind: str, name: str) -> None:
-    """Forget a write that is finished."""
+    """Delete a finished write."""
     meta.drop(db, _key(kind, name))
 
 
@@ -34,12 +34,12 @@ def list_names(db: Connection, kind: str) -> list[str]:
 
 
 def has_unfinished_writes(db: Connection) -> bool:
-    """Tell whether any write is unfinished."""
+    """Return whether any write is unfinished."""
     return bool(meta.list_keys(db, _PREFIX))
 
 
 def require_unmoved(db: Connection, memory_id: str) -> None:
-    """Raise Conflict while a memory is being moved: what is changed here would not arrive there."""
+    """Raise Conflict while a memory is being moved: a change here would be lost."""
     if find(db, MOVE, memory_id) is not None:
         raise Conflict("This memory is being moved to another workspace. Try again in a moment, or change it there.")
 

@@ -1,4 +1,4 @@
-"""Which memories a caller may see: archived, review, reach, validity and the caller's own wishes, as one condition."""
+"""Visibility of memories to a caller as one SQL condition: archival, review, reach, validity and the filter."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,9 +9,9 @@ from pipeline.times import utc_now
 
 
 def may_be_mined(table: str = "memory") -> str:
-    """Return the condition under which something new may be made of a memory.
+    """Return the condition under which something may be derived from a memory.
 
-    It is not private, and no session that it names is incognito by now.
+    It is not private, and none of its sessions is incognito by now.
     """
     silent = "(SELECT session_id FROM incognito)"
     return (
@@ -21,26 +21,26 @@ def may_be_mined(table: str = "memory") -> str:
     )
 
 
-def condition(wanted: Filter) -> tuple[str, list[Any]]:
-    """Return an SQL condition on the memory table, and its values."""
+def condition(criteria: Filter) -> tuple[str, list[Any]]:
+    """Return an SQL condition on the memory table for a filter, and its values."""
     parts = [
-        "archived_at IS NOT NULL" if wanted.archived else "archived_at IS NULL",
-        "candidate = 1" if wanted.candidates else "candidate = 0",
+        "archived_at IS NOT NULL" if criteria.archived else "archived_at IS NULL",
+        "candidate = 1" if criteria.candidates else "candidate = 0",
     ]
     values: list[Any] = []
-    for clause, clause_values in (_reach(wanted), _validity(wanted)):
+    for clause, clause_values in (_reach(criteria), _validity(criteria)):
         parts.append(clause)
         values.extend(clause_values)
-    if wanted.kinds:
-        parts.append(f"kind IN ({','.join('?' * len(wanted.kinds))})")
-        values.extend(wanted.kinds)
+    if criteria.kinds:
+        parts.append(f"kind IN ({','.join('?' * len(criteria.kinds))})")
+        values.extend(criteria.kinds)
     for clause, value in (
-        ("session_id = ?", wanted.session_id),
-        ("occurred_at >= ?", wanted.since),
-        ("occurred_at < ?", wanted.until),
-        ("occurred_at <= ?", wanted.as_of),
-        ("branch = ?", wanted.branch),
-        ("json_extract(details, '$.chain') = ?", wanted.chain),
+        ("session_id = ?", criteria.session_id),
+        ("occurred_at >= ?", criteria.since),
+        ("occurred_at < ?", criteria.until),
+        ("occurred_at <= ?", criteria.as_of),
+        ("branch = ?", criteria.branch),
+        ("json_extract(details, '$.chain') = ?", criteria.chain),
     ):
         if value is not None:
             parts.append(clause)
@@ -49,14 +49,14 @@ def condition(wanted: Filter) -> tuple[str, list[Any]]:
 
 
 def select_lasting() -> tuple[str, list[Any]]:
-    """Return the condition for what the whole workspace may see, now or, for a fact that begins later, some day."""
+    """Return the condition for memories visible to the entire workspace now or, for future facts, later."""
     reach, values = _reach(Filter())
     now, lasts = utc_now(), "(valid_to IS NULL OR valid_to > ?) AND (expires_at IS NULL OR expires_at > ?)"
     return f"archived_at IS NULL AND candidate = 0 AND {reach} AND {lasts}", [*values, now, now]
 
 
 def named_by(column: str, person: str | None) -> str:
-    """Return the condition for what bears the name of a person, or without one that of no person."""
+    """Return the condition for names of a person's sessions and agents, or without a person, for names of no person."""
     if person is None:
         return f"({column} IS NULL OR replace({column}, '{OWNED}', '') = {column})"
     if PERSON_ID.fullmatch(person) is None:
@@ -65,19 +65,19 @@ def named_by(column: str, person: str | None) -> str:
 
 
 def open_to(person: str | None) -> str:
-    """Return the condition for what is no other person's own; the rule of `is_open_to`."""
+    """Return the condition that excludes other people's private memories, like `is_open_to`."""
     return f"(scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.TASK}') OR {named_by('scope_id', person)})"
 
 
-def select_owned(wanted: Filter) -> tuple[str, list[Any]]:
-    """Return the condition for what a caller sees beyond what reaches the whole workspace."""
-    clause, values = condition(wanted)
-    # Said once more for the query planner: only then does it take the index of owned memories.
+def select_owned(criteria: Filter) -> tuple[str, list[Any]]:
+    """Return the condition for memories that a caller sees in addition to the workspace's."""
+    clause, values = condition(criteria)
+    # Repeated for the planner: only then does it use the index of owned memories.
     return f"scope_kind <> '{ScopeKind.WORKSPACE}' AND {clause}", values
 
 
 def reaches(scope: Scope, viewer: Viewer) -> bool:
-    """Tell whether a memory of a scope is visible to a viewer; the rule that the SQL condition follows."""
+    """Return whether a memory of a scope is visible to a viewer, like the SQL condition."""
     if scope.kind is ScopeKind.WORKSPACE:
         return True
     if viewer.everything:
@@ -88,60 +88,60 @@ def reaches(scope: Scope, viewer: Viewer) -> bool:
 
 
 def is_open_to(scope: Scope, person: str | None) -> bool:
-    """Tell whether a person, or the home's owner, may look at what is of a scope: it is no other person's own."""
+    """Return whether a scope is not private to another person."""
     return scope.kind not in PRIVATE or owner_of(scope.id) == person
 
 
-def is_asked_for(scope: Scope, wanted: Filter) -> bool:
-    """Tell whether a memory of a scope may be told to who asks; the rule that `condition` follows."""
-    if wanted.scope is not None:
-        return scope == wanted.scope
-    # Who asks about a session alone is taken to be in it.
-    return reaches(scope, replace(wanted.viewer, session=wanted.viewer.session or wanted.session_id))
+def is_asked_for(scope: Scope, criteria: Filter) -> bool:
+    """Return whether the filter allows a memory of a scope, like `condition`."""
+    if criteria.scope is not None:
+        return scope == criteria.scope
+    # A query for a single session counts as coming from that session.
+    return reaches(scope, replace(criteria.viewer, session=criteria.viewer.session or criteria.session_id))
 
 
 def within_reach(viewer: Viewer) -> tuple[str, list[Any]]:
-    """Return the condition for what reaches a viewer, whatever became of it."""
+    """Return the condition for memories in a viewer's reach, regardless of their state."""
     return _reach(Filter(viewer=viewer))
 
 
 def viewer_within(scope: Scope, person: str | None = None) -> Viewer:
-    """Return who is at home in a scope: it sees what reaches the workspace and what is its own.
+    """Return the viewer inside a scope: it sees the workspace's memories and the scope's own.
 
-    `person` is who looks at a scope that is nobody's own.
+    `person` is the viewer if the scope has no owner.
     """
     named = {str(kind): scope.id if kind is scope.kind else None for kind in ScopeKind}
     whose = owner_of(scope.id) or person
     return Viewer(named["user"], named["agent"], named["session"], named["task"], person=whose)
 
 
-def _reach(wanted: Filter) -> tuple[str, list[Any]]:
-    if wanted.scope is not None:
-        return "scope_kind = ? AND scope_id = ?", [wanted.scope.kind, wanted.scope.id or ""]
-    viewer = wanted.viewer
+def _reach(criteria: Filter) -> tuple[str, list[Any]]:
+    if criteria.scope is not None:
+        return "scope_kind = ? AND scope_id = ?", [criteria.scope.kind, criteria.scope.id or ""]
+    viewer = criteria.viewer
     if viewer.everything:
         return open_to(viewer.person), []
     owners = {
         ScopeKind.USER: viewer.user,
         ScopeKind.AGENT: viewer.agent,
-        # Who asks about a session alone is taken to be in it.
-        ScopeKind.SESSION: viewer.session or wanted.session_id,
+        # A query for a single session counts as coming from that session.
+        ScopeKind.SESSION: viewer.session or criteria.session_id,
         ScopeKind.TASK: viewer.task,
     }
-    # No owner is called by an empty name: the column says with it that there is none.
+    # Owners have no empty names: an empty column means no owner.
     named = {kind: owner for kind, owner in owners.items() if owner}
     anyone = f"scope_kind = '{ScopeKind.WORKSPACE}'"
     if viewer.person is None:
-        # A user's memory without a name belongs to the one person whose home this is.
+        # A user memory without a name belongs to the data directory's owner.
         anyone += f" OR (scope_kind = '{ScopeKind.USER}' AND scope_id = '')"
-    own = "".join(f" OR (scope_kind = '{kind}' AND scope_id = ?)" for kind in named)
-    return f"({anyone}{own})", list(named.values())
+    owned = "".join(f" OR (scope_kind = '{kind}' AND scope_id = ?)" for kind in named)
+    return f"({anyone}{owned})", list(named.values())
 
 
-def _validity(wanted: Filter) -> tuple[str, list[Any]]:
-    moment = wanted.as_of or utc_now()
+def _validity(criteria: Filter) -> tuple[str, list[Any]]:
+    moment = criteria.as_of or utc_now()
     clause = "(valid_from IS NULL OR valid_from <= ?) AND (valid_to IS NULL OR valid_to > ?)"
-    if wanted.archived:
-        # What ended is put there by its end.
+    if criteria.archived:
+        # Ended facts are selected by their end.
         return clause, [moment, moment]
     return f"{clause} AND (expires_at IS NULL OR expires_at > ?)", [moment, moment, moment]

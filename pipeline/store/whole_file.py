@@ -1,4 +1,4 @@
-"""Files that have their name only once they are whole and on disk."""
+"""Write files that get their name only when they are complete and on disk."""
 
 import os
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from config.operating_system import sync_place
 
 @contextmanager
 def writing(target: Path) -> Iterator[BinaryIO]:
-    """Give a file to write that gets its name, for good, when it is whole; nobody else may read it."""
+    """Yield a private file for writing that gets its name when it is complete."""
     partial = target.with_name(f".{target.name}.partial")
-    # What an interrupted run has left.
+    # Remains of an interrupted run.
     partial.unlink(missing_ok=True)
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -24,7 +24,7 @@ def writing(target: Path) -> Iterator[BinaryIO]:
 
 
 def publish(partial: Path, target: Path) -> None:
-    """Give a whole file its name, for good."""
+    """Give a complete file its name, durably."""
     sync_place(partial)
     partial.replace(target)
     sync_place(target.parent)

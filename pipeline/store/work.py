@@ -1,8 +1,8 @@
-"""The work table: what waits for a stage, who holds it, and what failed for good.
+"""The work table: pending work items per stage, their leases, and dead letters.
 
-An item is claimed by a conditional update under a lease, deleted when done, put off with growing delays when it
-fails, and dead after MAX_ATTEMPTS tries. A claim is a try: a memory that kills its worker ends as a dead letter too.
-Times are seconds since the epoch.
+An item is claimed by a conditional update under a lease, deleted when done, retried later with growing delays when it
+fails, and dead after MAX_ATTEMPTS tries. A claim counts as a try: a memory that kills its worker becomes a dead
+letter, too. Times are seconds since the epoch.
 """
 
 import json
@@ -15,16 +15,16 @@ from pipeline.records.digestion import WorkItem
 from pipeline.store.database import wake_on_commit
 
 MAX_ATTEMPTS = 5
-# By how much a second try's batch is smaller than a first one's.
+# Ratio of the batch sizes of a first and a second try.
 FEWER = 8
-# No try is put off for longer: what claims to wait beyond this was queued before the clock was set back.
+# The longest retry delay: an item with a later time was queued before the clock was set back.
 FARTHEST_S = 7200.0
 _DUE = "dead = 0 AND (not_before <= :now OR not_before > :far) AND (lease_owner IS NULL OR lease_until <= :now)"
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An item that failed for good, after so many tries; `queued_at` is when it was first asked for."""
+    """An item that failed permanently, and its number of tries; `queued_at` is the time of the first request."""
 
     memory_seq: int
     stage: Stage
@@ -35,10 +35,10 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Undigested:
-    """What digestion has still to do on the newest memories.
+    """Pending digestion of the newest memories.
 
-    `waiting` names the stages by memory id, `failed` those that are dead letters. From the row number `since` on, every
-    memory that is not in it is digested.
+    `waiting` lists the stages by memory id, `failed` the stages that are dead letters. From the row number `since`
+    on, all memories not listed are digested.
     """
 
     since: int
@@ -46,14 +46,14 @@ class Undigested:
     failed: Mapping[str, tuple[Stage, ...]]
 
 
-# What makes a memory findable by meaning, by what it names, and no duplicate; a purge digests nothing.
+# The stages that make a memory searchable and detect duplicates; a purge is no digestion.
 DIGESTING = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
-# Capture works on turns: its items bear their row numbers.
+# Capture works on turns: the row numbers of its items are those of turns.
 ON_MEMORIES = (*DIGESTING, Stage.SCREEN, Stage.PURGE)
 
 
 def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float) -> None:
-    """Queue memories for stages; the commit wakes their workers. What is queued already starts afresh."""
+    """Queue memories for stages; the commit wakes the workers. A queued item starts again."""
     rows = [(seq, stage, now) for stage in tuple(stages) for seq in seqs]
     db.executemany(
         """
@@ -70,18 +70,18 @@ def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float
 def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: float, now: float) -> list[WorkItem]:
     """Lease up to `limit` due items of a stage.
 
-    The one that breaks its worker must not take others along: an item that was tried twice is claimed alone. What was
-    tried once is claimed by a few, as a worker or a server that was killed leaves whole batches behind.
+    An item that breaks its worker must not affect others: an item with two tries is claimed alone. Items with one try
+    are claimed in small batches, because a killed worker or server leaves entire batches behind.
     """
     dead_letter_vanished(db, now)
     ready = f"SELECT memory_seq, attempts FROM work WHERE stage = :stage AND {_DUE}"  # noqa: S608 - constant text
-    given = {"stage": stage, "limit": limit, **_moment(now)}
-    rows = db.execute(f"{ready} AND attempts = 0 ORDER BY memory_seq LIMIT :limit", given).fetchall()
+    values = {"stage": stage, "limit": limit, **_moment(now)}
+    rows = db.execute(f"{ready} AND attempts = 0 ORDER BY memory_seq LIMIT :limit", values).fetchall()
     if not rows:
-        given["limit"] = max(1, limit // FEWER)
-        rows = db.execute(f"{ready} AND attempts = 1 ORDER BY memory_seq LIMIT :limit", given).fetchall()
+        values["limit"] = max(1, limit // FEWER)
+        rows = db.execute(f"{ready} AND attempts = 1 ORDER BY memory_seq LIMIT :limit", values).fetchall()
     if not rows:
-        rows = db.execute(f"{ready} ORDER BY not_before, memory_seq LIMIT 1", given).fetchall()
+        rows = db.execute(f"{ready} ORDER BY not_before, memory_seq LIMIT 1", values).fetchall()
     db.executemany(
         "UPDATE work SET lease_owner = ?, lease_until = ?, attempts = attempts + 1 WHERE stage = ? AND memory_seq = ?",
         [(owner, now + lease_s, stage, seq) for seq, _ in rows],
@@ -90,7 +90,7 @@ def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: floa
 
 
 def complete(db: Connection, items: Sequence[WorkItem], owner: str) -> list[WorkItem]:
-    """Finish the items that this owner still holds and return them; the others were taken over or queued afresh."""
+    """Finish the items that this owner still has and return them; the others were taken over or queued again."""
     return [
         item
         for item in items
@@ -102,7 +102,7 @@ def complete(db: Connection, items: Sequence[WorkItem], owner: str) -> list[Work
 
 
 def is_held(db: Connection, item: WorkItem, owner: str) -> bool:
-    """Tell whether the owner still holds an item."""
+    """Return whether the owner still has an item."""
     row = db.execute(
         "SELECT 1 FROM work WHERE stage = ? AND memory_seq = ? AND lease_owner = ?",
         (item.stage, item.seq, owner),
@@ -111,7 +111,7 @@ def is_held(db: Connection, item: WorkItem, owner: str) -> bool:
 
 
 def fail(db: Connection, item: WorkItem, owner: str, error: str, *, backoff_s: float, now: float) -> bool:
-    """Put a failed item off, or turn it into a dead letter after the last try; return whether it is dead."""
+    """Schedule a retry of a failed item, or make it a dead letter after the last try; return whether it is dead."""
     dead = item.attempts >= MAX_ATTEMPTS
     db.execute(
         """
@@ -124,7 +124,7 @@ def fail(db: Connection, item: WorkItem, owner: str, error: str, *, backoff_s: f
 
 
 def release(db: Connection, items: Sequence[WorkItem], owner: str) -> None:
-    """Return claimed items untouched, as if they had not been claimed."""
+    """Release claimed items as if they had not been claimed."""
     db.executemany(
         """
         UPDATE work SET lease_owner = NULL, lease_until = NULL, attempts = attempts - 1
@@ -135,7 +135,7 @@ def release(db: Connection, items: Sequence[WorkItem], owner: str) -> None:
 
 
 def dead_letter_vanished(db: Connection, now: float) -> None:
-    """Turn items whose holder vanished on the last try into dead letters."""
+    """Make items dead letters if their holder vanished on the last try."""
     db.execute(
         """
         UPDATE work SET dead = 1, lease_owner = NULL, lease_until = NULL,
@@ -152,12 +152,12 @@ def list_owners(db: Connection) -> list[str]:
 
 
 def expire(db: Connection, owner: str) -> int:
-    """End the leases of a holder that is known to be gone; return how many there were."""
+    """Expire the leases of a holder that is known to be gone; return their number."""
     return db.execute("UPDATE work SET lease_until = 0 WHERE lease_owner = ?", (owner,)).rowcount
 
 
 def retry(db: Connection, stage: Stage | None) -> int:
-    """Give dead letters, of one stage or all, a fresh start; return how many there were."""
+    """Requeue dead letters of one stage or all; return their number."""
     retried = db.execute(
         "UPDATE work SET dead = 0, attempts = 0, not_before = 0, error = NULL "
         "WHERE dead = 1 AND stage = coalesce(?, stage)",
@@ -169,22 +169,22 @@ def retry(db: Connection, stage: Stage | None) -> int:
 
 
 def drop(db: Connection, seq: int) -> None:
-    """Forget all work on a memory."""
+    """Delete all work of a memory."""
     db.executemany("DELETE FROM work WHERE stage = ? AND memory_seq = ?", [(stage, seq) for stage in ON_MEMORIES])
 
 
 def count_pending(db: Connection) -> dict[Stage, int]:
-    """Count what is not done and not dead, by stage; every stage is named."""
+    """Count pending items by stage, including stages without any."""
     return _counts(db, dead=False)
 
 
 def count_dead(db: Connection) -> dict[Stage, int]:
-    """Count the dead letters by stage; every stage is named."""
+    """Count dead letters by stage, including stages without any."""
     return _counts(db, dead=True)
 
 
 def list_dead_letters(db: Connection, limit: int, before: int | None = None) -> list[DeadLetter]:
-    """List the dead letters of so many memories, the last written first, from below a row number."""
+    """List the dead letters of up to `limit` memories, the last written first, below a row number."""
     rows = db.execute(
         "SELECT memory_seq, stage, error, attempts, queued_at FROM work WHERE dead = 1 AND memory_seq IN "
         "(SELECT DISTINCT memory_seq FROM work WHERE dead = 1 AND memory_seq < ? ORDER BY memory_seq DESC LIMIT ?) "
@@ -195,8 +195,8 @@ def list_dead_letters(db: Connection, limit: int, before: int | None = None) -> 
 
 
 def count_digested_since(db: Connection, created_at: str) -> tuple[int, int]:
-    """Return how many memories were written since a moment, and how many of them are digested."""
-    # Rows stand in the order of their writing: walking back ends at the first that is older.
+    """Return the number of memories since a time, and how many of them are digested."""
+    # Rows are in the order of their writing: the scan back ends at the first older row.
     last = db.execute(
         "SELECT coalesce((SELECT seq FROM memory WHERE created_at < ? ORDER BY seq DESC LIMIT 1), 0)", (created_at,)
     ).fetchone()[0]
@@ -210,14 +210,14 @@ def count_digested_since(db: Connection, created_at: str) -> tuple[int, int]:
 
 
 def oldest_by_stage(db: Connection) -> dict[Stage, float]:
-    """Return when the oldest pending item of each stage was queued."""
+    """Return the queue time of the oldest pending item of each stage."""
     rows = db.execute("SELECT stage, min(queued_at) FROM work WHERE dead = 0 GROUP BY stage")
     return {Stage(stage): at for stage, at in rows}
 
 
 def find_undigested(db: Connection, limit: int) -> Undigested:
-    """Return what waits of the newest memories, up to so many of each stage."""
-    since, found = 0, []
+    """Return the pending work of the newest memories, up to `limit` items per stage."""
+    since, undigested = 0, []
     for stage in DIGESTING:
         rows = db.execute(
             "SELECT w.memory_seq, w.stage, w.dead, m.id FROM work w JOIN memory m ON m.seq = w.memory_seq "
@@ -226,12 +226,12 @@ def find_undigested(db: Connection, limit: int) -> Undigested:
         ).fetchall()
         if len(rows) == limit:
             since = max(since, rows[-1][0])
-        found += [row[1:] for row in rows]
-    return _group_undigested(since, found)
+        undigested += [row[1:] for row in rows]
+    return _group_undigested(since, undigested)
 
 
 def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
-    """Return what waits of some memories."""
+    """Return the pending work of some memories."""
     rows = db.execute(
         "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
         "SELECT w.stage, w.dead, m.id FROM given g CROSS JOIN json_each(?) d "
@@ -242,13 +242,13 @@ def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
 
 
 def list_due_stages(db: Connection, now: float) -> list[Stage]:
-    """List the stages that have something to claim now."""
+    """List the stages with claimable items."""
     rows = db.execute(f"SELECT DISTINCT stage FROM work WHERE {_DUE}", _moment(now))  # noqa: S608 - constant text
     return [Stage(row[0]) for row in rows]
 
 
 def find_next_claimable(db: Connection, now: float) -> float | None:
-    """Return when something can be claimed if nothing is written from now on, at the earliest; None for never."""
+    """Return the earliest time at which an item can be claimed without new writes; None for never."""
     if list_due_stages(db, now):
         return now
     row = db.execute("SELECT min(max(not_before, coalesce(lease_until, 0))) FROM work WHERE dead = 0").fetchone()
@@ -256,7 +256,7 @@ def find_next_claimable(db: Connection, now: float) -> float | None:
 
 
 def find_next_due(db: Connection, stage: Stage) -> float | None:
-    """Return when the next unclaimed item of a stage is due, None when there is none."""
+    """Return when the next unclaimed item of a stage is due, None if there is none."""
     row = db.execute(
         "SELECT min(not_before) FROM work WHERE stage = ? AND dead = 0 AND lease_owner IS NULL", (stage,)
     ).fetchone()
@@ -264,7 +264,7 @@ def find_next_due(db: Connection, stage: Stage) -> float | None:
 
 
 def oldest_pending(db: Connection) -> float | None:
-    """Return when the oldest pending item was queued."""
+    """Return the queue time of the oldest pending item."""
     row = db.execute("SELECT min(queued_at) FROM work WHERE dead = 0").fetchone()
     return None if row[0] is None else float(row[0])
 

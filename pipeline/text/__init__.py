@@ -1,1 +1,1 @@
-"""What turns text into text: tokens, names, redaction. Nothing here knows a store; word lists are in `lexicon`."""
+"""Text analysis without a store: tokens, names, redaction. Word lists are in `lexicon`."""

@@ -1,4 +1,4 @@
-"""Addresses of other servers: by which of them what travels is kept to both ends."""
+"""Addresses of other servers, which must protect the traffic."""
 
 from urllib.parse import urlsplit
 
@@ -6,17 +6,17 @@ from config.settings import LOOPBACK_HOSTS
 from pipeline.errors import FieldError, InvalidField
 
 
-def check_server_url(url: str, forms: str = "https://HOST, with a port if it has one of its own") -> str:
-    """Return a server's address as it is kept; raise InvalidField for any other, `forms` being those that may stand."""
+def check_server_url(url: str, forms: str = "https://HOST, with a port unless it is the default") -> str:
+    """Return a server's address in stored form; raise InvalidField for an invalid one; `forms` describes valid ones."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise InvalidField(FieldError("url", "is no address")) from error
+        raise InvalidField(FieldError("url", "is not an address")) from error
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         raise InvalidField(FieldError("url", f"must be {forms}"))
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise InvalidField(FieldError("url", "must hold no password and no query"))
+        raise InvalidField(FieldError("url", "must contain neither a password nor a query"))
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
-        raise InvalidField(FieldError("url", "beyond this machine only https:// keeps what travels to itself"))
+        raise InvalidField(FieldError("url", "must start with https://, except for this machine"))
     return url.rstrip("/")

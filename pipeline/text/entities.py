@@ -1,7 +1,7 @@
-"""Entities that their spelling gives away, found by rules alone.
+"""Find entities by their spelling, with rules alone.
 
-Every pattern is linear in the text: it reads a maximal run once (possessive quantifiers, a lookbehind that
-forbids starting inside a run) or looks a bounded distance ahead; plain code then decides what a run means.
+Every pattern is linear in the text: it reads a maximal run once (possessive quantifiers, a lookbehind that forbids
+starting inside a run) or looks a bounded distance ahead; plain code then interprets the run.
 """
 
 import re
@@ -15,7 +15,7 @@ from pipeline.text.names import DATE, TRAILING, canonical_entity_name, iso_date
 
 _LEXICON = load_lexicon("entities")
 
-# Of two candidates of one length over the same text, the earlier kind wins.
+# Among candidates of equal length over the same text, the earlier kind wins.
 _PRECEDENCE = tuple(
     EntityKind(kind)
     for kind in [
@@ -62,7 +62,7 @@ _PULL = re.compile(
 )
 _TICKET_KEY = re.compile(r"(?<![\w/.-])([A-Z]{2}[A-Z0-9]{0,8})-([1-9][0-9]{0,6})(?!\w|[-.:/][\w])")
 _VULNERABILITY = re.compile(r"(?<![\w-])CVE-[0-9]{4}-[0-9]{4,7}(?!\w)", re.IGNORECASE)
-# Standards, ciphers, models and months are spelt as tickets are.
+# Standards, ciphers, models and months are spelled like tickets.
 _NOT_A_PROJECT = re.compile(_LEXICON.alternatives("not_projects"))
 _ISSUE = re.compile(r"(?<![\w#&/.-])([\w-]{1,39}+/[\w-]{1,60}+)?#([1-9][0-9]{0,6})(?![\w-]|[.,][0-9])")
 _ISSUE_CUE = re.compile(rf"(?:{_LEXICON.alternatives('issue_cues')})[ \t:(]*$", re.IGNORECASE)
@@ -125,22 +125,21 @@ _Rule = Callable[[str], Iterator[EntityMention]]
 
 
 def find_by_rule(text: str) -> list[EntityMention]:
-    """Find the entities that spelling gives away, in order of place.
+    """Find the entities that their spelling reveals, in text order.
 
-    No two mentions overlap, with one exception: a pull request, an issue or a port named inside a URL is
-    given beside it. Of overlapping candidates the longest wins, then the kind of higher precedence, then the
-    first.
+    Mentions do not overlap, with one exception: a pull request, an issue or a port in a URL is listed in addition to
+    the URL. Among overlapping candidates the longest wins, then the kind of higher precedence, then the first.
     """
     candidates = [mention for rule in _RULES for mention in rule(text)]
     candidates.sort(key=lambda m: (m.start - m.end, _PRECEDENCE.index(m.kind), m.start))
     taken = bytearray(len(text))
-    kept: list[EntityMention] = []
+    chosen: list[EntityMention] = []
     for mention in candidates:
         if taken.find(1, mention.start, mention.end) < 0:
             taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
-            kept.append(mention)
-    kept += [inner for mention in kept if mention.kind is EntityKind.URL for inner in _inside_url(text, mention)]
-    return sorted(kept, key=lambda m: (m.start, -m.end))
+            chosen.append(mention)
+    chosen += [inner for mention in chosen if mention.kind is EntityKind.URL for inner in _inside_url(text, mention)]
+    return sorted(chosen, key=lambda m: (m.start, -m.end))
 
 
 def _mention(kind: EntityKind, text: str, start: int, end: int, name: str | None = None) -> EntityMention:
@@ -149,8 +148,8 @@ def _mention(kind: EntityKind, text: str, start: int, end: int, name: str | None
 
 
 def _urls(text: str) -> Iterator[EntityMention]:
-    for found in _URL.finditer(text):
-        start, end = found.span()
+    for match in _URL.finditer(text):
+        start, end = match.span()
         surplus = {")": text.count(")", start, end) - text.count("(", start, end)}
         surplus["]"] = text.count("]", start, end) - text.count("[", start, end)
         while end > start and (text[end - 1] in TRAILING + "*}" or surplus.get(text[end - 1], 0) > 0):
@@ -162,23 +161,23 @@ def _urls(text: str) -> Iterator[EntityMention]:
 
 
 def _inside_url(text: str, url: EntityMention) -> Iterator[EntityMention]:
-    for found in _IN_URL.finditer(text, url.start, url.end):
-        if found["pr"]:
-            yield _mention(EntityKind.PULL_REQUEST, text, *found.span("pull_request"), found["pr"])
-        elif found["issue"]:
-            yield _mention(EntityKind.TICKET, text, *found.span("ticket"), f"#{found['issue']}")
-        elif int(found["port"]) <= _MAX_PORT:
-            yield _mention(EntityKind.PORT, text, *found.span("port"))
+    for match in _IN_URL.finditer(text, url.start, url.end):
+        if match["pr"]:
+            yield _mention(EntityKind.PULL_REQUEST, text, *match.span("pull_request"), match["pr"])
+        elif match["issue"]:
+            yield _mention(EntityKind.TICKET, text, *match.span("ticket"), f"#{match['issue']}")
+        elif int(match["port"]) <= _MAX_PORT:
+            yield _mention(EntityKind.PORT, text, *match.span("port"))
 
 
 def _files(text: str) -> Iterator[EntityMention]:
-    for found in _FILE_RUN.finditer(text):
-        run = found[0].rstrip("-+.@~")
+    for match in _FILE_RUN.finditer(text):
+        run = match[0].rstrip("-+.@~")
         # Most runs are plain words.
         if run.isalpha() and not _NAMED_FILE.fullmatch(run):
             continue
         lead = len(run) - len(run.lstrip("-+@"))
-        start, end = found.start() + lead, found.start() + len(run)
+        start, end = match.start() + lead, match.start() + len(run)
         if end > start and text[end : end + 1] != "(" and _is_path(text[start:end], text[end : end + 1]):
             yield _mention(EntityKind.FILE, text, start, end)
 
@@ -196,7 +195,7 @@ def _is_path(run: str, following: str) -> bool:
 
 
 def _is_bare_path(run: str, parts: list[str], following: str) -> bool:
-    """Tell a path without an extension from words that a slash joins ("and/or", "read/write")."""
+    """Return whether a run is a path without an extension, not words joined by a slash ("and/or", "read/write")."""
     closed = run.endswith("/") and not following.isalpha()
     if len(parts) == 1:
         return closed and not run.startswith("/") and bool(_ROOT.fullmatch(parts[0]))
@@ -216,62 +215,62 @@ def _is_file_name(name: str) -> bool:
 
 
 def _tickets(text: str) -> Iterator[EntityMention]:
-    for found in _VULNERABILITY.finditer(text):
-        yield _mention(EntityKind.TICKET, text, *found.span())
-    for found in _TICKET_KEY.finditer(text):
-        key, number = found.groups()
+    for match in _VULNERABILITY.finditer(text):
+        yield _mention(EntityKind.TICKET, text, *match.span())
+    for match in _TICKET_KEY.finditer(text):
+        key, number = match.groups()
         if key in {"PR", "MR"}:
             continue
         if not _NOT_A_PROJECT.fullmatch(key):
-            yield _mention(EntityKind.TICKET, text, *found.span(), f"#{number}" if key == "GH" else None)
-    for found in _ISSUE.finditer(text):
-        before = text[max(0, found.start() - _WORD_BEFORE) : found.start()]
-        bare = 1 < len(found[2]) < 6 and not _NOT_ISSUE_CUE.search(before)
-        if found[1] or bare or _ISSUE_CUE.search(before):
-            yield _mention(EntityKind.TICKET, text, *found.span())
+            yield _mention(EntityKind.TICKET, text, *match.span(), f"#{number}" if key == "GH" else None)
+    for match in _ISSUE.finditer(text):
+        before = text[max(0, match.start() - _WORD_BEFORE) : match.start()]
+        bare = 1 < len(match[2]) < 6 and not _NOT_ISSUE_CUE.search(before)
+        if match[1] or bare or _ISSUE_CUE.search(before):
+            yield _mention(EntityKind.TICKET, text, *match.span())
 
 
 def _pull_requests(text: str) -> Iterator[EntityMention]:
-    for found in _PULL.finditer(text):
-        yield _mention(EntityKind.PULL_REQUEST, text, *found.span(), found[1] or found[2])
+    for match in _PULL.finditer(text):
+        yield _mention(EntityKind.PULL_REQUEST, text, *match.span(), match[1] or match[2])
 
 
 def _versions(text: str) -> Iterator[EntityMention]:
-    for found in _VERSION.finditer(text):
-        prefix, number, suffix, _ = found.groups()
+    for match in _VERSION.finditer(text):
+        prefix, number, suffix, _ = match.groups()
         parts = number.count(".") + 1
-        before = text[max(0, found.start() - _WORD_BEFORE) : found.start()]
+        before = text[max(0, match.start() - _WORD_BEFORE) : match.start()]
         certain = prefix == "v" or (prefix and parts > 1)
         plain = parts == 3 and not _DOTTED_DATE.fullmatch(number)
         cued = parts == 2 and bool(suffix or _VERSION_CUE.search(before))
         if certain or plain or cued:
-            yield _mention(EntityKind.VERSION, text, *found.span())
+            yield _mention(EntityKind.VERSION, text, *match.span())
 
 
 def _dates(text: str) -> Iterator[EntityMention]:
-    for found in DATE.finditer(text):
-        if name := iso_date(found):
-            yield _mention(EntityKind.DATE, text, *found.span(), name)
+    for match in DATE.finditer(text):
+        if name := iso_date(match):
+            yield _mention(EntityKind.DATE, text, *match.span(), name)
 
 
 def _ports(text: str) -> Iterator[EntityMention]:
-    for found in _PORT.finditer(text):
-        if 0 < int(found[1]) <= _MAX_PORT:
-            yield _mention(EntityKind.PORT, text, *found.span(), found[1])
+    for match in _PORT.finditer(text):
+        if 0 < int(match[1]) <= _MAX_PORT:
+            yield _mention(EntityKind.PORT, text, *match.span(), match[1])
 
 
 def _packages(text: str) -> Iterator[EntityMention]:
-    for found in _INSTALL.finditer(text):
-        for start, end in _find_installed(text, found):
+    for match in _INSTALL.finditer(text):
+        for start, end in _find_installed(text, match):
             yield _mention(EntityKind.PACKAGE, text, start, end)
-    for found in _PINNED.finditer(text):
-        assert found.lastgroup
-        yield _mention(EntityKind.PACKAGE, text, *found.span(found.lastgroup))
-    for found in _IMPORT.finditer(text):
-        assert found.lastgroup
-        span = found.span(found.lastgroup)
-        module = found[found.lastgroup]
-        if found.lastgroup != "js":
+    for match in _PINNED.finditer(text):
+        assert match.lastgroup
+        yield _mention(EntityKind.PACKAGE, text, *match.span(match.lastgroup))
+    for match in _IMPORT.finditer(text):
+        assert match.lastgroup
+        span = match.span(match.lastgroup)
+        module = match[match.lastgroup]
+        if match.lastgroup != "js":
             module = module.split(".", 1)[0]
         elif not module.startswith("@"):
             module = module.split("/", 1)[0]
@@ -279,7 +278,7 @@ def _packages(text: str) -> Iterator[EntityMention]:
 
 
 def _find_installed(text: str, install: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Give the places of the packages that an install line names; in prose only the first can be one."""
+    """Return the positions of the packages in an install line; in prose only the first word can be a package."""
     line_start = text.rfind("\n", 0, install.start()) + 1
     quoted = text[line_start : install.start()].strip(" \t>*-$") == "" or text[install.start() - 1] in "`$"
     skip = False
@@ -297,17 +296,17 @@ def _find_installed(text: str, install: re.Match[str]) -> Iterator[tuple[int, in
 
 
 def _commands(text: str) -> Iterator[EntityMention]:
-    spans = [found.span("line") for found in _PROMPT.finditer(text)]
-    spans += [found.span(1) for found in _BACKTICKS.finditer(text) if _is_command(found[1])]
+    spans = [match.span("line") for match in _PROMPT.finditer(text)]
+    spans += [match.span(1) for match in _BACKTICKS.finditer(text) if _is_command(match[1])]
     for start, end in spans:
         line = text[start:end]
         install = _INSTALL.search(line)
-        # What an install line is about is its packages.
+        # The subject of an install line is its packages.
         if install and any(_find_installed(line, install)):
             continue
         lead = len(line) - len(line.lstrip(" $"))
         command = _mention(EntityKind.COMMAND, text, start + lead, start + len(line.rstrip()))
-        # A prompt with nothing but a full stop behind it asks for nothing.
+        # A prompt followed only by a full stop is no command.
         if command.name:
             yield command
 
@@ -322,18 +321,18 @@ def _is_command(quoted: str) -> bool:
 
 
 def _identifiers(text: str) -> Iterator[EntityMention]:
-    for found in _BACKTICKS.finditer(text):
-        if _QUOTED_NAME.fullmatch(found[1]):
-            yield _mention(EntityKind.IDENTIFIER, text, *found.span(1))
-    for found in _NAME_RUN.finditer(text):
-        # Most runs are plain words, and what stands before an at sign is a mailbox.
-        if (found[0][1:].islower() and found[0].isalpha()) or text[found.end() : found.end() + 1] == "@":
+    for match in _BACKTICKS.finditer(text):
+        if _QUOTED_NAME.fullmatch(match[1]):
+            yield _mention(EntityKind.IDENTIFIER, text, *match.span(1))
+    for match in _NAME_RUN.finditer(text):
+        # Most runs are plain words, and text before an at sign is a mailbox.
+        if (match[0][1:].islower() and match[0].isalpha()) or text[match.end() : match.end() + 1] == "@":
             continue
         # A test is named by its file and itself: the file is found as a file.
-        head, joint, rest = found[0].partition("::")
-        name = rest if joint and _is_file_name(head) else found[0]
+        head, joint, rest = match[0].partition("::")
+        name = rest if joint and _is_file_name(head) else match[0]
         if _is_code_name(name):
-            yield _mention(EntityKind.IDENTIFIER, text, found.end() - len(name), found.end())
+            yield _mention(EntityKind.IDENTIFIER, text, match.end() - len(name), match.end())
 
 
 def _known_names(text: str) -> Iterator[EntityMention]:
@@ -351,7 +350,7 @@ def _is_code_name(run: str) -> bool:
         return False
     if "::" in run or "->" in run:
         return True
-    # A capital after the point is more often a sentence that lacks its space.
+    # A capital after the point is usually a sentence without a space.
     return all(len(part) > 1 and part[1:].islower() for part in parts) and all(
         part.islower() and not _TOP_LEVEL.fullmatch(part) for part in parts[1:]
     )

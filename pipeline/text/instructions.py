@@ -1,7 +1,7 @@
-"""Prompt injection: text that tries to instruct the agent that reads it.
+"""Detect prompt injection by rules: text that tries to instruct the agent that reads it.
 
-A pattern of `lexicon/injections.toml` is tried only where one of its plain heads stands. Every repetition in the
-patterns is bounded, so a text is read in linear time.
+A pattern of `lexicon/injections.toml` is only tried at one of its plain heads. Every repetition in the patterns is
+bounded, so the time is linear in the text.
 """
 
 import re
@@ -18,11 +18,11 @@ _NO_WIDTH = re.compile(
     "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]+"
 )
 _ACCENTS = re.compile("[\u0300-\u036f]+")
-# Letters that no screen shows. Only a black flag may carry some: the flag of England is spelt so.
+# Invisible letters. Only a black flag may be followed by some: the flag of England is encoded so.
 _HIDDEN = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007e]{4}|[\U000e0100-\U000e01ef]{4}")
 _WIDE = str.maketrans("，：；！？（）", ",:;!?()")
 _MIXED_SCRIPTS = re.compile("[a-z][\u0370-\u052f]|[\u0370-\u052f][a-z]")
-# Lower-case letters of Cyrillic and Greek, and the Latin ones that they are taken for.
+# Lower-case letters of Cyrillic and Greek, and the Latin letters that they imitate.
 _LOOKALIKES = str.maketrans("авеіјкмнорѕстухԁһԛԝӏгпαβεηικνορτυχω", "abeijkmhopsctyxdhqwlrnabenikvoptuxw")
 
 _WORD = re.compile(r"[^\W_]+")
@@ -33,7 +33,7 @@ _BLANKS = re.compile(r"[^\S\n]++")
 _BETWEEN = r"(?:[\W_]{1,3}+)"
 _GAP = r"(?:[\w'’-]{1,24}+[^\w.!?\n]{1,3}+){0,4}?"
 
-# An order is neither forbidden nor reported of somebody else.
+# An order counts only if it is neither negated nor reported.
 _BEFORE_ORDER = 40  # characters looked back over
 _SENTENCE = re.compile(r"[.!?;\n]")
 _NEGATED = re.compile(
@@ -53,16 +53,16 @@ _PART = re.compile(r"\{([a-z_]+)\}")
 @dataclass(frozen=True, slots=True)
 class _InjectionRule:
     pattern: re.Pattern[str]
-    anchored: bool  # whether the pattern begins with the head that woke it
+    anchored: bool  # whether the pattern starts with its head
     order: bool
 
 
-# A plain beginning of what a rule matches, and the rule.
+# The literal start of a rule's matches, and the rule.
 _Head = tuple[str, _InjectionRule]
 
 
 def instructs(text: str) -> bool:
-    """Tell whether a text (NFC) tries to instruct the agent: prompt injection, not a rule about the work."""
+    """Return whether a text (NFC) tries to instruct the agent: prompt injection, not a rule about the work."""
     if text.isascii():
         return _breaks_in(text.lower())
     if _NO_WIDTH.search(text):
@@ -77,12 +77,12 @@ def instructs(text: str) -> bool:
 
 def _fold(text: str) -> str:
     """Return a text without compatibility forms, accents and case."""
-    # Chinese is full of wide marks, and normalizing them one by one takes three times as long.
+    # Chinese has many full-width marks, and normalizing them one by one takes three times as long.
     return _strip_accents(unicodedata.normalize("NFKC", text.translate(_WIDE)).casefold())
 
 
 def _strip_accents(text: str) -> str:
-    """Return a text without accents; a pattern keeps its case, which has a meaning of its own."""
+    """Return a text without accents; a pattern keeps its case, which is significant in expressions."""
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
 
 
@@ -98,7 +98,7 @@ def _breaks_in(folded: str) -> bool:
 
 
 def _any_found(heads: Sequence[_Head], folded: str) -> bool:
-    # A head may run over the end of a line; its place stays the same.
+    # A head may span a line break; its position stays the same.
     line = folded.replace("\n", " ")
     return any(head in line and _matches_rule(rule, head, folded, line) for head, rule in heads)
 
@@ -126,16 +126,16 @@ def _read_rules(table: str, *, anchored: bool, order: bool) -> Iterator[_Head]:
     lexicon = load_lexicon("injections").entries
     parts = {name: "".join(pattern) for name, pattern in lexicon["parts"].items()}
     for entry in lexicon[table]:
-        whole = _PART.sub(lambda found: parts[found[1]], "".join(entry["pattern"]))
+        whole = _PART.sub(lambda match: parts[match[1]], "".join(entry["pattern"]))
         spelt = _strip_accents(whole).replace(" ", _BETWEEN).replace("…", _GAP)
         rule = _InjectionRule(re.compile(spelt, re.MULTILINE), anchored, order)
         yield from ((_strip_accents(head), rule) for head in entry["heads"])
 
 
-# Compiled when the first text is judged: most programs that import this never judge any.
+# Compiled for the first text: most programs that import this never need it.
 @cache
 def _rules() -> tuple[Mapping[str, Sequence[_Head]], Sequence[_Head]]:
-    """Return the heads by the beginning of their first word, and those in scripts without spaces."""
+    """Return the heads by the start of their first word, and the heads in scripts without spaces."""
     heads = (
         *_read_rules("orders", anchored=True, order=True),
         *_read_rules("statements", anchored=True, order=False),
@@ -145,4 +145,4 @@ def _rules() -> tuple[Mapping[str, Sequence[_Head]], Sequence[_Head]]:
     for head, rule in heads:
         if first := None if _WITHOUT_SPACES.search(head) else _WORD.search(head):
             worded.setdefault(first[0][:_BEGINNING], []).append((head, rule))
-    return worded, tuple(one for one in heads if _WITHOUT_SPACES.search(one[0]))
+    return worded, tuple(head for head in heads if _WITHOUT_SPACES.search(head[0]))

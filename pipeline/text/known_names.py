@@ -1,4 +1,4 @@
-"""Names that a list knows, and people and programs whom their sentence gives away, in any language."""
+"""Find listed names, and people and programs that the sentence reveals, in any language."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _COMPOUND_END = re.compile(r"(?:-|['’]s\b|['’]$)")
 _NEXT_NAME = re.compile(r" [A-ZÄÖÜÅØŁŠŽČ][\w'’]*[^\W\d_]")
 _CLAUSE_END = re.compile(r"['’]?s?(?:$|[,.;:)!?\n]| (?:and|und|from|aus|von|who|hat|ist|wird|is|was|has)\b)")
 _SURNAME = re.compile(rf"\w*(?:{_LEXICON.alternatives('surname_ends')})")
-# A verb may stand before a name and a noun after it: "hat Lena Zugriff".
+# A verb may precede a name, and a noun may follow it: "hat Lena Zugriff".
 _NAME_BEFORE = re.compile(r"(?:(?:^|[.!?:,;(\n])\s*|\b(?:mit|von|bei|und|an|with|by|from|and|Herrn?|Frau|Dr\.) )$")
 
 _VERSION_AFTER = re.compile(r"[ \t]+v?[0-9]+(?:\.[0-9]+)*\b")
@@ -45,13 +45,13 @@ _IS_OURS = re.compile(rf" (?:is|ist) (?:our|unser\w*) (?:[\w-]+ )?(?:{_LEXICON.a
 
 
 def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
-    """Yield the kind, start and end of each name that is known, in order of place."""
+    """Yield kind, start and end of each known name, in text order."""
     end, english = 0, not may_be_foreign(text)
-    for found in _WORD.finditer(text):
-        if found.start() < end:
+    for match in _WORD.finditer(text):
+        if match.start() < end:
             continue
         name = (
-            _match_listed(text, found) or _match_own_product(text, found) or _match_person(text, found, english=english)
+            _match_listed(text, match) or _match_own_product(text, match) or _match_person(text, match, english=english)
         )
         if name is not None:
             yield name
@@ -59,17 +59,17 @@ def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
 
 
 def is_given_name(word: str) -> bool:
-    """Tell whether a word is somebody's first name, though it may be a word too."""
+    """Return whether a word is a first name, even if it has another meaning too."""
     return word in _given_names() or word in _ambiguous_given_names()
 
 
 def needs_cue(word: str) -> bool:
-    """Tell whether a word names a product only beside a version or a cue of software."""
+    """Return whether a word names a product only next to a version or a software cue."""
     return word in _cued() or is_given_name(word)
 
 
 def find_listed_kind(name: str) -> EntityKind | None:
-    """Return what a name is for certain, whatever its surroundings."""
+    """Return the kind of a name that is unambiguous in any context."""
     kind, spelling = _kinds_of_names().get(name.casefold(), (None, ""))
     return kind if not spelling or spelling == name else None
 
@@ -90,7 +90,7 @@ def _match_own_product(text: str, word: re.Match[str]) -> tuple[EntityKind, int,
 
 
 def _spellings(text: str, word: re.Match[str]) -> Iterator[str]:
-    """Yield what a name that begins with a word may be, the longest first."""
+    """Yield the possible names that start with a word, the longest first."""
     runs, end = [word[0]], word.end()
     while len(runs) < _LONGEST and text[end : end + 1] == " " and (after := _WORD.match(text, end + 1)):
         end = after.end()
@@ -121,22 +121,22 @@ def _match_person(text: str, word: re.Match[str], *, english: bool) -> tuple[Ent
 def _is_surely_given(head: str, text: str, end: int, before: str) -> bool:
     if head in _given_names():
         return True
-    told = PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end)
-    return head in _ambiguous_given_names() and bool(told)
+    cue = PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end)
+    return head in _ambiguous_given_names() and bool(cue)
 
 
 def _surname_end(text: str, end: int, before: str, *, english: bool) -> int:
     following = _NEXT_NAME.match(text, end)
     if following is None or find_listed_kind(following[0].strip()) is not None:
         return end
-    # Elsewhere nouns may have capitals too.
+    # In other languages nouns may be capitalized.
     ends = english or (bool(_CLAUSE_END.match(text, following.end())) and bool(_NAME_BEFORE.search(before)))
     return following.end() if ends or _SURNAME.fullmatch(following[0].strip()) else end
 
 
 @cache
 def _kinds_of_names() -> Mapping[str, tuple[EntityKind, str]]:
-    """Return the kind of each listed name by its folded form, and how it must be spelt if that matters."""
+    """Return the kind of each listed name by its folded form, and its required spelling, if any."""
     lists = (
         (EntityKind.PLACE, "places", True),
         (EntityKind.ORGANISATION, "organisations", True),

@@ -1,6 +1,6 @@
-"""Whether a text is in another language than English, told by its letters and its function words.
+"""Detect texts in other languages than English by letters and function words.
 
-It errs towards English: names, commands and code have few words of any language.
+It prefers English when in doubt: names, commands and code have few words of any language.
 """
 
 import re
@@ -10,31 +10,31 @@ from functools import cache
 
 from pipeline.text.lexicon import load_lexicon
 
-# More of a text says no more about its language.
+# A longer text does not improve the result.
 READ_CHARS = 600
-LEAST_WORDS = 2
-# Of the words, how many tell the language: in prose twice as many do, in code next to none.
-LEAST_SHARE = 0.15
+MIN_WORDS = 2
+# The minimum share of function words: prose has twice as many, code almost none.
+MIN_SHARE = 0.15
 LEAST_LETTERS = 3
 LEAST_LETTERS_SHARE = 0.3
 
 _WORD = re.compile(r"[^\W\d_]+")
-# Greek and everything after it, but for what extends Latin, and for signs.
+# Greek and everything after it, except extended Latin and symbols.
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u1f00-\u1fff\u2c80-\ua71f\ua780-\ufaff\ufb13-\uffdc\U00010000-\U000bffff]")
 _ENGLISH = "english"
 
 
 def is_foreign(text: str) -> bool:
-    """Tell whether a text is surely in another language than English."""
+    """Return whether a text is surely in another language than English."""
     written = _WORD.findall(text[:READ_CHARS])
     if _is_in_other_script(written):
         return True
     telling, english = _count_telling(written)
-    return telling >= max(LEAST_WORDS, LEAST_SHARE * len(written)) and telling > english
+    return telling >= max(MIN_WORDS, MIN_SHARE * len(written)) and telling > english
 
 
 def may_be_foreign(text: str) -> bool:
-    """Tell whether more in a text speaks for another language than for English, however little."""
+    """Return whether a text is more likely in another language than in English, however slightly."""
     written = _WORD.findall(text[:READ_CHARS])
     telling, english = _count_telling(written)
     return telling > english or _is_in_other_script(written)
@@ -47,17 +47,17 @@ def _is_in_other_script(written: Sequence[str]) -> bool:
 
 
 def _count_telling(written: Sequence[str]) -> tuple[int, int]:
-    """Count the words that tell the likeliest other language, and those that tell English."""
+    """Count the function words of the likeliest other language, and those of English."""
     counts = Counter(language for word in written for language in _languages_of_words().get(word.lower(), ()))
     english = counts.pop(_ENGLISH, 0)
-    # What is capitalized may be a name.
+    # Capitalized words may be names.
     accented = sum(not word.isascii() and word.islower() and len(word) > 1 for word in written)
     return max(counts.values(), default=0) + accented, english
 
 
 @cache
 def _languages_of_words() -> Mapping[str, tuple[str, ...]]:
-    """Return the languages of which each function word is one."""
+    """Return the languages of each function word."""
     lists = load_lexicon("languages").table("function_words")
     known: dict[str, tuple[str, ...]] = {}
     for language in lists.entries:

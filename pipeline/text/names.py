@@ -1,4 +1,4 @@
-"""Names that people and programs spell differently, brought to one form: of facts, and of entities by their kind."""
+"""Canonical forms of names that people and programs spell differently: of facts, and of entities by kind."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ from pipeline.records import EntityKind
 MAX_NAME_CHARS: Final = 200
 SEPARATOR: Final = "_"
 
-# They tell C++ from C# and R&D from RD; alone they say nothing.
+# These distinguish C++ from C# and R&D from RD; alone they mean nothing.
 _TELLING: Final = frozenset("+#&@%")
 _QUOTES: Final = frozenset("'\"`´‘’‚‛“”„‟«»‹›ʼ′″")
 _WORD_CATEGORIES: Final = frozenset("LMN")
@@ -21,16 +21,16 @@ _RUN: Final = re.compile(rf"[^{SEPARATOR}]+")
 
 
 def canonical_name(text: str) -> str:
-    """Bring a name to its one form: folded, words joined by `_`; "" when it holds no letter and no digit."""
+    """Return the canonical form of a name: folded, words joined by `_`; "" without letters and digits."""
     name = _reduce_name(_humps_apart(unicodedata.normalize("NFKC", text)))
-    # Folding and composing can each make work for the other, as can a mark that lost what stood before it.
+    # Folding and composing can each require the other again, and so can a mark that lost its base letter.
     while (again := _reduce_name(name)) != name:
         name = again
     return name
 
 
 def _humps_apart(text: str) -> str:
-    """Put a separator before each hump of a camelCase name; an acronym of two letters or more is one hump."""
+    """Put a separator before each hump of a camelCase name; an acronym of two or more letters is one hump."""
     parts: list[str] = []
     for index, character in enumerate(text):
         if _is_capital(character) and index:
@@ -51,12 +51,12 @@ def _is_capital(character: str) -> bool:
 
 def _reduce_name(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text.casefold())
-    kept = "".join(map(_keep_character, folded))
-    return SEPARATOR.join(run for run in _RUN.findall(kept) if any(map(str.isalnum, run)))
+    characters = "".join(map(_keep_character, folded))
+    return SEPARATOR.join(run for run in _RUN.findall(characters) if any(map(str.isalnum, run)))
 
 
 def _keep_character(character: str) -> str:
-    """Return the character itself, nothing for what only decorates, or else the separator."""
+    """Return the character itself, nothing for a decoration, or else the separator."""
     category = unicodedata.category(character)
     if character in _QUOTES or category == _INVISIBLE:
         return ""
@@ -65,7 +65,7 @@ def _keep_character(character: str) -> str:
     return SEPARATOR
 
 
-# Entities: the one name under which all spellings of an entity meet
+# Entities: the canonical name for all spellings of an entity
 
 TRAILING = ".,;:!?'\"`"
 
@@ -101,16 +101,16 @@ DATE = re.compile(
 
 
 def canonical_entity_name(kind: EntityKind, surface: str) -> str:
-    """Give the name under which all spellings of one entity meet. Idempotent."""
+    """Return the canonical name for all spellings of an entity. Idempotent."""
     name = surface
     while (simpler := _simplify(kind, name)) != name:
         name = simpler
     return name
 
 
-def iso_date(found: re.Match[str]) -> str | None:
-    """Write a match of `DATE` as ISO 8601, to the day or the month; None where the calendar lacks it."""
-    parts = {name[0]: value for name, value in found.groupdict().items() if value and name != "sep"}
+def iso_date(match: re.Match[str]) -> str | None:
+    """Return a match of `DATE` as ISO 8601, to the day or the month; None if the date does not exist."""
+    parts = {name[0]: value for name, value in match.groupdict().items() if value and name != "sep"}
     month = parts["m"]
     number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
     try:
@@ -132,33 +132,33 @@ def _path(name: str) -> str:
     path = re.sub(r"[\\/]+", "/", name)
     path = re.sub(r"^(?:\./)+", "", path)
     path = path.rstrip("/") or path
-    # Windows compares names without regard to case.
+    # Windows ignores case in names.
     return path.casefold() if _DRIVE.match(path) else path
 
 
 def _url(name: str) -> str:
-    scheme, found, rest = name.partition("://")
-    if not found:
-        scheme, rest = "https", name
-    host, slash, path = rest.partition("/")
+    scheme, separator, remainder = name.partition("://")
+    if not separator:
+        scheme, remainder = "https", name
+    host, slash, path = remainder.partition("/")
     address = f"{scheme.lower()}://{host.lower()}{slash}{path}"
-    return address.rstrip("/") if rest.strip("/") else address
+    return address.rstrip("/") if remainder.strip("/") else address
 
 
 def _number(name: str) -> str:
-    found = _LAST_NUMBER.search(name)
-    return found[0] if found else name
+    match = _LAST_NUMBER.search(name)
+    return match[0] if match else name
 
 
 def _package(name: str) -> str:
     folded = name.casefold()
-    # A Python project has one name however its words are joined; npm scopes and Go modules are paths.
+    # Python projects ignore how words are joined; npm scopes and Go modules are paths.
     return folded if "/" in folded else re.sub(r"[-_.]+", "-", folded)
 
 
 def _absolute_date(name: str) -> str:
-    found = DATE.fullmatch(name)
-    return (iso_date(found) if found else None) or name.casefold()
+    match = DATE.fullmatch(name)
+    return (iso_date(match) if match else None) or name.casefold()
 
 
 _SPELLINGS = {

@@ -1,4 +1,4 @@
-"""One form for what may be written in many: texts, names of sessions and owners, JSON, and the hash of a text."""
+"""Normal forms of texts, of names of sessions and owners, and of JSON; the hash of a text."""
 
 import hashlib
 import re
@@ -7,12 +7,12 @@ from typing import Any
 
 from pipeline.text.redaction import redact
 
-# Control characters but tab and line feed, the invisible ones that reorder or hide text, and what colours a terminal.
+# Control characters except tab and line feed, invisible characters that reorder or hide text, and terminal colors.
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
     r"(?:(?<=\x1b)\[[0-9;]{0,16}[A-Za-z])?"
 )
-# Without meaning between letters of scripts that do not join: a name or a token that is parted by them reads as whole.
+# Meaningless between letters of scripts that do not join: a name or token split by them looks unsplit.
 _JOINED = "[!-~\u00a1-\u00ac\u00ae-\u052f]"
 _UNSEEN = (
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c\u200d\u206a-\u206f\ufe00-\ufe0f\uffa0"
@@ -20,7 +20,7 @@ _UNSEEN = (
 )
 _ANY_UNSEEN = re.compile(_UNSEEN)
 _INVISIBLE = re.compile(f"(?<={_JOINED}){_UNSEEN}++(?={_JOINED})")
-# Putting marks on one letter in their order takes the square of their number; no language puts this many on one.
+# Ordering the marks of a letter takes quadratic time; no language uses this many.
 _MARKS = re.compile(r"([^\w\s\x00-\u02ff]{30})([^\w\s\x00-\u02ff]++)")
 _SPACE = re.compile(r"\s+")
 
@@ -30,7 +30,7 @@ def normalize_text(text: str) -> str:
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     if unified.isascii():
         return _CONTROL.sub("", unified).strip()
-    # What stood between a letter and its mark is gone before the two become one.
+    # Remove characters between a letter and its mark before the two are composed.
     composed = _compose(_CONTROL.sub("", unified))
     return (_compose(_INVISIBLE.sub("", composed)) if _ANY_UNSEEN.search(composed) else composed).strip()
 
@@ -40,7 +40,7 @@ def _compose(text: str) -> str:
 
 
 def limit_marks(text: str) -> str:
-    """Return the text without the marks on a letter that are more than any language puts there."""
+    """Return the text without excessive marks on a letter."""
     return _MARKS.sub(_drop_marks, text)
 
 
@@ -50,12 +50,12 @@ def _drop_marks(run: re.Match[str]) -> str:
 
 
 def normalize_id(text: str) -> str:
-    """Return a session's or an owner's name as it is stored: normalized, without secrets."""
+    """Return the stored form of a session's or owner's name: normalized, without secrets."""
     return redact(normalize_text(text)).text
 
 
 def normalize_json(value: Any) -> Any:
-    """Normalize every string of a JSON value, keys included."""
+    """Normalize every string of a JSON value, including keys."""
     if isinstance(value, str):
         return normalize_text(value)
     if isinstance(value, dict):
@@ -66,5 +66,5 @@ def normalize_json(value: Any) -> Any:
 
 
 def content_hash(content: str) -> str:
-    """Return the hash under which two texts count as the same: white space aside, every character counts."""
+    """Return a hash that is equal for equal texts; white space is normalized, other characters are significant."""
     return hashlib.sha256(_SPACE.sub(" ", content).encode()).hexdigest()

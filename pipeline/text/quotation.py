@@ -1,7 +1,7 @@
-"""Finding quotations of texts that are not kept: of each only marks of its words and of its word sequences remain.
+"""Find quotations of texts that are not stored: only marks of their words and word sequences are.
 
-A text quotes another when it contains six of its words in a row, or all of them where there are fewer. It also quotes
-it when it contains a telling word: a long word, or one with digits, that the other text alone uses.
+A text quotes another when it contains six of its words in a row, or all of them if there are fewer. It also quotes it
+when it contains a telling word: a long word, or a word with digits, that only the other text uses.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from pipeline.text.normalize import normalize_text
 
 ROW_WORDS = 6
 TELLING_CHARS = 8
-# Each is looked for in every other memory; of more, the longest count.
+# Each is searched in all other memories; among more, the longest count.
 MOST_TELLING = 32
-# Tags and titles of fewer words are too ordinary: of these, only telling words count.
+# Shorter tags and titles are too common: of these, only telling words count.
 TITLE_WORDS = 3
 
-# Scripts without spaces between words are read letter by letter.
+# Scripts without spaces between words are split into letters.
 _UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])\w)+")
 # An escaped line feed or tab in JSON would join the words around it.
@@ -42,10 +42,10 @@ class QuotationMarks:
         return {name: value if isinstance(value, str) else sorted(value) for name, value in asdict(self).items()}
 
     @classmethod
-    def of_json(cls, given: Mapping[str, Any]) -> Self:
-        """Return the marks of a JSON object."""
-        words, rows, telling = (frozenset(given[name]) for name in ("words", "rows", "telling"))
-        return cls(given["key"], words, rows, tuple(given["lengths"]), telling)
+    def of_json(cls, record: Mapping[str, Any]) -> Self:
+        """Parse the marks from a JSON object."""
+        words, rows, telling = (frozenset(record[name]) for name in ("words", "rows", "telling"))
+        return cls(record["key"], words, rows, tuple(record["lengths"]), telling)
 
 
 def mark_texts(
@@ -53,10 +53,10 @@ def mark_texts(
 ) -> QuotationMarks:
     """Return the marks of texts and of their titles; `is_used` says whether another text uses a word."""
     named = [split_words(title) for title in titles]
-    kept = [words for content in contents if (words := split_words(content))]
-    kept += [words for words in named if len(words) >= TITLE_WORDS]
-    rows = {row for words in kept for row in _list_rows(words, min(ROW_WORDS, len(words)))}
-    vocabulary = {word for words in kept for word in words}
+    word_lists = [words for content in contents if (words := split_words(content))]
+    word_lists += [words for words in named if len(words) >= TITLE_WORDS]
+    rows = {row for words in word_lists for row in _list_rows(words, min(ROW_WORDS, len(words)))}
+    vocabulary = {word for words in word_lists for word in words}
     spoken = vocabulary.union(*named)
     candidates = sorted(filter(_could_tell, spoken), key=lambda word: (-len(word), word))[:MOST_TELLING]
     telling = {word for word in candidates if not is_used(word)}
@@ -64,13 +64,13 @@ def mark_texts(
         key,
         frozenset(_mark(key, word) for word in vocabulary),
         frozenset(_mark(key, row) for row in rows),
-        tuple(sorted({min(ROW_WORDS, len(words)) for words in kept})),
+        tuple(sorted({min(ROW_WORDS, len(words)) for words in word_lists})),
         frozenset(_mark(key, word) for word in telling),
     )
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in order, without their case."""
+    """Return the words of a text in order, in lower case."""
     return _WORD.findall(normalize_text(_ESCAPE.sub(" ", text)).casefold())
 
 
@@ -79,7 +79,7 @@ class QuotationFinder:
 
     def __init__(self, marks: Sequence[QuotationMarks]) -> None:
         self._marks = marks
-        # Logs repeat their words: each is hashed once.
+        # Logs repeat their words, so hashes are cached.
         self._known: list[dict[str, tuple[bool, bool]]] = [{} for _ in marks]
 
     def quotes(self, text: str | None) -> bool:
@@ -87,7 +87,7 @@ class QuotationFinder:
         if not text or not self._marks:
             return False
         words = split_words(text)
-        return any(self._quotes(one, known, words) for one, known in zip(self._marks, self._known, strict=True))
+        return any(self._quotes(marks, known, words) for marks, known in zip(self._marks, self._known, strict=True))
 
     def _quotes(self, marks: QuotationMarks, known: dict[str, tuple[bool, bool]], words: Sequence[str]) -> bool:
         stretch: list[str] = []

@@ -1,6 +1,6 @@
-"""From text to search tokens: one analysis for what is written and what is asked.
+"""Search tokens of a text: one analysis for memories and queries.
 
-Identifiers are kept whole and split (`verdict-policy.ts` → itself, `verdict`, `polici`, `ts`), words are
+Identifiers are indexed completely and in parts (`verdict-policy.ts` → itself, `verdict`, `polici`, `ts`), words are
 stemmed by script (Snowball English and Russian), scripts without spaces become character bigrams.
 """
 
@@ -17,14 +17,14 @@ from pipeline.times import parse
 MAX_TOKEN_CHARS = 128
 SHORTEST_IDENTIFIER = 4
 
-# No token of a text begins with it, so a field's terms are told from words as in any index of term prefixes.
+# No token starts with it, so terms of fields differ from words, as with term prefixes in other indexes.
 FIELD_PREFIX = "="
 # The term of memories that end with a question.
 ASKS = f"{FIELD_PREFIX}asks"
-# The term of memories that name a time, as in "since last May": what a question for a time looks for.
+# The term of memories that name a time, as in "since last May", for queries about a time.
 NAMES_TIME = f"{FIELD_PREFIX}time"
 
-# Snowball's English stop words, without the ones that negate: "not" tells two memories apart.
+# Snowball's English stop words, except negations: "not" distinguishes two memories.
 STOP_WORDS = frozenset(
     """
     a about above after again all am an and any are as at be because been before being below between both but by
@@ -42,11 +42,12 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 
-# A run of word characters, joined by the connectors that hold paths, names, versions and tickets together.
+# A run of word characters, joined by the connectors inside paths, names, versions and tickets.
 _COMPOUND = re.compile(r"\w+(?:[-./:@#+\\]+\w+)*")
 _CONNECTORS = re.compile(r"[-_./:@#+\\]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-# What spelling alone tells from a word: a digit beside a letter, a humped name, a connector that prose does not use.
+# Spellings that distinguish identifiers from words: a digit next to a letter, a camelCase name, a connector that
+# prose does not use.
 _IDENTIFIER = re.compile(r"[^\W\d_][-_.:]*\d|\d[-_.:]*[^\W\d_]|[a-z][A-Z]|\w[_./\\@#]+\w|\d{5}")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
@@ -75,33 +76,33 @@ def search_tokens(text: str) -> list[str]:
 
 
 def memory_tokens(content: str, occurred_at: str) -> list[str]:
-    """Return the terms under which a memory is found: its text's tokens, the day as a person names it, its fields."""
+    """Return the terms under which a memory is found: its text's tokens, its day as a person names it, its fields."""
     moment = parse(occurred_at)
     day = f"{WEEKDAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month - 1]} {moment.year}"
     return [*search_tokens(content), *search_tokens(day), *_field_terms(content)]
 
 
 def identifiers(text: str) -> list[str]:
-    """Return the tokens of a text that name one thing by its spelling: paths, symbols, versions, tickets, addresses."""
-    found = (
+    """Return the tokens that identify one thing by their spelling: paths, symbols, versions, tickets, addresses."""
+    candidates = (
         token for compound in _compounds(text) if _IDENTIFIER.search(compound) for token in _identifier_tokens(compound)
     )
-    return [token for token in dict.fromkeys(found) if len(token) >= SHORTEST_IDENTIFIER]
+    return [token for token in dict.fromkeys(candidates) if len(token) >= SHORTEST_IDENTIFIER]
 
 
 def speaker_term(token: str) -> str:
-    """Return the term of memories whose speaker's name holds a token, as in `Ada Lovelace: …`."""
+    """Return the term of memories with a token in their speaker's name, as in `Ada Lovelace: …`."""
     return f"{FIELD_PREFIX}by:{token}"
 
 
 def speaker_of(content: str) -> str:
-    """Return who speaks, as in `Ada Lovelace: …`, in lower case; "" where a text does not say."""
+    """Return the speaker, as in `Ada Lovelace: …`, in lower case; "" if there is none."""
     speaker = _SPEAKER.match(content)
     return speaker[1].strip().casefold() if speaker else ""
 
 
 def is_field(term: str) -> bool:
-    """Tell whether a term names a field, which counts for no text's length."""
+    """Return whether a term names a field; fields do not count for a text's length."""
     return term.startswith(FIELD_PREFIX)
 
 
@@ -123,11 +124,11 @@ def _compounds(text: str) -> list[str]:
 
 def _identifier_tokens(compound: str) -> Iterator[str]:
     tokens = _tokens_of(compound)
-    # One that falls into no parts is kept as a word is.
+    # A run without parts is treated as a word.
     yield from tokens if len(tokens) == 1 else (token for token in _whole_tokens(compound) if token in tokens)
 
 
-# Texts repeat their words: remembering them makes the analysis of a typical memory five times faster.
+# Texts repeat their words: a cache makes the analysis of a typical memory five times faster.
 @lru_cache(maxsize=50_000)
 def _tokens_of(compound: str) -> tuple[str, ...]:
     return tuple(_compound_tokens(compound))
@@ -182,7 +183,7 @@ def _bigrams(run: str) -> Iterator[str]:
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:
-    # A Snowball stemmer keeps state while it works, so every thread has its own.
+    # A Snowball stemmer has state, so every thread has its own.
     stemmers: dict[str, Stemmer.Stemmer] = _local.__dict__.setdefault("stemmers", {})
     if language not in stemmers:
         stemmers[language] = Stemmer.Stemmer(language)

@@ -1,1 +1,1 @@
-"""Admission: what happens to a memory before it is acknowledged."""
+"""Validate, admit and commit memories, and edit stored memories."""

@@ -1,8 +1,8 @@
-"""The admission of memories: from prepared drafts to acknowledged memories, in one transaction.
+"""Admit prepared drafts and commit them as memories, in one transaction.
 
-    incognito? → an echo? → an exact duplicate? → admitted? → place in time → insert, edges, tail, change log, work
+incognito? → an echo? → an exact duplicate? → admitted? → place in time → insert, edges, tail, change log, work
 
-No model and no network in here: what is slow is queued as work in the same transaction.
+No model and no network here: slow work is queued in the same transaction.
 """
 
 import time
@@ -38,12 +38,12 @@ from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
 
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
 INCOGNITO = "incognito"
-REFUSED = "a person refused this"
+REFUSED = "rejected by a person before"
 
 
 @dataclass(slots=True)
 class WriteEffects:
-    """What a transaction did so far, to be announced together at its end."""
+    """The effects of a transaction, which are announced together at its end."""
 
     created: list[tuple[int, Prepared]] = field(default_factory=list)
     queued: list[int] = field(default_factory=list)
@@ -66,7 +66,7 @@ def commit(
 
 
 def write_all(db: Connection, prepared: Sequence[Prepared], policy: WritePolicy) -> list[Receipt]:
-    """Store prepared memories within a transaction, each as the policy decides."""
+    """Store prepared memories within a transaction, as the policy decides."""
     effects = WriteEffects()
     receipts = [write_one(db, item, policy, effects) for item in prepared]
     log_and_enqueue(db, effects)
@@ -74,24 +74,24 @@ def write_all(db: Connection, prepared: Sequence[Prepared], policy: WritePolicy)
 
 
 def is_incognito(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
-    """Tell whether nothing of a memory may be stored."""
+    """Return whether a memory must not be stored."""
     return policy.incognito or agent_sessions.is_any_incognito(db, memory.sessions)
 
 
 def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:
-    """Decide about one prepared memory within a transaction, at whose end the ledger is announced."""
+    """Decide about a prepared memory within a transaction, at whose end the effects are announced."""
     if policy.author is not None:
         item = replace(item, memory=replace(item.memory, author=policy.author))
     memory = item.memory
     if is_incognito(db, memory, policy):
-        # Not even the decision is kept.
+        # Do not even store the decision.
         return Receipt(memory.id, Outcome.REJECTED, reason=INCOGNITO)
     echo = _find_echo(db, item)
     if echo is not None and not reaches(echo.scope, viewer_within(memory.scope)):
-        # What was shown to fewer is neither told on nor named.
+        # A text that was shown to fewer people must be neither stored nor named.
         return _record_decision(effects, memory, Outcome.REJECTED, 0.0, ("repeats what was shown elsewhere",))
     if echo is not None:
-        # What an agent was shown is no second witness: it reinforces nothing.
+        # An agent's echo is no independent confirmation: it reinforces nothing.
         return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("repeats what was shown",), echo.id)
     if _is_refused(db, memory) or _is_purged_elsewhere(db, memory, policy):
         return _record_decision(effects, memory, Outcome.REJECTED, 0.0, (REFUSED,))
@@ -99,7 +99,7 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
 
 
 def _is_refused(db: Connection, memory: Memory) -> bool:
-    """Tell whether a person refused exactly this before, and count that it is offered; they may write it themselves."""
+    """Return whether a person refused exactly this text before, and count the offer; the person may write it anyway."""
     refusal = refusals.find(db, memory.content_hash)
     if refusal is None or not _binds(db, refusal.memory_id, memory.author):
         return False
@@ -111,7 +111,7 @@ def _is_refused(db: Connection, memory: Memory) -> bool:
 
 
 def _is_purged_elsewhere(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
-    """Return whether the author purged exactly this in another workspace, and it is in this one no more."""
+    """Return whether the author purged exactly this text in another workspace, and it is not in this workspace."""
     return (
         memory.source is not Source.USER
         and policy.is_purged(memory.content_hash)
@@ -120,7 +120,7 @@ def _is_purged_elsewhere(db: Connection, memory: Memory, policy: WritePolicy) ->
 
 
 def _binds(db: Connection, refused_id: str, author: str | None) -> bool:
-    """Tell whether a refusal is more than another person's own affair."""
+    """Return whether a refusal applies to this author, not only to the person who refused."""
     refused = memories.get(db, refused_id)
     return refused is None or is_open_to(refused.scope, author)
 
@@ -136,13 +136,13 @@ def _write_text(db: Connection, item: Prepared, policy: WritePolicy, effects: Wr
     duplicates.compare_again(db, duplicate.seq)
     if duplicate.candidate:
         _review_again(db, duplicate, item, policy, effects)
-    return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("says what is known",), duplicate.id)
+    return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("already stored",), duplicate.id)
 
 
 def write_moved(db: Connection, item: Prepared, effects: WriteEffects) -> Receipt:
-    """Take in what another workspace has admitted, as it is there, within a transaction.
+    """Store a memory that another workspace admitted, unchanged, within a transaction.
 
-    It keeps its id unless that is taken here; what says the same stands for both.
+    It keeps its id unless the id is in use; an identical memory absorbs it.
     """
     memory = item.memory
     if memory.key is None:
@@ -166,10 +166,10 @@ def write_moved(db: Connection, item: Prepared, effects: WriteEffects) -> Receip
 def _write_fact(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:
     placement = place_fact(db, item.memory)
     if placement.same is not None:
-        # At once: what the same batch tells next may be older than this repetition.
+        # Apply immediately: the next item of the batch may be older than this repetition.
         _reinforce(db, placement.same, item.memory)
         effects.merged.append(placement.same.id)
-        return _record_decision(effects, item.memory, Outcome.MERGED, 1.0, ("says what is known",), placement.same.id)
+        return _record_decision(effects, item.memory, Outcome.MERGED, 1.0, ("already stored",), placement.same.id)
     receipt = _admit(db, item, policy, effects, placement)
     if receipt.outcome is not Outcome.CREATED or placement.replaced is None:
         return receipt
@@ -195,13 +195,13 @@ def _admit(
 
 
 def _store(db: Connection, item: Prepared, placement: FactPlacement | None, effects: WriteEffects) -> Outcome:
-    """Insert a memory that was admitted, or that waits for review."""
+    """Insert a memory that was admitted or that awaits review."""
     candidate = item.memory.candidate
     seq = memories.insert(db, item.memory)
     if item.memory.anchor is not None and item.memory.anchor.checkout is not None:
         meta.note(db, meta.CHECKOUT, item.memory.anchor.checkout)
     _draw_edges(db, seq, item, placement if not candidate else None, effects)
-    # A candidate is digested, so that its duplicates are found, but it is found by no word before somebody agreed.
+    # A candidate is digested, so that its duplicates are detected, but no search finds it before it is accepted.
     if candidate:
         effects.queued.append(seq)
         return Outcome.CANDIDATE
@@ -252,14 +252,14 @@ def _record_decision(
 
 
 def _find_echo(db: Connection, item: Prepared) -> Memory | None:
-    """Return the first of the memories that a text repeats, None when it says anything else."""
-    found = []
+    """Return the first of the memories that a text repeats, None if the text says anything else."""
+    echoed = []
     for echo in item.echoes:
         meant = [memory for memory in memories.list_ending_in(db, echo.short_id) if _repeats(echo, memory)]
         if not meant:
             return None
-        found.append(meant[0])
-    return found[0] if found else None
+        echoed.append(meant[0])
+    return echoed[0] if echoed else None
 
 
 def _repeats(echo: Echo, memory: Memory) -> bool:
@@ -269,7 +269,7 @@ def _repeats(echo: Echo, memory: Memory) -> bool:
 def _review_again(
     db: Connection, duplicate: Memory, item: Prepared, policy: WritePolicy, effects: WriteEffects
 ) -> None:
-    """Let a candidate in that was offered often enough, unless a person is to decide about all."""
+    """Admit a candidate that was offered often enough, unless a person reviews all memories."""
     if policy.suggest:
         return
     memory = item.memory
@@ -277,12 +277,12 @@ def _review_again(
     offer = _offer(item, duplicate.merge_count + 1, contradicts=contradicts)
     if admit(offer, review=policy.review).verdict is AdmissionVerdict.ACTIVE:
         memories.update(db, duplicate.seq, {"candidate": 0}, item.memory.created_at)
-        known = replace(item, memory=replace(item.memory, id=duplicate.id))
-        effects.created.append((duplicate.seq, known))
+        accepted = replace(item, memory=replace(item.memory, id=duplicate.id))
+        effects.created.append((duplicate.seq, accepted))
 
 
 def _inherit_trust(db: Connection, item: Prepared) -> Trust:
-    """Return the trust of a memory: what is derived from evidence is evidence."""
+    """Return the trust of a memory: anything derived from evidence is evidence."""
     sources = [memories.get(db, edge.to) for edge in item.edges if edge.kind is EdgeKind.DERIVED_FROM]
     hearsay = any(source is not None and source.trust is Trust.EVIDENCE for source in sources)
     return Trust.EVIDENCE if hearsay else item.memory.trust
@@ -295,7 +295,8 @@ def _draw_edges(
     for number, edge in enumerate(item.edges):
         other = memories.get(db, edge.to)
         if other is None or other.seq == seq or not reaches(other.scope, viewer_within(memory.scope)):
-            raise InvalidField(FieldError(f"{item.loc}edges.{number}.to", "names no memory that this one can reach"))
+            message = "does not name a memory in the reach of this memory"
+            raise InvalidField(FieldError(f"{item.loc}edges.{number}.to", message))
         edges.add(db, seq, edge.kind, other.seq, memory.source, memory.created_at)
     if placement is not None and placement.replaced is not None:
         edges.add(db, seq, EdgeKind.SUPERSEDES, placement.replaced.seq, "facts", memory.created_at)
@@ -303,7 +304,7 @@ def _draw_edges(
 
 
 def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
-    """Log and queue what a transaction did, at its end."""
+    """Log the effects of a transaction and queue its work."""
     if effects.created:
         first = changes.append(db, changes.CREATE, [item.memory.id for _, item in effects.created])
         for number, (seq, item) in enumerate(effects.created, start=first):
@@ -311,7 +312,7 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
     if effects.ended:
         changes.append(db, changes.CLOSE, effects.ended)
     work.add(db, [*(seq for seq, _ in effects.created), *effects.queued], DIGESTION, time.time())
-    # After the announcement: the change log names a memory's creation before anything else that befell it.
+    # The change log must name a memory's creation before its other changes.
     if effects.merged:
         changes.append(db, changes.MERGE, effects.merged)
     review.add_decisions(db, effects.decisions)
@@ -319,7 +320,8 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
 
 def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> None:
     tags = tuple(dict.fromkeys((*duplicate.tags, *memory.tags)))
-    # An agent may only repeat what it read; a person who says it too vouches for it, not for fields never told.
+    # An agent may only repeat what it read. A person who repeats it confirms it, but not fields that were never
+    # stated.
     vouched = memory.source is Source.USER and memory.trust is Trust.TRUSTED
     confirmed = (vouched or is_said_again(memory, duplicate)) and says_as_much(memory, duplicate)
     memories.reinforce(

@@ -1,9 +1,9 @@
-"""Admission: whether an offered memory is kept: seven features by rules, one score, three classes.
+"""Decide whether to store an offered memory: seven rule-based features, one score, three classes.
 
-What somebody writes, imports or syncs on purpose is kept, unless it would end a fact that somebody stated. The rules
-decide about what an agent notes by the way and about what is captured without being asked: there, what lasts is kept,
-what passes is not. Substance counts in every language alike; words of a language only ever add to that or explain a
-loss: small closed classes of words in nine languages tell the durable from the passing.
+Memories that are written, imported or synced explicitly are stored, unless they would end a fact that a person or an
+agent stated. The rules apply to agents' ambient notes and to captured messages: lasting statements are stored,
+passing remarks are not. Substance counts equally in every language. Language-specific words (small closed classes in
+nine languages) only add to the score or explain a loss.
 """
 
 import re
@@ -47,7 +47,7 @@ _OPENING = re.compile(
 _SENTENCE = re.compile(r"[^\s.!?。！？].*?(?:[.!?](?=\s|$)|[。！？\n]|$)", re.DOTALL)
 _ASKS = re.compile(r"[?？؟]\W{0,9}\Z")
 
-# A line that a program wrote.
+# A line of program output.
 _LEVEL = r"\[?(?:debug|info|warn(?:ing)?|error|trace|notice)(?:\]|: )|npm (?:warn|err|notice)"
 _TRACE = (
     r"traceback \(|file \"[^\"\n]{1,200}\", line \d|at \S{1,200} ?\(?\S{0,200}:\d|caused by: \S|\.{3} \d+ more"
@@ -73,7 +73,7 @@ _QUESTION_KEEPS, _LATER_KEEPS = 0.35, 0.4
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A memory that is offered. Its content is redacted; `redactions` counts what was cut, `repeats` earlier offers."""
+    """An offered memory. Its content is redacted; `redactions` counts removed secrets, `repeats` earlier offers."""
 
     content: str
     kind: Kind
@@ -87,7 +87,7 @@ class Offer:
 
 
 class AdmissionVerdict(StrEnum):
-    """What the policy does with an offer."""
+    """The policy's verdict on an offer."""
 
     ACTIVE = "active"
     CANDIDATE = "candidate"
@@ -96,7 +96,7 @@ class AdmissionVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The verdict, the score from 0 to 1, and fixed phrases that say why, which never quote the memory."""
+    """The verdict, the score from 0 to 1, and fixed phrases for the reasons, which never quote the memory."""
 
     verdict: AdmissionVerdict
     score: float
@@ -104,7 +104,7 @@ class Admission:
 
 
 def admit(offer: Offer, *, review: bool) -> Admission:
-    """Decide about an offer; without review what would wait for a person is rejected."""
+    """Decide about an offer; without review, an offer that needs review is rejected."""
     if offer.source not in DELIBERATE and NOTHING.fullmatch(offer.content):
         return Admission(
             AdmissionVerdict.REJECTED, 0.0, (ONLY_SECRETS if "[REDACTED:" in offer.content else NOTHING_LEFT,)
@@ -130,11 +130,11 @@ _LOW, _MIDDLE, _HIGH = range(3)
 def _class_of_offer(offer: Offer, score: float) -> int:
     standing = _HIGH if offer.source in DELIBERATE else _class_of(score)
     if offer.repeats >= INSISTENT:
-        # One class above what the text is worth by itself: insistence makes no chatter active.
+        # Repetition raises an offer by one class, so it cannot make chatter active.
         fresh = _class_of(score - REPETITION_WEIGHT * repetition(offer))
         standing = max(standing, min(fresh + 1, _HIGH))
     if offer.contradicts and offer.source is not Source.USER:
-        # Insisting on it does not make it true, so this comes last.
+        # Repetition does not make an offer true, so this check comes last.
         standing = min(standing, _MIDDLE)
     return standing
 
@@ -158,16 +158,16 @@ _OWNED = frozenset({ScopeKind.AGENT, ScopeKind.TASK})
 
 
 def explicitness(offer: Offer) -> float:
-    """Return how plainly somebody asked to keep this: by its weight, its kind, or by who writes."""
+    """Return how explicitly a user or agent asked to keep this: by weight, kind and source."""
     if offer.importance is not None:
         return 1.0
     return max(_EXPLICIT[offer.source], 0.7 if offer.kind in _TOLD_KINDS else 0.0)
 
 
 def durability(offer: Offer) -> float:
-    """Return how much of the text will still say something next month."""
+    """Return the share of the text that is still meaningful next month."""
     if offer.source in DELIBERATE:
-        # Nothing depends on it, so a glance is enough: whole conversations are written turn by turn.
+        # The result does not depend on it, so skip the analysis: imports write entire conversations turn by turn.
         glance = offer.content[:_GLANCE].lower()
         return _saturate(_substance(glance, set(glance.split())))
     text = offer.content[:_READ]
@@ -180,24 +180,24 @@ def durability(offer: Offer) -> float:
 
 
 def scope_clarity(offer: Offer) -> float:
-    """Return how clear it is for whom the memory is meant."""
+    """Return how clear the memory's audience is."""
     if offer.scope.kind in _OWNED and offer.scope.id is None:
         return 0.3
     return 0.6 if offer.scope.kind is ScopeKind.SESSION else 0.8
 
 
 def repetition(offer: Offer) -> float:
-    """Return how often the same was offered before, up to insistence."""
+    """Return how often the same text was offered before, up to INSISTENT."""
     return min(offer.repeats / INSISTENT, 1.0)
 
 
 def agreement(offer: Offer) -> float:
-    """Return whether it agrees with the facts in force; the user may always correct them."""
+    """Return whether the offer agrees with current facts; a user may always correct them."""
     return 0.0 if offer.contradicts and offer.source is not Source.USER else 1.0
 
 
 def discretion(offer: Offer) -> float:
-    """Return the share of the text that was no secret, a secret being taken for eight words."""
+    """Return the share of the text that was not secret, counting a secret as eight words."""
     if not offer.redactions:
         return 1.0
     lowered = offer.content[:_READ].lower()
@@ -206,13 +206,13 @@ def discretion(offer: Offer) -> float:
 
 
 def reliability(offer: Offer) -> float:
-    """Return how far its source is to be relied on."""
+    """Return the reliability of the source."""
     return _RELIABLE[offer.source]
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionFeature:
-    """One side of an offer: how to value it, its share of the score, and what its weakness is called."""
+    """An aspect of an offer: its function, its weight in the score, and the name of its weakness."""
 
     value: Callable[[Offer], float]
     weight: float
@@ -220,14 +220,14 @@ class AdmissionFeature:
 
 
 FEATURES = (
-    AdmissionFeature(explicitness, 0.20, "nobody asked to keep it"),
-    AdmissionFeature(durability, 0.35, "says little that lasts"),
-    AdmissionFeature(scope_clarity, 0.05, "unclear for whom"),
-    # That it is new speaks against nothing.
+    AdmissionFeature(explicitness, 0.20, "not requested by anyone"),
+    AdmissionFeature(durability, 0.35, "little lasting content"),
+    AdmissionFeature(scope_clarity, 0.05, "unclear audience"),
+    # A new text is no weakness.
     AdmissionFeature(repetition, REPETITION_WEIGHT, None),
-    AdmissionFeature(agreement, 0.10, "contradicts a fact in force"),
+    AdmissionFeature(agreement, 0.10, "contradicts a current fact"),
     AdmissionFeature(discretion, 0.10, "mostly secrets"),
-    AdmissionFeature(reliability, 0.15, "captured without being asked"),
+    AdmissionFeature(reliability, 0.15, "captured automatically"),
 )
 
 # Substance
@@ -249,7 +249,7 @@ def _words(lowered: str) -> set[str]:
 
 
 def _substance(lowered: str, words: set[str]) -> float:
-    """Return how many different words with a meaning of their own a text has; two signs count where no space does."""
+    """Return the number of distinct content words; in scripts without spaces, two characters are a word."""
     count = len(words - STOP_WORDS)
     if lowered.isascii():
         return count
@@ -261,35 +261,39 @@ def _saturate(substance: float) -> float:
 
 
 def is_lasting(text: str, words: AbstractSet[str]) -> bool:
-    """Tell whether a text in lower case gives a reason, a rule, a decision or a way out."""
+    """Return whether a lower-case text gives a reason, a rule, a decision or a solution."""
     if not _LASTING_WORDS.isdisjoint(words) or any(phrase in text for phrase in _LASTING_PHRASES):
         return True
     return not text.isascii() and any(phrase in text for phrase in _LASTING_BEYOND_ASCII)
 
 
 def measure_durable_share(text: str, *, lasting: bool, answers: bool) -> float:
-    """Return the share of a lower-case text's worth that outlives the moment; `answers` if it answers its question.
+    """Return the lasting share of a lower-case text; `answers` if it answers its own question.
 
-    A request, a question or what is put off takes its own sentence away, not what is stated beside it.
+    A request, a question or a postponement discounts its own sentence, not the statements next to it.
     """
-    kept = 1.0 - _noise_share(text)
-    sentences = [(found[0], len(found[0])) for found in _SENTENCE.finditer(text)]
+    share = 1.0 - _noise_share(text)
+    sentences = [(match[0], len(match[0])) for match in _SENTENCE.finditer(text)]
     total = sum(length for _, length in sentences)
     if not total:
-        return kept
-    return kept * sum(length * _keep(one, lasting=lasting, answers=answers) for one, length in sentences) / total
+        return share
+    return (
+        share
+        * sum(length * _keep(sentence, lasting=lasting, answers=answers) for sentence, length in sentences)
+        / total
+    )
 
 
 def _keep(sentence: str, *, lasting: bool, answers: bool) -> float:
-    kept = 1.0
+    weight = 1.0
     opening = _OPENING.match(sentence)
     if opening is not None and not (lasting or (answers and opening.lastgroup == "request")):
-        kept *= _KEPT[str(opening.lastgroup)]
+        weight *= _KEPT[str(opening.lastgroup)]
     if not answers and _ASKS.search(sentence, max(0, len(sentence) - 10)):
-        kept *= _QUESTION_KEEPS
+        weight *= _QUESTION_KEEPS
     if not lasting and _puts_off(sentence, _words(sentence)):
-        kept *= _LATER_KEEPS
-    return kept
+        weight *= _LATER_KEEPS
+    return weight
 
 
 def _puts_off(text: str, words: AbstractSet[str]) -> bool:
@@ -297,7 +301,7 @@ def _puts_off(text: str, words: AbstractSet[str]) -> bool:
 
 
 def _noise_share(text: str) -> float:
-    """Return the share of the text's lines, by length, that a program wrote."""
+    """Return the share of program output in the text's lines, by length."""
     lines = text.split("\n")
     noise = sum(len(line) for line in lines if _NOISE.match(line))
     return noise / max(1, len(text) - len(lines) + 1)

@@ -1,4 +1,4 @@
-"""Erasing a memory's rows within a transaction, and noting by what its traces elsewhere are found."""
+"""Erase a memory's rows within a transaction, and record what to erase in other files."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,13 +36,13 @@ from pipeline.write.tool_actions import mentions_action
 
 
 def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: Purger) -> None:
-    """Erase the rows of a memory and of those that go with it, and note what other files have to erase."""
-    earlier = {one.seq: history.of(db, one.seq) for one in going}
-    contents = [text for one in going for text in _list_contents(one, earlier[one.seq])]
-    titles = [text for one in going for text in (*_list_titles(one), *arcs.list_texts(db, one.seq))]
+    """Erase a memory and the memories that depend on it, and record what other files must erase."""
+    earlier = {erased.seq: history.of(db, erased.seq) for erased in going}
+    contents = [text for erased in going for text in _list_contents(erased, earlier[erased.seq])]
+    titles = [text for erased in going for text in (*_list_titles(erased), *arcs.list_texts(db, erased.seq))]
     moved_to = [entry.detail["as"] for entries in earlier.values() for entry in entries if entry.detail.get("as")]
-    for one in going:
-        _erase(db, one, earlier[one.seq])
+    for erased in going:
+        _erase(db, erased, earlier[erased.seq])
     hashes = tuple(dict.fromkeys(content_hash(content) for content in contents))
     for text_hash in hashes:
         refusals.add(db, memory.id, text_hash, RefusedBy.PURGED, utc_now())
@@ -51,7 +51,7 @@ def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: 
         db,
         memory.id,
         UnfinishedPurge(
-            tuple(dict.fromkeys([memory.id, *(one.id for one in going), *moved_to])),
+            tuple(dict.fromkeys([memory.id, *(erased.id for erased in going), *moved_to])),
             hashes,
             marks.as_json(),
             memory.is_of_person,
@@ -87,29 +87,29 @@ def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> N
 
 
 def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> None:
-    """Erase the tool actions and the turns that a memory was made of, or that contain one of its texts."""
-    # The same result of another turn was merged into it.
+    """Erase the tool actions and turns that a memory was made of, or that contain one of its texts."""
+    # The same result of another turn may have been merged into the memory.
     offered: list[tuple[Any, Any]] = [(memory.source, memory.session_id)]
     offered += [(entry.detail.get("source"), entry.detail.get("session_id")) for entry in earlier]
     sessions = {session for source, session in offered if source == Source.AMBIENT and session}
     texts = list(_list_contents(memory, earlier))
     if sessions:
         agent_sessions.purge_actions(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
-    # The turns of a memory that was moved here are turns of another workspace.
+    # The turns of a moved memory are in another workspace.
     is_native = not any(entry.detail.get("from") for entry in earlier)
     details = [memory.metadata, *(entry.detail.get("metadata") or {} for entry in earlier)] if is_native else []
-    seqs = [one["turn"] for one in details if isinstance(one.get("turn"), int)]
+    seqs = [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)]
     folded = [_fold(text) for text in texts]
-    seqs += turns.find_matching(db, lambda said: _contains_any(_fold(said), folded))
+    seqs += turns.find_matching(db, lambda text: _contains_any(_fold(text), folded))
     turns.forget(db, seqs)
 
 
-def _contains_any(said: str, texts: Iterable[str]) -> bool:
-    return any(text in said for text in texts)
+def _contains_any(content: str, texts: Iterable[str]) -> bool:
+    return any(text in content for text in texts)
 
 
 def _fold(text: str) -> str:
-    """Return a text without its case and its layout."""
+    """Return a text in lower case without layout."""
     return " ".join(text.split()).lower()
 
 
@@ -129,5 +129,5 @@ def _list_strings(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping):
         yield from _list_strings(list(value.values()))
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _list_strings(one)
+        for item in value:
+            yield from _list_strings(item)

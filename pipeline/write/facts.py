@@ -1,4 +1,4 @@
-"""Setting and ending keyed facts."""
+"""Set and end keyed facts."""
 
 from sqlite3 import Connection
 from typing import Any, NamedTuple
@@ -16,41 +16,41 @@ from pipeline.write.revise import archive_memory, get_existing
 
 
 class EndedFact(NamedTuple):
-    """A value that was ended, and until when it held before that."""
+    """An ended value, and its earlier end."""
 
     fact: Memory
     held_until: str | None
 
 
 def set_fact(database: Database, key: FactKey, value: Any, draft: Draft, policy: WritePolicy) -> Receipt:
-    """Let a key have a value from the draft's time on; the value before is ended, never overwritten."""
+    """Set a key's value from the draft's time on; end the previous value without overwriting it."""
     return commit(database, [prepare_fact(key, value, draft)], policy)[0]
 
 
 def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None = None) -> EndedFact:
-    """End the value that holds at a moment, now by default, without a successor; raise NotFound where none holds."""
+    """End the value that is valid at a time (default: now) without a successor; raise NotFound if there is none."""
     now = utc_now()
     ends = moment or now
     with database.write() as db:
         holder = facts.find_holding(db, key, scope, ends)
         if holder is None:
-            raise NotFound("no value holds")
+            raise NotFound("This fact has no value at that time")
         end_at(db, holder, ends, now)
         changes.append(db, changes.CLOSE, [holder.id])
         return EndedFact(get_existing(db, holder.id), holder.valid_to)
 
 
 def take_back_fact(database: Database, fact_id: str) -> Memory:
-    """Undo the setting of a value: archive it, and let the one that it ended hold again; return the archived one.
+    """Undo the setting of a value: archive it and reopen the value that it ended; return the archived fact.
 
-    Raises Conflict for one that was told again of a later moment: who said that said it, too.
+    Raises Conflict for a value that was stated again later: the later statement still counts.
     """
     now = utc_now()
     with database.write() as db:
         fact = _get_unarchived(db, fact_id)
         assert fact.valid_from is not None
         if facts.repeats(db, fact, fact.valid_from):
-            raise Conflict("this was told again since; end it instead")
+            raise Conflict("This value was stated again later. End the fact instead")
         ended = None if fact.candidate else facts.find_replaced_by(db, fact)
         archive_memory(db, fact, now)
         if ended is not None and fact.valid_to != fact.valid_from:
@@ -60,7 +60,7 @@ def take_back_fact(database: Database, fact_id: str) -> Memory:
 
 
 def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
-    """Undo the end of a value: it holds until a moment, for good without one, or until the next value begins."""
+    """Undo the end of a value: it is valid until a time, forever without one, or until the next value."""
     now = utc_now()
     with database.write() as db:
         fact = _get_unarchived(db, fact_id)
@@ -70,14 +70,14 @@ def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
         bounds = (until, None if following is None else following.valid_from)
         ends = min((bound for bound in bounds if bound is not None), default=None)
         if ends is not None and fact.valid_to is not None and ends < fact.valid_to:
-            raise Conflict("it would end earlier than it does")
+            raise Conflict("The new end must not be earlier than the current end")
         facts.close(db, fact.seq, ends, now)
         changes.append(db, changes.CLOSE, [fact.id])
         return get_existing(db, fact_id)
 
 
 def _get_unarchived(db: Connection, fact_id: str) -> Memory:
-    """Return a fact that is not archived; raise NotFound where there is none."""
+    """Return a fact that is not archived; raise NotFound otherwise."""
     fact = facts.by_id(db, fact_id)
     if fact is None or fact.archived_at is not None:
         raise NotFound("no such fact")

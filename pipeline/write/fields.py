@@ -1,4 +1,4 @@
-"""What the fields of a memory must look like: its text, ids and metadata, its scope, and the fields of its kind."""
+"""Validate the fields of a memory: text, ids, metadata, scope, and the fields of its kind."""
 
 import json
 from collections.abc import Mapping
@@ -30,26 +30,26 @@ from pipeline.times import normalize_time
 
 
 def normalize_content(text: str, loc: str) -> str:
-    """Normalize a memory's text; raise InvalidField when nothing is left or too much is there."""
+    """Normalize a memory's text; raise InvalidField if it is empty or too long."""
     content = normalize_text(text)
     if not content:
-        raise InvalidField(FieldError(loc, "must hold more than white space"))
+        raise InvalidField(FieldError(loc, "must contain more than white space"))
     if len(content) > MAX_CONTENT_CHARS:
         raise InvalidField(FieldError(loc, f"must have at most {MAX_CONTENT_CHARS} characters"))
     return content
 
 
-def clean_metadata(given: Mapping[str, Any], loc: str) -> Any:
-    """Return metadata normalized and without secrets; raise InvalidField when it is too large, before or after."""
-    # Looking for secrets takes its time, so nobody looks for them in what is turned away.
-    check_metadata(given, loc)
-    metadata, _ = redact_json(normalize_json(given))
+def clean_metadata(raw: Mapping[str, Any], loc: str) -> Any:
+    """Normalize metadata and remove secrets; raise InvalidField if it is too large before or after."""
+    # Reject large metadata first, because the search for secrets is slow.
+    check_metadata(raw, loc)
+    metadata, _ = redact_json(normalize_json(raw))
     check_metadata(metadata, loc)
     return metadata
 
 
 def check_metadata(value: Any, loc: str) -> None:
-    """Raise InvalidField when metadata is larger than the limit in JSON."""
+    """Raise InvalidField if metadata is larger than the limit as JSON."""
     _check_size(value, MAX_METADATA_BYTES, loc)
 
 
@@ -64,7 +64,7 @@ _OWNED = frozenset({ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK})
 
 
 def resolve_scope(scope: Scope | None, session_id: str | None, loc: str) -> Scope:
-    """Return the scope to store: the workspace unless said otherwise; a session's is its own session's."""
+    """Return the scope to store: the workspace by default; a session scope without an id gets the memory's session."""
     if scope is None:
         return Scope()
     if scope.kind is ScopeKind.WORKSPACE:
@@ -80,12 +80,12 @@ def resolve_scope(scope: Scope | None, session_id: str | None, loc: str) -> Scop
 # The fields of each kind
 
 MAX_ALTERNATIVES = 20
-# More than all fields of any kind hold, whatever their script.
+# More than all fields of any kind together, in any script.
 MAX_DETAILS_BYTES = 64 * 1024
 
 
 class Severity(StrEnum):
-    """How much it costs to ignore a lesson."""
+    """The cost of ignoring a lesson."""
 
     INFO = "info"
     WARNING = "warning"
@@ -99,11 +99,13 @@ def _to_utc_text(text: str) -> str:
         raise PydanticCustomError("time", "{reason}", {"reason": str(error)}) from error
 
 
-def _one_problem(given: Any, take: ValidatorFunctionWrapHandler) -> Any:
+def _one_problem(raw: Any, take: ValidatorFunctionWrapHandler) -> Any:
     try:
-        return take(given)
+        return take(raw)
     except ValidationError as error:
-        raise PydanticCustomError("no_value", "must be a text of 1 to 2000 signs, a number, true or false") from error
+        raise PydanticCustomError(
+            "no_value", "must be a text (1 to 2000 characters), a number, true or false"
+        ) from error
 
 
 Phrase = Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -119,21 +121,21 @@ Value = Annotated[Paragraph | bool | int | float, WrapValidator(_one_problem)]
 
 
 class Details(BaseModel):
-    """The fields of a kind that has none of its own."""
+    """The fields of a kind without fields."""
 
-    # Built when the first memory of the kind is written; a start need not wait for eleven schemas.
+    # Built at the first memory of the kind: a start need not wait for eleven schemas.
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class DecisionDetails(Details):
-    """Why something was chosen, and over what."""
+    """The reason for a decision, and the alternatives."""
 
     reason: Paragraph | None = None
     alternatives: Annotated[tuple[Phrase, ...], Field(max_length=MAX_ALTERNATIVES)] | None = None
 
 
 class LessonDetails(Details):
-    """What to do, and when."""
+    """A lesson's rule and when it applies."""
 
     rule: Paragraph | None = None
     applies_when: Paragraph | None = None
@@ -141,7 +143,7 @@ class LessonDetails(Details):
 
 
 class GoalDetails(Details):
-    """How far it has come, 0 to 1, and when it is due."""
+    """A goal's progress (0 to 1) and due date."""
 
     status: GoalStatus = GoalStatus.OPEN
     progress: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -149,41 +151,41 @@ class GoalDetails(Details):
 
 
 class ActivityDetails(Details):
-    """What was done with which tool, and whether it worked."""
+    """An activity's tool and success."""
 
     tool: Phrase | None = None
     succeeded: bool | None = None
 
 
 class MilestoneDetails(Details):
-    """The chain that it is a link of."""
+    """The chain of a milestone."""
 
     chain: Phrase | None = None
 
 
 class QuestionAndAnswerDetails(Details):
-    """A question and its answer, apart from each other."""
+    """A question and its answer in separate fields."""
 
     question: Paragraph | None = None
     answer: Paragraph | None = None
 
 
 class CodeDetails(Details):
-    """What stands at the anchor."""
+    """The code at the anchor."""
 
     language: Phrase | None = None
     symbol: Phrase | None = None
 
 
 class DocumentDetails(Details):
-    """Where a document is."""
+    """The location of a document."""
 
     title: Phrase | None = None
     uri: Paragraph | None = None
 
 
 class EpisodeDetails(Details):
-    """When something began and ended."""
+    """The start and end of an episode."""
 
     started_at: Moment | None = None
     ended_at: Moment | None = None
@@ -193,12 +195,12 @@ class EpisodeDetails(Details):
     def _not_before_it_began(cls, ended: str | None, info: ValidationInfo) -> str | None:
         began = info.data.get("started_at")
         if ended is not None and began is not None and ended < began:
-            raise PydanticCustomError("reversed", "must not lie before started_at")
+            raise PydanticCustomError("reversed", "must not be before started_at")
         return ended
 
 
 class KeyedFactDetails(Details):
-    """Whose attribute has which value; a fact without a key is told in words alone."""
+    """Subject, attribute and value of a fact; a fact without a key has only text."""
 
     subject: Phrase
     attribute: Phrase
@@ -220,28 +222,28 @@ DETAILS: Mapping[Kind, type[Details]] = {
 }
 
 
-def check_details(kind: Kind, given: Mapping[str, Any], loc: str) -> dict[str, Any]:
-    """Return a kind's typed fields, normalized, without secrets and with defaults; raise InvalidField by name."""
-    if kind is Kind.KEYED_FACT and not given:
+def check_details(kind: Kind, raw: Mapping[str, Any], loc: str) -> dict[str, Any]:
+    """Return a kind's typed fields, normalized, redacted and with defaults; raise InvalidField if one is invalid."""
+    if kind is Kind.KEYED_FACT and not raw:
         return {}
-    _check_size(given, MAX_DETAILS_BYTES, loc)
-    clean, _ = redact_json(normalize_json(given))
+    _check_size(raw, MAX_DETAILS_BYTES, loc)
+    clean, _ = redact_json(normalize_json(raw))
     try:
-        # As JSON: only there does a strict model read words of a fixed set, and 1 stays a number where true would do.
+        # Validate as JSON: only then does a strict model accept enum values as text, and reject 1 for a boolean.
         details = DETAILS[kind].model_validate_json(json.dumps(clean))
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False, include_context=False)
+        errors = error.errors(include_input=False, include_url=False, include_context=False)
         raise InvalidField(
             *(
                 FieldError(".".join(map(str, (loc, *item["loc"]))), _format_problem(kind, item["type"], item["msg"]))
-                for item in found
+                for item in errors
             )
         ) from error
     return details.model_dump(mode="json", exclude_none=True)
 
 
 def list_texts(value: Any) -> list[str]:
-    """Return every text that a JSON value holds, names included."""
+    """List every text in a JSON value, including keys."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""Keyed facts: `subject.attribute = value`, each value with the time in which it holds.
+"""Keyed facts: `subject.attribute = value`, each value with the period in which it is valid.
 
-A key's values never overlap, and at each moment that holds which was told last of the time up to then. A new value ends
-the one that holds at its beginning; one that arrives late ends where the next begins, where the one that it cuts short
-was ended, or where that was told again and so holds again: the present stays what it is.
+The periods of a key's values never overlap, and at each time the value is valid that was stated last before it. A new
+value ends the value that is valid at its start. A value that arrives late ends at the start of the next value, at the
+end of the value that it shortens, or when that value was stated again: the present stays unchanged.
 """
 
 import time
@@ -25,10 +25,10 @@ UNTRUSTED = frozenset({Source.AMBIENT, Source.IMPORT, Source.SYNC})
 
 @dataclass(frozen=True, slots=True)
 class FactPlacement:
-    """Where a fact goes in its key's history.
+    """The position of a fact in its key's history.
 
-    `memory` is the fact with its end, `same` the one that says so already, `replaced` the one that it ends, `resumes`
-    when that one holds again, if it does.
+    `memory` is the fact with its end, `same` an existing fact with the same value, `replaced` the fact that it ends,
+    `resumes` the time from which the replaced fact is valid again, if any.
     """
 
     memory: Memory
@@ -38,12 +38,12 @@ class FactPlacement:
 
 
 def fact_key(subject: str, attribute: str, loc: str = "") -> FactKey:
-    """Return the canonical key; raise InvalidField for a name that has no letter or digit, or too many."""
+    """Return the canonical key; raise InvalidField for a name without letters or digits, or a name that is too long."""
     names = {}
-    for field, given in (("subject", subject), ("attribute", attribute)):
-        name = canonical_name(redact(given).text)
+    for field, raw_name in (("subject", subject), ("attribute", attribute)):
+        name = canonical_name(redact(raw_name).text)
         if not name:
-            raise InvalidField(FieldError(f"{loc}{field}", "must hold a letter or a digit"))
+            raise InvalidField(FieldError(f"{loc}{field}", "must contain a letter or a digit"))
         if len(name) > MAX_NAME_CHARS:
             raise InvalidField(FieldError(f"{loc}{field}", f"must have at most {MAX_NAME_CHARS} characters"))
         names[field] = name
@@ -51,24 +51,24 @@ def fact_key(subject: str, attribute: str, loc: str = "") -> FactKey:
 
 
 def fact_text(key: FactKey, value: Any) -> str:
-    """Return a fact as a line that words and vectors can find, without secrets."""
-    shown = str(value).lower() if isinstance(value, bool) else str(value)
-    return redact(f"{_spoken(key.subject)} {_spoken(key.attribute)}: {shown}").text
+    """Return a fact as a line of text for the indexes, without secrets."""
+    value_text = str(value).lower() if isinstance(value, bool) else str(value)
+    return redact(f"{_spoken(key.subject)} {_spoken(key.attribute)}: {value_text}").text
 
 
 def safe_value(key: FactKey, value: Any) -> Any:
-    """Return a value as it may be stored: one that its own attribute gives away as a secret is none any more."""
+    """Return a value as it may be stored: redacted if the attribute's name marks it as a secret."""
     if isinstance(value, bool):
         return value
     start = f"{_spoken(key.subject)} {_spoken(key.attribute)}: "
     text = fact_text(key, value)
-    told = text.removeprefix(start) if text.startswith(start) else redact(str(value)).text
-    # A number stays one unless it is a secret.
-    return value if told == str(value) else told
+    redacted = text.removeprefix(start) if text.startswith(start) else redact(str(value)).text
+    # A number stays a number unless it is a secret.
+    return value if redacted == str(value) else redacted
 
 
 def place_fact(db: Connection, memory: Memory) -> FactPlacement:
-    """Say where a fact goes; nothing is changed yet."""
+    """Return the position of a fact in its key's history, without changing anything."""
     key, begins = memory.key, memory.valid_from
     assert key is not None
     assert begins is not None
@@ -86,24 +86,24 @@ def place_fact(db: Connection, memory: Memory) -> FactPlacement:
     return FactPlacement(replace(memory, valid_to=ends), replaced=holder, resumes=resumes)
 
 
-def end_replaced_fact(db: Connection, place: FactPlacement, at: str) -> None:
-    """Let the fact before end where the new one begins, and hold again where it was told again."""
-    if place.replaced is not None:
-        assert place.memory.valid_from is not None
-        _cut(db, place.replaced, place.memory.valid_from, place.resumes, at)
+def end_replaced_fact(db: Connection, placement: FactPlacement, at: str) -> None:
+    """End the previous fact at the start of the new one, and reopen it where it was stated again."""
+    if placement.replaced is not None:
+        assert placement.memory.valid_from is not None
+        _cut(db, placement.replaced, placement.memory.valid_from, placement.resumes, at)
 
 
 def end_at(db: Connection, holder: Memory, moment: str, at: str) -> None:
-    """Let a fact end at a moment because a person says so, and hold again where it was told again."""
+    """End a fact at a time at a person's request, and reopen it where it was stated again."""
     _cut(db, holder, moment, _first_repetition(db, holder, moment, Source.USER), at)
 
 
 def fit_between(db: Connection, fact: Memory, at: str) -> Memory | None:
-    """Let a fact that comes in from review or the archive hold until the next begins; return the one that it ends."""
+    """End a fact from review or the archive at the start of the next fact; return the fact that it ends."""
     assert fact.key is not None
     assert fact.valid_from is not None
     if fact.valid_from == fact.valid_to:
-        # It was replaced where it began, so it holds at no moment and ends nothing.
+        # It was replaced at its start, so it is never valid and ends nothing.
         return None
     holder = facts.find_other_holding(db, fact)
     following = facts.after(db, fact.key, fact.scope, fact.valid_from)
@@ -122,9 +122,9 @@ def fit_between(db: Connection, fact: Memory, at: str) -> Memory | None:
 
 
 def denies_fact(db: Connection, content: str, source: Source, moment: str) -> bool:
-    """Tell whether a text names a current fact's subject and attribute but not its value.
+    """Return whether a text names a current fact's subject and attribute but not its value.
 
-    By spelling alone, and only for what nobody wrote on purpose: admission has no model.
+    Compares spelling only, and only for automatic captures: admission has no model.
     """
     if source in DELIBERATE:
         return False
@@ -136,10 +136,10 @@ def denies_fact(db: Connection, content: str, source: Source, moment: str) -> bo
     )
 
 
-def overrides_trusted(place: FactPlacement, source: Source) -> bool:
-    """Tell whether a source that nobody vouches for would end what a person or an agent said."""
-    ended = place.replaced
-    # A person who said it too vouches for what an import said first.
+def overrides_trusted(placement: FactPlacement, source: Source) -> bool:
+    """Return whether an untrusted source would end the statement of a person or an agent."""
+    ended = placement.replaced
+    # If a person repeated an imported fact, the person confirmed it.
     vouched = ended is not None and (ended.source not in UNTRUSTED or ended.trust is Trust.TRUSTED)
     return source in UNTRUSTED and vouched
 
@@ -149,9 +149,9 @@ def _spoken(name: str) -> str:
 
 
 def _same_value(fact: Memory, memory: Memory) -> bool:
-    # Python takes True for 1, and 1 for 1.0.
-    one, other = fact.details.get("value"), memory.details.get("value")
-    return type(one) is type(other) and one == other
+    # Python treats True and 1, and 1 and 1.0, as equal.
+    value, other_value = fact.details.get("value"), memory.details.get("value")
+    return type(value) is type(other_value) and value == other_value
 
 
 def _earliest(*moments: str | None) -> str | None:
@@ -159,7 +159,7 @@ def _earliest(*moments: str | None) -> str | None:
 
 
 def _first_repetition(db: Connection, fact: Memory, after: str, by: Source) -> str | None:
-    """Return when a fact was first told again after a moment in its time, by anyone who may end what `by` says."""
+    """Return when a fact was first stated again after a time in its period, by a source that may override `by`."""
     for moment, source in facts.repeats(db, fact, after):
         if by in UNTRUSTED or Source(source) not in UNTRUSTED:
             return moment

@@ -1,7 +1,6 @@
-"""A memory goes to another workspace: claimed here, stored there, then archived here, so that no crash can lose it.
+"""Move a memory to another workspace: claim it, store it there, then archive it here, so that no crash loses it.
 
-While it is claimed, nothing else changes it here, and it goes to no other workspace. A claim that was interrupted is
-finished by whoever finds it.
+A claimed memory cannot be changed or moved elsewhere. Any process that detects an interrupted claim completes it.
 """
 
 import json
@@ -31,27 +30,27 @@ MOVED = "moved"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """To which workspace a memory is being moved, and since when."""
+    """The target workspace of a move, and the time of its start."""
 
     target: str
     at: str
 
 
 def claim(database: Database, memory_id: str, target: str) -> tuple[Claim, Memory, list[HistoryEntry]]:
-    """Claim a memory for a workspace; return the claim, or that of an earlier move, with what is moved."""
+    """Claim a memory for a move; return the claim (possibly of an earlier attempt) and the memory with its history."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
-        known = unfinished.find(db, MOVE, memory_id)
-        if known is None and memory.archived_at is not None:
-            raise Conflict("it is in the archive; restore it first")
-        made = Claim(target, utc_now()) if known is None else Claim(**json.loads(known))
-        if known is None:
+        earlier = unfinished.find(db, MOVE, memory_id)
+        if earlier is None and memory.archived_at is not None:
+            raise Conflict("This memory is archived. Restore it first.")
+        made = Claim(target, utc_now()) if earlier is None else Claim(**json.loads(earlier))
+        if earlier is None:
             unfinished.add(db, MOVE, memory_id, json.dumps(asdict(made)))
         return made, memory, history.of(db, memory.seq)
 
 
 def release(database: Database, memory_id: str) -> None:
-    """Give up a claim: the memory stays here, and may be changed again."""
+    """Release a claim: the memory stays here and can be changed again."""
     with database.write() as db:
         unfinished.drop(db, MOVE, memory_id)
 
@@ -64,7 +63,7 @@ def take_in(
     claimed: Claim,
     policy: WritePolicy,
 ) -> Receipt:
-    """Store a memory of the workspace `origin` with its history; raise Conflict where nothing of it is stored."""
+    """Store a memory of the workspace `origin` with its history; raise Conflict if it cannot be stored."""
     now = utc_now()
     item = Prepared(replace(memory, seq=UNSTORED, updated_at=now), memory_tokens(memory.content, memory.occurred_at))
     effects = WriteEffects()
@@ -72,7 +71,7 @@ def take_in(
         if _has_arrived(db, memory, origin, claimed):
             return Receipt(memory.id, Outcome.MERGED, duplicate_of=memory.id)
         if is_incognito(db, memory, policy):
-            raise Conflict("nothing of it is stored there: the workspace or its session is incognito")
+            raise Conflict("Not stored: the target workspace or the session is incognito.")
         receipt = write_moved(db, item, effects)
         log_and_enqueue(db, effects)
         if receipt.outcome is not Outcome.MERGED:
@@ -87,13 +86,15 @@ def _has_arrived(db: Connection, memory: Memory, origin: str, claimed: Claim) ->
     """Return whether an earlier attempt stored a memory here, even if it was changed or purged since."""
     if changes.is_purged_since(db, memory.id, parse(claimed.at)):
         return True
-    known = memories.get(db, memory.id)
-    entries = [] if known is None else history.of(db, known.seq)
-    return any(one.event == MOVED and one.detail == {"from": origin} and one.at >= claimed.at for one in entries)
+    arrived = memories.get(db, memory.id)
+    entries = [] if arrived is None else history.of(db, arrived.seq)
+    return any(
+        entry.event == MOVED and entry.detail == {"from": origin} and entry.at >= claimed.at for entry in entries
+    )
 
 
 def put_away(database: Database, memory_id: str, target: str, new_id: str) -> None:
-    """Archive a memory that the workspace `target` has taken in, and end its claim."""
+    """Archive a memory that was stored in the workspace `target`, and end its claim."""
     now = utc_now()
     with database.write() as db:
         if unfinished.find(db, MOVE, memory_id) is None:

@@ -1,9 +1,9 @@
-"""From a draft to something that is ready for its transaction: everything that needs no store.
+"""Turn a draft into a memory that is ready for its transaction; needs no store.
 
 normalize → redact → typed fields and key → scope → anchor → hash → search tokens
 
-An echo is what Reverie rendered itself and an agent hands back as if it were new. Only text that adds nothing counts: a
-mark or a label that the renderer does not write is something new to say.
+An echo is a text that Reverie rendered and an agent writes back as if it were new. A text that adds anything is no
+echo: marks and labels that the renderer does not write count as an addition.
 """
 
 import re
@@ -53,11 +53,11 @@ TRUST_OF_SOURCE: Mapping[Source, Trust] = {
     Source.SYNC: Trust.EVIDENCE,
 }
 
-# What the renderer may say of a memory behind its text, in parentheses, with or without the memory or the day meant.
+# The renderer's remarks after the text, in parentheses, with or without the memory or the day.
 MARKS = ("stale", "contradicted", "superseded", "disputed", "expired", "unconfirmed")
-# What names the occasion on which it was shown.
+# The renderer's remarks on the occasion.
 SURFACE = "surface"
-# What it may put before the text, followed by a colon.
+# The renderer's labels before the text, followed by a colon.
 LABELS = ("lesson", "lesson learned", "decision", "goal", "rule", "warning")
 
 # Between the words of a name.
@@ -82,8 +82,8 @@ _NOTED = re.compile(r"(?:[a-z]{1,20}) noted: “(.+)”\Z", re.DOTALL)
 class Prepared:
     """A draft that is ready for its transaction.
 
-    `importance` is what the caller gave, `redactions` how many kinds of secrets were cut out of the text, `echoes` the
-    memories that the text only repeats as they were shown.
+    `importance` is the caller's value, `redactions` the number of kinds of secrets that were removed, `echoes` the
+    memories whose rendering the text repeats.
     """
 
     memory: Memory
@@ -96,14 +96,14 @@ class Prepared:
 
 
 def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
-    """Prepare memories for one transaction; an invalid draft is named by its index."""
+    """Prepare memories for one transaction; an error names the index of the invalid draft."""
     return [prepare(draft, f"items.{index}.") for index, draft in enumerate(drafts)]
 
 
 def prepare(draft: Draft, loc: str = "") -> Prepared:
-    """Do everything that needs no transaction; raise InvalidField for a draft that cannot be taken."""
+    """Prepare a draft as far as possible without a transaction; raise InvalidField for an invalid draft."""
     now = utc_now()
-    # Redaction may lengthen a text, so the limit is checked on what will be stored.
+    # Redaction may lengthen a text, so the limit applies to the redacted text.
     redacted = redact(normalize_content(draft.content, f"{loc}content"))
     content = normalize_content(redacted.text, f"{loc}content")
     metadata = clean_metadata(draft.metadata, f"{loc}metadata")
@@ -141,22 +141,22 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
 
 
 def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:
-    """Prepare a keyed fact; the draft's text is replaced by the fact's, its time is when the fact begins to hold."""
+    """Prepare a keyed fact; its text replaces the draft's text, and the draft's time is the start of its validity."""
     details = {"subject": key.subject, "attribute": key.attribute, "value": value}
     return prepare(replace(draft, content=fact_text(key, value), kind=Kind.KEYED_FACT, details=details))
 
 
 def _optional_fields(draft: Draft, loc: str, *, has_secrets: bool) -> dict[str, Any]:
-    given = {one.name: getattr(draft, one.name) for one in fields(OptionalFields)}
+    values = {field.name: getattr(draft, field.name) for field in fields(OptionalFields)}
     anchor, branch = complete_anchor(draft.anchor, f"{loc}anchor"), check_branch(draft.branch, f"{loc}branch")
     sensitivity = draft.sensitivity or (Sensitivity.SECRET_ADJACENT if has_secrets else Sensitivity.NORMAL)
-    return {**given, "anchor": anchor, "branch": branch, "sensitivity": sensitivity}
+    return {**values, "anchor": anchor, "branch": branch, "sensitivity": sensitivity}
 
 
 def _with_key(memory: Memory, loc: str) -> Memory:
-    given = memory.details
-    key = fact_key(given["subject"], given["attribute"], f"{loc}details.")
-    value = safe_value(key, given["value"])
+    details = memory.details
+    key = fact_key(details["subject"], details["attribute"], f"{loc}details.")
+    value = safe_value(key, details["value"])
     text = fact_text(key, value)
     return replace(
         memory,
@@ -170,26 +170,26 @@ def _with_key(memory: Memory, loc: str) -> Memory:
 
 
 def complete_anchor(anchor: Anchor | None, loc: str) -> Anchor | None:
-    """Return an anchor with its checkout and the hash of what stands there now, unless the caller gave one."""
+    """Return an anchor with its checkout and the hash of the current code, unless the caller provided the hash."""
     if anchor is None:
         return None
     path = normalize_id(anchor.path)
     if not path:
-        raise InvalidField(FieldError(f"{loc}.path", "must hold more than white space"))
+        raise InvalidField(FieldError(f"{loc}.path", "must contain more than white space"))
     named = replace(anchor, path=path, checkout=find_checkout(str(Path(path).parent)))
     return replace(named, content_hash=anchor.content_hash or hash_of(named))
 
 
 def join_agent_text(memory: Memory) -> str:
-    """Return everything of a memory that an agent may read: a command in its fields is a command, too."""
-    place = None if memory.anchor is None else memory.anchor.path
-    names = list_texts((memory.tags, place, memory.branch, memory.session_id, memory.scope.id))
+    """Return all text of a memory that an agent may read: commands in fields count, too."""
+    path = None if memory.anchor is None else memory.anchor.path
+    names = list_texts((memory.tags, path, memory.branch, memory.session_id, memory.scope.id))
     texts = list_texts((list(memory.details.values()), memory.metadata))
     return "\n".join([memory.content, *texts, *(name.translate(_JOINTS) for name in names)])
 
 
 def check_branch(branch: str | None, loc: str) -> str | None:
-    """Return a branch's name as it is stored; raise InvalidField when it is empty or too long."""
+    """Return a branch name as it is stored; raise InvalidField if it is empty or too long."""
     name = None if branch is None else normalize_id(branch)
     if name is not None and not 0 < len(name) <= MAX_BRANCH_CHARS:
         raise InvalidField(FieldError(loc, f"must have 1 to {MAX_BRANCH_CHARS} characters"))
@@ -198,7 +198,7 @@ def check_branch(branch: str | None, loc: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """A rendered line: whose it says it is, what it says, and whether its end was cut off."""
+    """A rendered line: its id mark, its text, and whether it was cut off."""
 
     short_id: str
     text: str
@@ -206,10 +206,10 @@ class Echo:
 
 
 def find_echoes(content: str) -> tuple[Echo, ...]:
-    """Return the rendered lines that a text consists of, headers and blank lines aside; none when it says more."""
+    """Return the rendered lines of a text that consists only of them, headers and blank lines; otherwise nothing."""
     if "[" not in content:
         return ()
-    found: list[Echo] = []
+    echoes: list[Echo] = []
     for raw in content.split("\n"):
         quote = _QUOTED.match(raw)
         line = raw[quote.end() if quote else 0 :].rstrip()
@@ -218,17 +218,17 @@ def find_echoes(content: str) -> tuple[Echo, ...]:
         rendered = _LINE.fullmatch(line)
         if rendered is None:
             return ()
-        found.append(_echo(rendered[1], rendered[2]))
-    return tuple(found)
+        echoes.append(_echo(rendered[1], rendered[2]))
+    return tuple(echoes)
 
 
 def is_echo_of(echo: Echo, content: str) -> bool:
-    """Tell whether a memory with this content says all that the line says."""
-    # Beside another quotation mark an unseen character reads otherwise.
+    """Return whether a memory with this content contains all text of the line."""
+    # After another quotation mark, an invisible character is rendered differently.
     text = normalize_text(echo.text.translate(INNER_QUOTES))
     for form in _forms(" ".join(content.split())):
-        whole = normalize_text(form.translate(INNER_QUOTES))
-        if whole == text or (echo.cut and whole.startswith(text)):
+        form_text = normalize_text(form.translate(INNER_QUOTES))
+        if form_text == text or (echo.cut and form_text.startswith(text)):
             return True
     return False
 
@@ -236,12 +236,12 @@ def is_echo_of(echo: Echo, content: str) -> bool:
 def _echo(short_id: str, rendered: str) -> Echo:
     text = _forms(rendered)[-1]
     stem = text.removesuffix(CUT).rstrip()
-    # An ellipsis alone is a text; as a beginning it would be everybody's.
+    # An ellipsis alone is a text; as a prefix it would match every memory.
     return Echo(short_id, stem, cut=True) if stem and stem != text else Echo(short_id, text, cut=False)
 
 
 def _forms(text: str) -> tuple[str, str, str]:
-    """Return a text as it is, without marks and labels, and without its quotation: a memory may hold any of them."""
+    """Return the forms of a text that a memory may have: unchanged, without labels, unquoted."""
     bare = text
     while (start := bare.rfind(" (")) > 0 and _MARKED.fullmatch(bare, start):
         bare = bare[:start]

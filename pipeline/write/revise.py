@@ -1,4 +1,4 @@
-"""What may happen to a memory after it was written: edit, archive, restore, purge."""
+"""Change a stored memory: edit, archive, restore, purge."""
 
 import hashlib
 import time
@@ -42,13 +42,13 @@ from pipeline.write.keyed import fit_between
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
 from pipeline.write.state import check_state, keep_replaced
 
-# In the detail of a merge: the one that speaks for both was a candidate, and was accepted for that alone.
+# Detail of a merge: the surviving memory was a candidate and was accepted only because of the merge.
 LET_IN = "let_in"
 CALLER = "caller"
 
 
 def text_mark(text: str) -> str:
-    """Return a short mark that two texts share only if they are the same, to the letter."""
+    """Return a short hash of a text, to compare texts exactly."""
     return hashlib.sha256(normalize_text(text).encode()).hexdigest()[:32]
 
 
@@ -60,10 +60,10 @@ def edit(
     *,
     expected: Collection[str] | None = None,
 ) -> Memory:
-    """Change a memory; a new text is digested again, and the old one, old tags and metadata stay in the history.
+    """Edit a memory. A new text is digested again; the old text, tags and metadata are stored in the history.
 
-    Raises Conflict when a field of the revision is neither as it was seen nor as it shall be, and PreconditionFailed
-    when the memory is in none of the expected states.
+    Raises Conflict if a field of the revision has neither the value that the client saw nor the new value, and
+    PreconditionFailed if the memory is in none of the expected states.
     """
     values = _values(revision)
     now = utc_now()
@@ -74,10 +74,13 @@ def edit(
         if seen is not None:
             _check_seen(db, memory, revision, seen)
         if memory.key is not None and (revision.content is not None or revision.details is not None):
-            raise Conflict("a keyed fact is changed by setting its value, which keeps the old one in its history")
+            raise Conflict(
+                "Cannot edit a keyed fact directly. Set a new value with `reverie facts set`; "
+                "the old value stays in its history."
+            )
         if revision.details is not None:
-            known = {**memory.details, **revision.details}
-            values["details"] = check_details(memory.kind, known, "details")
+            details = {**memory.details, **revision.details}
+            values["details"] = check_details(memory.kind, details, "details")
         values |= _judge_text(memory, values)
         same = memory.content == values.get("content")
         changed = {name: value for name, value in values.items() if not (same and name in ("content", "content_hash"))}
@@ -87,16 +90,16 @@ def edit(
 
 
 def edit_text(db: Connection, memory: Memory, content: str, at: str) -> None:
-    """Let a memory say something else within a transaction."""
+    """Change a memory's text within a transaction."""
     if content != memory.content:
         values = _values(Revision(content=content))
         _apply(db, memory, values | _judge_text(memory, values), at)
 
 
 def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
-    """Take back that a person vouched for a memory since a moment: it is evidence, as if it had been all the time.
+    """Undo a person's confirmation of a memory since a time, as if it had always been evidence.
 
-    What was derived from it since is evidence too; what was trusted before stays so.
+    Memories derived from it since are evidence too; memories trusted before stay trusted.
     """
     now = utc_now()
     with database.write() as db:
@@ -111,16 +114,16 @@ def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
 
 
 def lower_trust(db: Connection, memory: Memory, at: str) -> None:
-    """Make a memory evidence, and with it everything that is derived from it, directly or not."""
-    known = memories.by_seqs(db, [memory.seq, *edges.list_derived(db, memory.seq)]).values()
-    lowered = [one for one in known if one.trust is Trust.TRUSTED]
-    for one in lowered:
-        memories.update(db, one.seq, {"trust": Trust.EVIDENCE}, at)
-    changes.append(db, changes.EDIT, [one.id for one in lowered])
+    """Lower the trust of a memory and of all memories derived from it, directly or indirectly."""
+    affected = memories.by_seqs(db, [memory.seq, *edges.list_derived(db, memory.seq)]).values()
+    lowered = [derived for derived in affected if derived.trust is Trust.TRUSTED]
+    for lowered_memory in lowered:
+        memories.update(db, lowered_memory.seq, {"trust": Trust.EVIDENCE}, at)
+    changes.append(db, changes.EDIT, [changed.id for changed in lowered])
 
 
 def archive(database: Database, memory_id: str, expected: Collection[str] | None = None) -> Memory:
-    """Take a memory out of every answer because a person says so; doing it twice changes nothing."""
+    """Archive a memory at a person's request: no answer contains it. Archiving twice has no effect."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
         require_unmoved(db, memory.id)
@@ -140,7 +143,7 @@ def archive_memory(db: Connection, memory: Memory, at: str) -> None:
 
 
 def restore(database: Database, memory_id: str, expected: Collection[str] | None = None) -> Memory:
-    """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
+    """Undo an archive or a merge; raise Conflict if an active memory has the same text by now."""
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
@@ -154,14 +157,14 @@ def restore(database: Database, memory_id: str, expected: Collection[str] | None
 
 
 def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str) -> None:
-    """Take a merge back within a transaction."""
+    """Undo a merge within a transaction."""
     survivor = None if merge.other_id is None else memories.get(db, merge.other_id)
     if survivor is None:
-        raise NotFound("the memory that it was merged into was purged")
+        raise NotFound("Cannot undo the merge: the memory that it was merged into was purged.")
     with _saying_it_alone(db):
         duplicates.undo_merge(db, survivor, memory, merge, at, memory_tokens(memory.content, memory.occurred_at))
     audit.mark_undone(db, merge.id, at)
-    if merge.detail.get(LET_IN) and all(one.candidate for one in memories.list_merged_into(db, survivor.seq)):
+    if merge.detail.get(LET_IN) and all(merged.candidate for merged in memories.list_merged_into(db, survivor.seq)):
         again = get_existing(db, survivor.id)
         if not again.candidate:
             return_to_review(db, again, at)
@@ -169,18 +172,18 @@ def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str)
 
 @contextmanager
 def _saying_it_alone(db: Connection) -> Iterator[None]:
-    """Raise Conflict where the store finds that another active memory of the scope says the same."""
+    """Raise Conflict if another active memory of the scope has the same text."""
     try:
         with savepoint(db):
             yield
     except sqlite_errors(IntegrityError) as error:
-        raise Conflict("an active memory of the same scope says exactly this") from error
+        raise Conflict("An active memory of the same scope has exactly this text.") from error
 
 
 def return_to_review(db: Connection, memory: Memory, at: str) -> None:
-    """Let what was a candidate wait for review again within a transaction, and what it ended hold again.
+    """Return a former candidate to review within a transaction, and reopen the fact that it ended.
 
-    Raises Conflict for a fact that was told again since.
+    Raises Conflict for a fact that was stated again since.
     """
     if memory.key is not None:
         _reopen_ended(db, memory, at)
@@ -190,7 +193,7 @@ def return_to_review(db: Connection, memory: Memory, at: str) -> None:
 
 
 def restore_memory(db: Connection, memory: Memory, at: str) -> None:
-    """Make an archived memory active again within a transaction; a keyed fact holds only where no later one does."""
+    """Restore an archived memory within a transaction; a keyed fact becomes current only if no later value is."""
     with _saying_it_alone(db):
         memories.restore(db, memory.seq, at)
     refusals.take_back(db, memory.id)
@@ -201,14 +204,14 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     number = changes.append(db, changes.RESTORE, [memory.id])
     if not memory.candidate:
         index_state.put_tokens(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
-    # What came while it was away was not compared with it.
+    # Memories that were stored in the meantime were not compared with it.
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
 
 def purge(database: Database, memory_id: str, by: Purger = OWNER, expected: Collection[str] | None = None) -> list[str]:
-    """Delete a memory for good, with what was merged into it or made of it; return their ids.
+    """Delete a memory permanently, with memories merged into it or derived from it; return their ids.
 
-    A worker then scrubs the indexes and follows the memory to other workspaces.
+    A worker then removes it from the indexes and from other workspaces.
     """
     with database.write() as db:
         require_unmoved(db, memory_id)
@@ -218,23 +221,23 @@ def purge(database: Database, memory_id: str, by: Purger = OWNER, expected: Coll
 
 
 def purge_memory(db: Connection, memory: Memory, by: Purger = OWNER) -> list[str]:
-    """Delete a memory for good within a transaction, with what was merged into it or made of it; return their ids."""
+    """Purge a memory within a transaction, with memories merged into it or derived from it; return their ids."""
     merge = audit.merge_of(db, memory.id)
     survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
     if merge is not None and survivor is not None:
         duplicates.take_back(db, survivor, memory, merge, utc_now())
     doomed = [*memories.list_merged_into(db, memory.seq), memory]
-    # What nightly jobs made of a memory quotes it.
-    made = {seq for one in doomed for seq in derivations.list_derived_summaries(db, one.seq)}
+    # Memories that maintenance jobs derived from it quote it.
+    made = {seq for purged in doomed for seq in derivations.list_derived_summaries(db, purged.seq)}
     going = [*memories.by_seqs(db, made).values(), *doomed]
     erase_memories(db, memory, going, by)
-    return [one.id for one in going]
+    return [purged.id for purged in going]
 
 
 def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:
     assert memory.valid_from is not None
     if facts.repeats(db, memory, memory.valid_from):
-        raise Conflict("this was told again since")
+        raise Conflict("This value was stated again later. End the fact instead.")
     ended = facts.find_replaced_by(db, memory)
     if ended is not None and memory.valid_to != memory.valid_from:
         facts.close(db, ended.seq, memory.valid_to, now)
@@ -244,20 +247,24 @@ def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:
 
 def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) -> None:
     text = None if revision.content is None else text_mark(revision.content)
-    given = revision.importance if revision.given_importance is None else revision.given_importance
+    importance = revision.importance if revision.given_importance is None else revision.given_importance
     compared = (
         ("text", text, seen.text, text_mark(memory.content)),
         ("tags", revision.tags, seen.tags, memory.tags),
-        ("importance", given, seen.given_importance, memories.get_given_importance(db, memory.seq)),
+        ("importance", importance, seen.given_importance, memories.get_given_importance(db, memory.seq)),
     )
-    changed = [name for name, wanted, saw, now in compared if None not in (wanted, saw) and now not in (wanted, saw)]
+    changed = [
+        name
+        for name, new, seen_value, current in compared
+        if None not in (new, seen_value) and current not in (new, seen_value)
+    ]
     if changed:
-        raise Conflict(f"somebody changed its {' and its '.join(changed)} meanwhile")
+        raise Conflict(f"its {' and its '.join(changed)} changed since you opened it")
 
 
 def _values(revision: Revision) -> dict[str, Any]:
-    """Return the fields to set, as they may be stored."""
-    values = {one.name: getattr(revision, one.name) for one in fields(revision)}
+    """Return the fields to set, in stored form."""
+    values = {field.name: getattr(revision, field.name) for field in fields(revision)}
     values = {name: CHECKS.get(name, _as_given)(value) for name, value in values.items() if value is not None}
     if "content" in values:
         values["content_hash"] = content_hash(values["content"])
@@ -272,7 +279,7 @@ def _checked_content(content: str) -> str:
     return normalize_content(redact(normalize_content(content, "content")).text, "content")
 
 
-# How the fields of a revision become what may be stored; the others may be stored as they are.
+# Conversions of a revision's fields to their stored form; other fields are stored unchanged.
 CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "content": _checked_content,
     "tags": lambda tags: tuple(dict.fromkeys(tags)),
@@ -289,7 +296,7 @@ def _judge_text(memory: Memory, values: Mapping[str, Any]) -> dict[str, bool]:
     flagged = instructs(join_agent_text(replace(memory, **read)))
     same_text = values.get("content", memory.content) == memory.content
     if memory.instructs and not flagged and same_text and not instructs(join_agent_text(memory)):
-        # The screen stage flagged this text; rules have nothing to say about it.
+        # The screen stage flagged this text; rules cannot overrule it.
         return {}
     return {} if flagged == memory.instructs else {"instructs": flagged}
 
@@ -310,7 +317,7 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
 
 
 def get_existing(db: Connection, memory_id: str) -> Memory:
-    """Return a memory; raise NotFound for one that does not exist."""
+    """Return a memory; raise NotFound if it does not exist."""
     memory = memories.get(db, memory_id)
     if memory is None:
         raise NotFound("no such memory")
@@ -318,13 +325,13 @@ def get_existing(db: Connection, memory_id: str) -> Memory:
 
 
 def add_edge(database: Database, memory_id: str, draft: EdgeDraft, person: str | None = None) -> list[Edge]:
-    """Draw an edge and return the memory's edges; what is derived from evidence becomes evidence."""
+    """Add an edge and return the memory's edges; a memory derived from evidence becomes evidence."""
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
         other = memories.get(db, draft.to)
         if other is None or other.seq == memory.seq or not reaches(other.scope, viewer_within(memory.scope, person)):
-            raise InvalidField(FieldError("to", "names no other memory that this one can reach"))
+            raise InvalidField(FieldError("to", "does not name another memory in the reach of this memory"))
         if edges.add(db, memory.seq, draft.kind, other.seq, CALLER, now):
             changes.append(db, changes.RELATE, [memory.id, other.id])
             if draft.kind is EdgeKind.DERIVED_FROM and other.trust is Trust.EVIDENCE:
@@ -333,16 +340,16 @@ def add_edge(database: Database, memory_id: str, draft: EdgeDraft, person: str |
 
 
 def remove_edge(database: Database, memory_id: str, kind: EdgeKind, to: str, person: str | None = None) -> list[Edge]:
-    """Take an edge away for good and return the memory's edges; raise NotFound when there is no such edge.
+    """Remove an edge permanently and return the memory's edges; raise NotFound if there is no such edge.
 
-    Raises Conflict for one that a nightly job drew from what it wrote to what it read: a purge follows it.
+    Raises Conflict for an edge from a maintenance job's memory to its source: a purge follows such edges.
     """
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
         other = memories.get(db, to)
         if other is not None and kind is EdgeKind.DERIVED_FROM and derivations.is_made_of(db, memory.seq, other.seq):
-            raise Conflict("this memory was made of that one; archive it instead")
+            raise Conflict("Cannot remove the edge: this memory was derived from the other. Archive it instead.")
         if other is None or not edges.erase(db, memory.seq, kind, other.seq, now):
             raise NotFound("no such edge")
         changes.append(db, changes.RELATE, [memory.id, other.id])
@@ -350,6 +357,6 @@ def remove_edge(database: Database, memory_id: str, kind: EdgeKind, to: str, per
 
 
 def list_visible_edges(db: Connection, memory: Memory, person: str | None = None) -> list[Edge]:
-    """List a memory's edges to what a person may see from where it is."""
+    """List a memory's edges to memories that a person may see."""
     home = viewer_within(memory.scope, person)
     return [edge for edge in edges.of(db, memory.seq) if reaches(edge.other_scope, home)]

@@ -1,7 +1,7 @@
-"""Sharing: what is a person's own becomes the whole workspace's, and their own again when it is withdrawn.
+"""Share a person's memory with the workspace, and withdraw it again.
 
-A memory keeps its id. Whatever quotes it follows: arcs are found anew, pairs are compared anew, and what jobs made of
-it while it was shared goes when it is withdrawn.
+A shared memory keeps its id. Derived data follows: threads and pairs are computed again, and memories that jobs
+derived from it while it was shared are deleted when it is withdrawn.
 """
 
 import time
@@ -34,23 +34,23 @@ from pipeline.write.prepare import Prepared
 from pipeline.write.revise import archive_memory, edit_text, get_existing, purge_memory, restore_memory, undo_merge
 
 SHARED, WITHDRAWN = "shared", "withdrawn"
-# Who the home's owner is in the audit trail.
+# The data directory's owner in the audit trail.
 OWNER = "owner"
 
 
 def share(database: Database, memory_id: str, by: str | None) -> Memory:
-    """Let everybody in the workspace see a memory; raise Conflict where they may, or where it cannot be."""
+    """Share a memory with all users of the workspace; raise Conflict if it is shared already or cannot be shared."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
         require_unmoved(db, memory.id)
         if memory.archived_at is not None or memory.candidate:
-            raise Conflict("it is in the archive, or waits for review")
+            raise Conflict("This memory is archived or waiting for review. Restore or accept it first.")
         _open(db, memory, memory.scope, by)
         return get_existing(db, memory_id)
 
 
 def share_copy(database: Database, memory: Memory, by: str | None) -> Memory:
-    """Let everybody in another workspace see a memory of a personal store, which keeps its own."""
+    """Share a copy of a memory of a personal store with a workspace."""
     with database.write() as db:
         known = memories.get(db, memory.id)
         if known is None:
@@ -66,21 +66,21 @@ def share_copy(database: Database, memory: Memory, by: str | None) -> Memory:
 
 
 def withdraw(database: Database, memory_id: str, *, is_copy: bool) -> tuple[Memory, list[str]]:
-    """Let a shared memory be its person's own again; return it, and the ids of what was made of it and is gone.
+    """Withdraw a shared memory; return it, and the ids of the derived memories that were deleted.
 
-    A copy of what a personal store holds goes to the archive, and so does what its person said once more meanwhile.
+    If it is a copy from a personal store, archive it, and archive its person's later duplicates too.
     """
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
         if memory.shared_from is None:
-            raise Conflict("it is not shared")
-        own = scope_before(memory)
+            raise Conflict("This memory is not shared.")
+        scope = scope_before(memory)
         _leave_survivor(db, memory, now)
-        _release_merged(db, memory, own, now)
-        if is_copy or _says_it_too(db, memory, own):
+        _release_merged(db, memory, scope, now)
+        if is_copy or _says_it_too(db, memory, scope):
             archive_memory(db, get_existing(db, memory.id), now)
-        gone = _rescope(db, get_existing(db, memory.id), own, None, now)
+        gone = _rescope(db, get_existing(db, memory.id), scope, None, now)
         history.add(db, memory.seq, now, WITHDRAWN, None, {})
         for act in audit.of(db, memory.id, 100):
             if act.action is AuditAction.SHARE and act.undone_at is None:
@@ -89,7 +89,7 @@ def withdraw(database: Database, memory_id: str, *, is_copy: bool) -> tuple[Memo
 
 
 def scope_before(memory: Memory) -> Scope:
-    """Return the scope that a shared memory had before."""
+    """Return the scope of a shared memory before it was shared."""
     kind, _, owner = (memory.shared_from or "").partition(":")
     return Scope(ScopeKind(kind), owner or None)
 
@@ -97,39 +97,39 @@ def scope_before(memory: Memory) -> Scope:
 def _open(db: Connection, memory: Memory, before: Scope, by: str | None) -> None:
     now = utc_now()
     if memory.scope.kind is ScopeKind.WORKSPACE and memory.shared_from is not None:
-        raise Conflict("it is shared already")
+        raise Conflict("This memory is already shared.")
     if memory.scope.kind is ScopeKind.WORKSPACE:
-        raise Conflict("everybody in the workspace may see it already")
+        raise Conflict("All users of the workspace can already see this memory.")
     if memory.scope.kind not in PRIVATE:
-        raise Conflict("it is nobody's own: everybody sees it who works on its task")
+        raise Conflict("Cannot share a task's memory: everyone who works on the task can already see it.")
     if memory.key is not None and facts.history(db, memory.key, Scope()):
-        raise Conflict("the workspace has a value of this fact: set it there")
+        raise Conflict("The workspace already has a value of this fact. Set the new value there.")
     _rescope(db, memory, Scope(), f"{before.kind}:{before.id or ''}", now)
     history.add(db, memory.seq, now, SHARED, None, {})
     audit.add(db, now, by or OWNER, AuditAction.SHARE, memory.id)
 
 
 def _take_copy(db: Connection, memory: Memory) -> None:
-    """Store a memory under its id, still its person's own."""
+    """Store a memory under its id, still owned by its person."""
     effects = WriteEffects()
     copy = replace(memory, seq=UNSTORED, updated_at=utc_now())
     receipt = write_moved(db, Prepared(copy, memory_tokens(memory.content, memory.occurred_at)), effects)
     if receipt.outcome is Outcome.MERGED or receipt.id != memory.id:
-        raise Conflict(f"the workspace knows it already: {receipt.id}")
+        raise Conflict(f"The workspace already has this memory: {receipt.id}")
     log_and_enqueue(db, effects)
 
 
 def follow_scope(db: Connection, before: Memory, now: Memory) -> list[str]:
-    """Let what quotes a memory follow it to another scope, within a transaction; return the ids of what goes."""
+    """Change the scope of data derived from a memory within a transaction; return the ids of deleted memories."""
     arcs.purge(db, now.seq)
     duplicates.purge(db, now.seq)
     predictions.purge(db)
     work.add(db, [now.seq], DIGESTION, time.time())
     if before.scope.kind is not ScopeKind.WORKSPACE:
-        # What jobs made of it so far is still its person's alone.
+        # Memories that jobs derived from it so far are still private to its person.
         return []
     made = memories.by_seqs(db, derivations.list_derived_summaries(db, now.seq)).values()
-    return [gone for one in made if one.scope == before.scope for gone in purge_memory(db, one)]
+    return [purged_id for derived in made if derived.scope == before.scope for purged_id in purge_memory(db, derived)]
 
 
 def _says_it_too(db: Connection, memory: Memory, scope: Scope) -> bool:
@@ -140,14 +140,14 @@ def _rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | No
     if memory.archived_at is None and memory.key is None:
         same = memories.find_active_text(db, scope, memory.content_hash)
         if same is not None and same.seq != memory.seq:
-            raise Conflict(f"an active memory of that scope says exactly this: {same.id}")
+            raise Conflict(f"An active memory of that scope has exactly this text: {same.id}")
     sharing.rescope(db, memory.seq, scope, shared_from, now)
     changes.append(db, changes.EDIT, [memory.id])
     return follow_scope(db, memory, get_existing(db, memory.id))
 
 
 def _leave_survivor(db: Connection, memory: Memory, now: str) -> None:
-    """Take a memory out of the one that speaks for it, whose history quotes it."""
+    """Detach a memory from the survivor of its merge, whose history quotes it."""
     merge = audit.merge_of(db, memory.id) if memory.archived_at is not None else None
     survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
     if merge is None or survivor is None:
@@ -160,26 +160,26 @@ def _leave_survivor(db: Connection, memory: Memory, now: str) -> None:
     memories.archive(db, memory.seq, now)
 
 
-def _release_merged(db: Connection, memory: Memory, own: Scope, now: str) -> None:
-    """Let what others said, and this memory spoke for, speak for itself again."""
-    for one in memories.list_merged_into(db, memory.seq):
-        merge = audit.merge_of(db, one.id)
-        if one.scope == own or merge is None or merge.other_id != memory.id:
+def _release_merged(db: Connection, memory: Memory, scope: Scope, now: str) -> None:
+    """Reactivate other people's memories that were merged into this one."""
+    for merged in memories.list_merged_into(db, memory.seq):
+        merge = audit.merge_of(db, merged.id)
+        if merged.scope == scope or merge is None or merge.other_id != memory.id:
             continue
-        if memories.find_active_text(db, one.scope, one.content_hash) is None:
-            undo_merge(db, merge, one, now)
+        if memories.find_active_text(db, merged.scope, merged.content_hash) is None:
+            undo_merge(db, merge, merged, now)
         else:
-            memories.archive(db, one.seq, now)
+            memories.archive(db, merged.seq, now)
 
 
 def is_sharer(memory: Memory, person_id: str | None) -> bool:
-    """Tell whether a shared memory was a person's own before."""
+    """Return whether a shared memory belonged to a person before it was shared."""
     return memory.shared_from is not None and owner_of(scope_before(memory).id) == person_id
 
 
 def list_shown_history(memory: Memory, entries: list[HistoryEntry], person_id: str | None) -> list[HistoryEntry]:
-    """Return what a person may see of a memory's history: of what another shared, what came since."""
+    """Return the part of a memory's history that a person may see: if another person shared it, the part since then."""
     if memory.shared_from is None or is_sharer(memory, person_id):
         return entries
-    last = max((place for place, entry in enumerate(entries) if entry.event == SHARED), default=0)
+    last = max((position for position, entry in enumerate(entries) if entry.event == SHARED), default=0)
     return entries[last:]

@@ -1,4 +1,4 @@
-"""The states of a memory: its tag, so that a client changes only what it has read, and what an edit replaces."""
+"""The state of a memory: a tag for conditional changes, and the history of edits."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from pipeline.errors import PreconditionFailed
 from pipeline.records import Memory
 from pipeline.store import history
 
-# Everything that a client can change.
+# All fields that a client can change.
 _FIELDS = (
     "content",
     "importance",
@@ -29,14 +29,14 @@ _FIELDS = (
     "candidate",
 )
 
-# The fields whose old values stay in the history, next to the text.
+# The fields whose old values are stored in the history, in addition to the text.
 _LABELS = ("tags", "metadata")
 
 
 def state_tag(memory: Memory) -> str:
     """Return a tag that changes with every change that a client can make to a memory."""
-    known = asdict(memory)
-    text = json.dumps([known[name] for name in _FIELDS], sort_keys=True)
+    fields = asdict(memory)
+    text = json.dumps([fields[name] for name in _FIELDS], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -47,7 +47,7 @@ def check_state(memory: Memory, expected: Collection[str] | None) -> None:
 
 
 def keep_replaced(db: Connection, memory: Memory, values: Mapping[str, Any], at: str) -> None:
-    """Keep in the history what the new values replace: the text, the tags and the metadata."""
+    """Store the replaced text, tags and metadata in the history."""
     labels = {name: getattr(memory, name) for name in _LABELS}
     replaced = {name: value for name, value in labels.items() if values.get(name, value) != value}
     if "content" in values:

@@ -1,4 +1,4 @@
-"""What a tool call did: reads and listings are nothing worth keeping, secrets are cut out, the rest is named."""
+"""Describe tool calls as actions: ignore calls that only read, and remove secrets."""
 
 import re
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from pipeline.text.redaction import redact
 
 MAX_TARGET_CHARS = 300
 MAX_TOOL_CHARS = 80
-# More of a command is neither looked through for secrets nor kept: a script that is written in one has no end.
+# Longer commands are cut before the search for secrets: an inline script can have any length.
 READ_CHARS = 8000
-# Where it ends, half a secret may stand.
+# A secret may be cut in half at this point.
 LONGEST_HALF = 1000
-# What is told of a command, and of the message of a commit.
+# Maximum length of a command, and of a commit message.
 LONGEST_COMMAND = 120
 LONGEST_SUBJECT = 160
 
@@ -24,12 +24,12 @@ EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch"
 SHELLS = frozenset({"Bash", "PowerShell", "shell", "shell_command", "local_shell", "exec_command"})
 COMMAND_NAMES = ("command", "cmd")
 PATH_NAMES = ("file_path", "notebook_path", "path")
-# Everything else that an assistant's host offers looks and does not touch.
+# All other tools of hosts only read.
 FOREIGN_TOOL = "mcp__"
 OWN_TOOLS = "mcp__reverie"
 
-# What a command holds that is no command: texts in quotes, documents, comments. An agent waits while these are looked
-# for: what is left open is taken to its end at once, or the same text would be read again from every place in it.
+# Parts of a command that are not commands: quoted texts, here-documents, comments. An agent waits during the search,
+# so an unclosed part extends to the end of the text; otherwise the search would be quadratic.
 _SUBSTITUTED_DOCUMENT = re.compile(
     r"""(["'])?\$\(\s*cat\s+<<-?\s*(["']?)(\w+)\2\n"""
     r"""(?:(?P<text>.*?)\n[^\S\n]*+\3(?:\s*+(?P<closed>\))(?P<quote>\1)?|(?=[^\S\n]*+(?:\n|\Z)))|.*+)""",
@@ -83,30 +83,30 @@ _DEPLOY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ToolTarget:
-    """What a tool call touches: a command or a file, as it was written, with whatever secrets it holds."""
+    """The target of a tool call: a command or a file, unredacted."""
 
     type: ActionType
     target: str
 
 
-# What a call touches that may edit or run anything and whose arguments could not be read.
+# A call that may edit or run anything, whose arguments could not be read.
 UNREADABLE = ToolTarget(ActionType.COMMAND, "")
 
 
-def find_guarded_target(tool: str, given: Mapping[str, Any], *, is_whole: bool) -> ToolTarget | None:
-    """Return what a tool call touches, also where its name or arguments could be read only in part."""
-    target = find_target(tool, given)
+def find_guarded_target(tool: str, arguments: Mapping[str, Any], *, is_whole: bool) -> ToolTarget | None:
+    """Return the target of a tool call, even if its name or arguments were only partly readable."""
+    target = find_target(tool, arguments)
     if target is not None or tool not in EDITING | SHELLS | {""}:
         return target
     if tool in SHELLS:
-        command = extract_command(given)
+        command = extract_command(arguments)
         if len(command) > READ_CHARS:
-            # What is behind the part that is read may do more than look.
+            # The unreadable part may do more than read.
             return ToolTarget(ActionType.COMMAND, command)
-        is_readable = all(_is_command(given.get(name)) for name in COMMAND_NAMES)
+        is_readable = all(_is_command(arguments.get(name)) for name in COMMAND_NAMES)
     else:
         # An edit names its file.
-        is_readable = tool not in EDITING or not given
+        is_readable = tool not in EDITING or not arguments
     return None if is_whole and is_readable else UNREADABLE
 
 
@@ -118,13 +118,13 @@ def _is_scalar(value: Any) -> bool:
     return not isinstance(value, list | Mapping)
 
 
-def find_target(tool: str, given: Mapping[str, Any]) -> ToolTarget | None:
-    """Return what a tool call touches, None when it only looks or does not say what it touches."""
+def find_target(tool: str, arguments: Mapping[str, Any]) -> ToolTarget | None:
+    """Return the target of a tool call, None if it only reads or names no target."""
     if tool in EDITING:
-        file = _first_given(given, *PATH_NAMES)[: READ_CHARS + 1]
+        file = _first_given(arguments, *PATH_NAMES)[: READ_CHARS + 1]
         return ToolTarget(ActionType.EDIT, file) if file else None
     if tool in SHELLS:
-        command = extract_command(given)
+        command = extract_command(arguments)
         parts = list_effective_commands(command)
         return ToolTarget(_type_of(parts), command) if parts else None
     if tool.startswith(FOREIGN_TOOL) and not tool.startswith(OWN_TOOLS):
@@ -133,17 +133,17 @@ def find_target(tool: str, given: Mapping[str, Any]) -> ToolTarget | None:
 
 
 def recognize_action(
-    session_id: str, agent_id: str | None, at: str, tool: str, given: Mapping[str, Any], *, ok: bool, cwd: str = ""
+    session_id: str, agent_id: str | None, at: str, tool: str, arguments: Mapping[str, Any], *, ok: bool, cwd: str = ""
 ) -> Action | None:
-    """Return the action that a tool call was, None when it only looked; files below `cwd` are named from there."""
-    touch = find_target(tool, given)
-    # What other servers' tools did is theirs to say; that one failed is worth knowing.
+    """Return the action of a tool call, None if it only reads; paths of files below `cwd` are relative to it."""
+    touch = find_target(tool, arguments)
+    # Other servers' tools can do anything; only their failures are worth recording.
     if touch is None or (ok and tool.startswith(FOREIGN_TOOL)):
         return None
     target = touch.target
     if touch.type is ActionType.EDIT and cwd and target.startswith(f"{cwd.rstrip('/')}/"):
         target = target[len(cwd.rstrip("/")) + 1 :]
-    # Cut after the secrets are out: half of one would not be known as one.
+    # Cut after the redaction: half a secret would not be recognized.
     text = redact(normalize_text(target[:READ_CHARS])).text
     if len(target) > READ_CHARS:
         text = text[:-LONGEST_HALF]
@@ -152,9 +152,9 @@ def recognize_action(
 
 
 def split_commands(command: str) -> list[str]:
-    """Return the simple commands that a command line runs, without quotations, prefixes and output to nowhere."""
+    """Return the simple commands of a command line, without quoted texts, prefixes and output to nowhere."""
     text = _without_quotations(_without_documents(command[:READ_CHARS]), is_cut=len(command) > READ_CHARS)
-    bare = _NOWHERE.sub(lambda found: found["number"] or " ", text)
+    bare = _NOWHERE.sub(lambda match: match["number"] or " ", text)
     parts = (_without_prefix(part.strip()).strip() for part in _SEGMENT.split(bare))
     return [part for part in parts if part.strip("(){}") and not part.startswith("#")]
 
@@ -166,36 +166,36 @@ def _without_documents(text: str) -> str:
 def _empty_document(document: re.Match[str]) -> str:
     if document["empty"] is not None:
         return document[0]
-    # The mark of a document that is left open would take what is run behind it.
+    # The marker of an unclosed here-document would swallow the commands after it.
     has_more = _MORE.match(document.string, document.end()) is not None
     return document[3] if has_more else f"<<{document[2]}{document[3]}"
 
 
 def _without_quotations(text: str, *, is_cut: bool) -> str:
     if is_cut:
-        # What is open at the end was closed beyond it.
+        # A part that is open at the end was closed beyond the cut.
         return _OPEN_APOSTROPHE.sub('""', _QUOTED.sub('""', text))
-    # One that is never closed is none, and none that begins within it is closed but by an apostrophe.
+    # An unclosed quotation is none, and only an apostrophe can close inside it.
     return _QUOTED.sub(
-        lambda found: '""' if found["open"] is None else _APOSTROPHES.sub('""', found[0]),
+        lambda match: '""' if match["open"] is None else _APOSTROPHES.sub('""', match[0]),
         text,
     )
 
 
 def _without_prefix(part: str) -> str:
-    # Something stands behind a prefix: in the last word one would be looked for in vain from every letter.
+    # A prefix needs a following word; without this check the search would be quadratic in the last word.
     last = part.rsplit(maxsplit=1)[-1] if part else ""
     before = part.removesuffix(last)
     return _PREFIX.sub("", before, count=1) + last
 
 
 def list_effective_commands(command: str) -> list[str]:
-    """Return the simple commands that a command line runs and that do more than look."""
+    """Return the simple commands of a command line that do more than read."""
     return [part for part in split_commands(command) if not _looks(part)]
 
 
 def _looks(part: str) -> bool:
-    # What is redirected into a file is written.
+    # Output redirected to a file changes that file.
     return _LOOKING.match(part) is not None and ">" not in part
 
 
@@ -212,46 +212,46 @@ def _without_runners(parts: list[str]) -> list[str]:
 
 
 def find_test_run(command: str) -> tuple[str, frozenset[str]]:
-    """Return the program that a command line runs tests with, and what it is told to test."""
+    """Return the test program of a command line, and its arguments."""
     for part in _without_runners(split_commands(command)):
         if _TEST.match(part):
-            program, *rest = part.split()
-            return program, frozenset(word for word in rest if not word.startswith("-"))
+            program, *words = part.split()
+            return program, frozenset(word for word in words if not word.startswith("-"))
     return command, frozenset()
 
 
-def extract_command(given: Mapping[str, Any]) -> str:
-    """Return the command line that a shell was given; of a document in it only what begins it is kept."""
-    command = next((given[name] for name in COMMAND_NAMES if given.get(name) is not None), "")
+def extract_command(arguments: Mapping[str, Any]) -> str:
+    """Return a shell's command line, with only the first line of a here-document."""
+    command = next((arguments[name] for name in COMMAND_NAMES if arguments.get(name) is not None), "")
     if isinstance(command, list) and _is_command(command):
         words = [str(word) for word in command]
-        # A shell that is given its script: the script is the command.
+        # A shell with a script as argument: the script is the command.
         is_shell = len(words) == 3 and PurePath(words[0]).name in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc")
         command = words[2] if is_shell else " ".join(words)
     text = cut_middle(str(command or ""), 4 * READ_CHARS) if _is_command(command) else ""
     text = _SUBSTITUTED_DOCUMENT.sub(_quote_document, text)
-    text = _MESSAGE.sub(lambda found: f'{found[1]}"{_first_line(found[3])}"', text)
+    text = _MESSAGE.sub(lambda match: f'{match[1]}"{_first_line(match[3])}"', text)
     return _without_documents(text).strip()
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Return the start and the end of a text that is longer than so many characters."""
+    """Return the start and the end of a text that is longer than `most` characters."""
     return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
 
 
 def shorten_command(command: str) -> str:
-    """Return a command as it is told."""
+    """Return a command in the length that is shown."""
     return command if len(command) <= LONGEST_COMMAND else f"{command[: LONGEST_COMMAND - 1].rstrip()}…"
 
 
 def find_commit_subject(command: str) -> str:
-    """Return the subject of a commit as it is told, empty where its command gives none."""
-    found = _SUBJECT.search(command)
-    return "" if found is None else next(text for text in found.groups() if text)[:LONGEST_SUBJECT].rstrip(". ")
+    """Return a commit's subject in the length that is shown, empty if its command has none."""
+    match = _SUBJECT.search(command)
+    return "" if match is None else next(text for text in match.groups() if text)[:LONGEST_SUBJECT].rstrip(". ")
 
 
 def mentions_action(action: Action, text: str) -> bool:
-    """Tell whether a text tells of an action in the words of a turn's result: its file, command or subject."""
+    """Return whether a text mentions an action: its file, command or subject."""
     if action.type is ActionType.EDIT:
         return re.search(rf"(?<![\w./-]){re.escape(action.target)}(?![\w/-]|\.\w)", text) is not None
     subject = find_commit_subject(action.target) if action.type is ActionType.COMMIT else ""
@@ -261,7 +261,7 @@ def mentions_action(action: Action, text: str) -> bool:
 def _quote_document(document: re.Match[str]) -> str:
     if document["closed"] is None:
         return document[0]
-    # What is quoted with something else behind it keeps its quotes.
+    # A quoted text that is followed by other text keeps its quotes.
     before = (document[1] or "") if document["quote"] is None else ""
     return f'{before}"{_first_line(document["text"])}"'
 
@@ -270,5 +270,5 @@ def _first_line(text: str) -> str:
     return next((line.strip().replace('"', "'") for line in text.splitlines() if line.strip()), "")
 
 
-def _first_given(given: Mapping[str, Any], *names: str) -> str:
-    return next((str(given[name]) for name in names if given.get(name) and _is_scalar(given[name])), "")
+def _first_given(arguments: Mapping[str, Any], *names: str) -> str:
+    return next((str(arguments[name]) for name in names if arguments.get(name) and _is_scalar(arguments[name])), "")

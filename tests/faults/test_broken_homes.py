@@ -226,7 +226,7 @@ TROUBLED = dict.fromkeys(("status", "errors", "up"), BROKEN) | {"doctor": FAILED
 UNUSABLE = {
     "read_only": Expected("read-only", "mount it", TROUBLED),
     "full": Expected("disk of", "make room", TROUBLED),
-    "foreign": Expected("belongs to", "chown", dict.fromkeys(COMMANDS, BROKEN) | {"doctor": FAILED}),
+    "foreign": Expected("another user", "chown", dict.fromkeys(COMMANDS, BROKEN) | {"doctor": FAILED}),
 }
 
 

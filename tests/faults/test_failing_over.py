@@ -206,7 +206,7 @@ def test_a_server_that_stands_still_is_taken_for_lost(database, leader, follower
 def test_a_write_whose_server_stands_still_in_the_middle_ends_too(database, leader, follower, monkeypatch):
     monkeypatch.setattr(connection_module, "SILENCE_S", 0.3)
     with contextlib.ExitStack() as still:
-        with pytest.raises(StoreUnavailable, match="stands still"), database.write() as db:  # noqa: PT012 - one write
+        with pytest.raises(StoreUnavailable, match="it hangs"), database.write() as db:  # noqa: PT012 - one write
             meta.put(db, "a", "1")
             still.enter_context(frozen(leader))
             meta.put(db, "a", "2")

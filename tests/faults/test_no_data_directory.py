@@ -19,7 +19,7 @@ from web.cli.state import State
 
 CLI = [sys.executable, "-I", "-m", "web.cli"]
 HOOK = [sys.executable, "-I", "-m", "web.hooks.client", "claude-code"]
-NO_HOME = "neither REVERIE_HOME nor HOME says where the data directory is"
+NO_HOME = "neither REVERIE_HOME nor HOME names the data directory"
 NOT_ABSOLUTE = "REVERIE_HOME must be an absolute path"
 # As a user whom the system does not list, without HOME.
 STRANGER = ["unshare", "-U", "--map-user=12345", "env", "-i", f"PATH={os.defpath}"]

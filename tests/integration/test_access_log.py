@@ -190,7 +190,7 @@ def test_what_is_old_or_too_much_goes(people):
     people.prune_accesses("2026-01-03T00:00:00.000Z")
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("9876543")
     with people._tables.writing() as db:
-        log_table.prune(db, "2026-01-01T00:00:00.000Z", kept=2)
+        log_table.prune(db, "2026-01-01T00:00:00.000Z", max_rows=2)
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("98")
 
 

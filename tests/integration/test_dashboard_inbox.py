@@ -94,7 +94,7 @@ def test_the_first_kind_of_which_something_waits_is_shown(client, browser, conta
 def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, container):
     first, second = candidates(client, "shop", "portal")
     page = browser.page(f"{INBOX}?kind=candidates")
-    assert "captured without being asked" in page
+    assert "captured automatically" in page
     done = browser.submit_in(page, "Accept")
     assert not read(client, second)["candidate"]
     assert ("default", Stage.DEDUP) in container.notify.sent
@@ -123,7 +123,7 @@ def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, di
     digested()
     page = browser.page(f"{INBOX}?kind=duplicates")
     assert "<mark>together</mark>" in page
-    assert "one says more" in page
+    assert "one contains more" in page
     done = browser.submit_in(page, "Merge")
     assert read(client, newer)["archived_at"] is not None
     undone = browser.submit_in(done, "Undo")

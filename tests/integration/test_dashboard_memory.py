@@ -191,7 +191,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(client, browser
     answer = browser.post(f"{path(memory_id)}/edit", form | {field: mine})
     page = answer.get_data(as_text=True)
     assert answer.status_code == 409
-    assert f"somebody changed its {field.replace('content', 'text')} meanwhile" in page
+    assert f"its {field.replace('content', 'text')} changed since you opened it" in page
     assert read(client, memory_id)[field] == theirs
     assert shown in page
     # Who wants it all the same says so once more, knowing what stands there.
@@ -222,7 +222,7 @@ def test_what_was_changed_after_an_edit_is_not_undone_with_it(client, browser):
     page = browser.submit(path(memory_id), "Save", content=MORE, tags="net", importance="0.5")
     client.patch(f"/v1/memories/{memory_id}", {"content": "Somebody was faster."})
     refused = browser.submit_in(page, "Undo")
-    assert "Nothing was changed: somebody changed its text meanwhile." in refused
+    assert "Nothing was changed: its text changed since you opened it." in refused
     assert (read(client, memory_id)["content"], read(client, memory_id)["tags"]) == ("Somebody was faster.", ["net"])
 
 

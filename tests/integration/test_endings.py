@@ -22,7 +22,7 @@ def test_what_has_ended_is_in_no_answer(client):
     assert [one["id"] for one in client.get("/v1/memories").get_json()["items"]] == [kept]
     assert client.get(f"/v1/memories/{ended}").get_json()["expires_at"] == PAST
     why = client.post("/v1/recall/why", {"query": "maintenance window", "id": ended}).get_json()
-    assert f"filtered: it ended at {PAST}" in why["reasons"]
+    assert f"filtered: it expired at {PAST}" in why["reasons"]
 
 
 def test_an_answer_that_was_kept_ends_too(client):

@@ -265,7 +265,7 @@ def test_a_server_that_others_use_is_not_moved_from_nor_to(filled, migrate, stor
     there()
     with on_server(store_url, filled, "other") as database, database.read():
         for move in (there, back):
-            assert "connections of Reverie's" in move(code=1)["error"]["message"]
+            assert "Reverie connections" in move(code=1)["error"]["message"]
 
 
 @pytest.fixture
@@ -346,7 +346,7 @@ def test_a_workspace_whose_settings_cannot_be_moved_is_not_moved_without_them(si
     told = there(code=1)
     [settings, store] = [one for one in told["parts"] if one["problem"]]
     assert [(one["of"], one["name"]) for one in (settings, store)] == [("settings", "other"), ("workspace", "other")]
-    assert settings["problem"] == "config other: holds a NUL character"
+    assert settings["problem"] == "config other: contains a NUL character"
     assert "its settings were not moved" in store["problem"]
     assert ("workspace", "other") not in {(one["of"], one["name"]) for one in back("--dry-run")["parts"]}
     filled.workspace("other").config.write_bytes(b"incognito = true\n")
@@ -366,7 +366,7 @@ def test_a_text_that_postgresql_cannot_hold_is_named_and_the_others_are_moved(fi
     told = there(code=1)
     [refused] = [one for one in told["parts"] if one["problem"]]
     assert (refused["name"], refused["outcome"]) == ("other", "refused")
-    assert refused["problem"] == "turn 7: content holds a NUL character, which PostgreSQL cannot hold"
+    assert refused["problem"] == "turn 7: content contains a NUL character, which PostgreSQL cannot store"
     assert "other" not in outcomes(back("--dry-run"))
     with contextlib.closing(sqlite3.connect(filled.workspace("other").events)) as db, db:
         db.execute("DELETE FROM turn WHERE seq = 7")
@@ -416,7 +416,7 @@ def test_a_server_that_cannot_be_used_is_told_without_the_password(filled, store
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--to", f"mysql://root:{SECRET}@localhost/x"), "no address of PostgreSQL"),
+        (("--to", f"mysql://root:{SECRET}@localhost/x"), "not a PostgreSQL URL"),
         (("--to", "sqlite"), "REVERIE_STORE names no server"),
         (("--to", "postgresql://127.0.0.1:1/x", "--home", "elsewhere"), "only --to sqlite"),
     ],

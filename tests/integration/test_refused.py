@@ -34,7 +34,7 @@ def test_however_often_it_is_offered_it_stays_away_and_is_counted(client, gone):
     memory_id, how, text = gone
     for source in ("agent", "ambient", "import", "agent", "agent"):
         answer = offer(client, text, source)
-        assert (answer["outcome"], answer["reason"]) == ("rejected", "a person refused this")
+        assert (answer["outcome"], answer["reason"]) == ("rejected", "rejected by a person before")
     (one,) = refused(client)
     assert (one["id"], one["how"], one["offers"]) == (memory_id, how, 5)
     assert (one["memory"] is None) is (how == "purged")

@@ -334,7 +334,7 @@ def test_what_a_file_names_is_left_out_as_long_as_nobody_agreed(tmp_path):
     file = override(repository(tmp_path / "x", remote("git@h:o/r")), 'workspace = "own"') / ".reverie.toml"
     found = identify(tmp_path / "x")
     assert (found.rule, found.waits, found.claim.file, found.claim.workspace) == ("git-remote", True, file, "own")
-    assert f"{file} claims own, to which nobody agreed" in found.detail
+    assert f"{file} claims own, which is not approved" in found.detail
     asked = []
     identify(tmp_path / "x", is_agreed=lambda *claim: asked.append(claim))
     assert asked == [(file, "own")]

@@ -1,1 +1,1 @@
-"""Setup of agents' hosts: one table of hosts, one engine a file format, one plan a run."""
+"""Set up agent programs (hosts): a table of hosts, an editor per file format, and a plan per run."""

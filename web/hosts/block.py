@@ -1,4 +1,4 @@
-"""A marked block in a text that people write: added at the end, taken out again exactly."""
+"""A marked block in a text that people write; removing it restores the text exactly."""
 
 import re
 from collections.abc import Sequence
@@ -11,28 +11,28 @@ _BLOCK = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
 
 def add(text: str, body: str) -> str:
-    """Return the text with the block at its end, or with the block that it has brought up to date."""
+    """Return the text with the block added at its end, or with its existing block updated."""
     newline = newline_of(text)
     block = f"{BEGIN}\n{body.strip()}\n{END}".replace("\n", newline)
-    found = _BLOCK.search(text)
-    if found is not None:
-        return text[: found.start()] + block + text[found.end() :]
+    match = _BLOCK.search(text)
+    if match is not None:
+        return text[: match.start()] + block + text[match.end() :]
     return append(text, block, newline)
 
 
 def remove(text: str) -> str:
     """Return the text without its block; undoes `add` exactly."""
-    found = _BLOCK.search(text)
-    return text if found is None else cut(text, found.start(), found.end())
+    match = _BLOCK.search(text)
+    return text if match is None else cut(text, match.start(), match.end())
 
 
 def newline_of(text: str) -> str:
-    """Return the line end that a text uses."""
+    """Return the line ending that a text uses."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def append(text: str, part: str, newline: str) -> str:
-    """Return the text with a part after a blank line; the text ends in a line break if it did before."""
+    """Return the text with a part appended after a blank line; a final line break is kept."""
     if not text.strip("\ufeff"):
         return text + part + newline
     if text.endswith("\n"):
@@ -41,7 +41,7 @@ def append(text: str, part: str, newline: str) -> str:
 
 
 def cut(text: str, start: int, end: int) -> str:
-    """Return the text without a part and the blank line that `append` set before it."""
+    """Return the text without a part and without the blank line that `append` put before it."""
     closing = re.compile(r"\r?\n").match(text, end)
     before = text[:start]
     breaks = 1 if closing is not None else 2
@@ -52,7 +52,7 @@ def cut(text: str, start: int, end: int) -> str:
 
 
 def add_entries(text: str | None, entries: Sequence[HostEntry], undo: EntryUndo) -> AddedEntries:
-    """Return the text with the block in it, brought up to date where it was there already."""
+    """Return the text with the block added or updated."""
     [entry] = entries
     assert isinstance(entry, RulesBlock)
     return AddedEntries(add(entry.head if text is None else text, entry.body), undo)

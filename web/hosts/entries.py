@@ -1,4 +1,4 @@
-"""What Reverie adds to a host's file, apart from how the file is written."""
+"""Describe Reverie's entries in a host's file, independently of the file format."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,12 +11,12 @@ KeyPath = tuple[str, ...]
 
 
 class CannotEdit(ReverieError):
-    """Say why a file cannot be changed safely; it is left as it is."""
+    """Report why a file cannot be edited safely; the file stays unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonMember:
-    """A member of a JSON object; `is_ours` tells Reverie's own from what another gave the same name."""
+    """A member of a JSON object; `is_ours` distinguishes Reverie's entry from another entry of the same name."""
 
     place: KeyPath
     key: str
@@ -26,7 +26,7 @@ class JsonMember:
 
 @dataclass(frozen=True, slots=True)
 class HookEntry:
-    """A handler of a Claude Code event, in a group of its own in the event's array."""
+    """A handler of a Claude Code event, in its own group of the event's array."""
 
     event: str
     handler: Mapping[str, Any]
@@ -34,7 +34,7 @@ class HookEntry:
 
     @property
     def place(self) -> KeyPath:
-        """Return where the event's groups stand."""
+        """Return the key path of the event's groups."""
         return ("hooks", self.event)
 
 
@@ -63,7 +63,7 @@ class TomlTable:
 
 @dataclass(frozen=True, slots=True)
 class RulesBlock:
-    """A marked block in a text; `head` begins a file that is made for it."""
+    """A marked block in a text; `head` starts a file that is created for the block."""
 
     body: str
     head: str = ""
@@ -74,25 +74,25 @@ HostEntry = JsonMember | HookEntry | TomlKey | TomlTable | RulesBlock
 
 @dataclass(frozen=True, slots=True)
 class EntryUndo:
-    """What the text alone cannot tell when entries are taken out again."""
+    """Information for removing entries that the text alone does not contain."""
 
     created: frozenset[KeyPath] = frozenset()
-    """Containers that were made for entries."""
+    """Containers that were created for entries."""
     inside: Mapping[KeyPath, str] = field(default_factory=dict)
-    """What stood between the brackets of containers that were empty."""
+    """Text between the brackets of containers that were empty."""
     blank: str | None = None
-    """The whole text, where it held nothing."""
+    """The original text, if it contained no value."""
 
-    def also(self, place: KeyPath, text: str) -> "EntryUndo":
-        """Note an empty container that gets its first child; one that was just made is known already."""
-        known = place in self.created or place in self.inside
-        return self if known else replace(self, inside={**self.inside, place: text})
+    def also(self, path: KeyPath, text: str) -> "EntryUndo":
+        """Record an empty container that gets its first child, unless it was just created."""
+        is_recorded = path in self.created or path in self.inside
+        return self if is_recorded else replace(self, inside={**self.inside, path: text})
 
     def to_json(self) -> dict[str, Any]:
         """Return the record for a JSON file."""
         return {
-            "created": sorted(list(place) for place in self.created),
-            "inside": [[list(place), text] for place, text in sorted(self.inside.items())],
+            "created": sorted(list(path) for path in self.created),
+            "inside": [[list(path), text] for path, text in sorted(self.inside.items())],
             "blank": self.blank,
         }
 
@@ -100,15 +100,15 @@ class EntryUndo:
     def from_json(value: Mapping[str, Any]) -> "EntryUndo":
         """Read a record of `to_json`."""
         return EntryUndo(
-            frozenset(tuple(place) for place in value["created"]),
-            {tuple(place): text for place, text in value["inside"]},
+            frozenset(tuple(path) for path in value["created"]),
+            {tuple(path): text for path, text in value["inside"]},
             value["blank"],
         )
 
 
 @dataclass(frozen=True, slots=True)
 class AddedEntries:
-    """A text with entries added, how to take them out again, and what the user should know."""
+    """A text with added entries, the information for removing them, and remarks for the user."""
 
     text: str
     undo: EntryUndo
@@ -117,14 +117,14 @@ class AddedEntries:
 
 @dataclass(frozen=True, slots=True)
 class RemovedEntries:
-    """A text with entries taken out; `bare` says that nothing else is in it."""
+    """A text without the entries; `bare` says that it contains nothing else."""
 
     text: str
     bare: bool
 
 
 def drop_own(value: Any, path: KeyPath, is_ours: Recogniser) -> None:
-    """Drop what is Reverie's under a path of keys, and the containers above it that are empty then."""
+    """Drop Reverie's entry under a path of keys, and containers above it that become empty."""
     if not isinstance(value, dict) or path[0] not in value:
         return
     if len(path) > 1:

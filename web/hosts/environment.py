@@ -1,4 +1,4 @@
-"""What a setup is told of the machine and of Reverie, so that it reads neither by itself."""
+"""Information about the machine and about Reverie that a setup needs."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -8,35 +8,35 @@ from pathlib import Path
 from config.settings import ENVIRONMENT_PREFIX
 from web.hooks.client import SERVER_OPTION
 
-# What hosts start beside `reverie` itself and the client of hooks.
+# Programs that hosts start in addition to `reverie` and the hook client.
 CODEX_NOTIFY_CLIENT = "reverie-codex-notify"
 MAIN = "reverie"
-# Variables that move a host's own folder.
+# Variables that move a host's configuration folder.
 HOST_VARIABLES = ("APPDATA", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME")
 
 
 @dataclass(frozen=True, slots=True)
 class HostEnvironment:
-    """Where hosts keep their files, and how they are found."""
+    """Where hosts store their files, and how to detect hosts."""
 
     home: Path
     platform: str
     which: Callable[[str], str | None]
     """Find a program by its name."""
     version: Callable[[str], tuple[int, ...] | None]
-    """Ask a program for its version; None where it does not tell."""
+    """Ask a program for its version; None if it reports none."""
     environment: Mapping[str, str] = field(default_factory=dict)
     project: Path | None = None
-    """The folder to set up, for `--project`; otherwise the user's own files are meant."""
+    """The folder to set up, for `--project`; otherwise the user's files are set up."""
 
     @property
     def configuration(self) -> Path:
-        """Return the folder under which programs keep their settings, by XDG."""
+        """Return the XDG folder of programs' settings."""
         return self.folder("XDG_CONFIG_HOME", self.home / ".config")
 
     @property
     def application_data(self) -> Path:
-        """Return the folder under which desktop programs keep their settings on this platform."""
+        """Return the folder of desktop programs' settings on this platform."""
         if self.platform == "win32":
             return self.folder("APPDATA", self.home / "AppData" / "Roaming")
         if self.platform == "darwin":
@@ -44,14 +44,14 @@ class HostEnvironment:
         return self.configuration
 
     def folder(self, variable: str, default: Path) -> Path:
-        """Return the folder that a variable names, if it does, else the default."""
-        given = self.environment.get(variable, "")
-        return Path(given) if given and Path(given).is_absolute() else default
+        """Return the folder that a variable names, or the default."""
+        folder = self.environment.get(variable, "")
+        return Path(folder) if folder and Path(folder).is_absolute() else default
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteServer:
-    """A team's server: how it is called in the home, its address, and in a project the project's workspace there."""
+    """A team server: its local name, its address and, for a project, the project's workspace on it."""
 
     name: str
     url: str
@@ -60,16 +60,16 @@ class RemoteServer:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What hosts are told: the programs to start, and how those find home and server."""
+    """The programs that hosts start, and how those programs locate the data directory and the server."""
 
     bin: Path
     variables: Mapping[str, str] = field(default_factory=dict)
-    """By which variables its programs find home and server, where neither is the usual one."""
+    """Variables that name the data directory and the server, if they are not the default."""
     server: RemoteServer | None = None
-    """The team's server that hosts are to ask, None for this machine's own."""
+    """The team server that hosts use, or None for this machine's server."""
 
     def program(self, host_env: HostEnvironment, name: str) -> str:
-        """Return how a host starts a program: by its path, in a project by its name if that is found everywhere."""
+        """Return the command for a program: its path or, in a project, its name if that is on every user's PATH."""
         suffix = ".exe" if host_env.platform == "win32" else ""
         installed = self.bin / f"{name}{suffix}"
         if (host_env.project is not None and host_env.which(name) is not None) or not (
@@ -79,20 +79,20 @@ class Installation:
         return str(installed)
 
     def variables_for(self, host_env: HostEnvironment) -> dict[str, str]:
-        """Return the variables that a program needs to find home and server; none stand in a project's files."""
+        """Return the variables that a program needs to locate data directory and server; none in a project's files."""
         return {} if host_env.project is not None else dict(self.variables)
 
     def options(self, host_env: HostEnvironment) -> list[str]:
-        """Return the same as options of the clients, for hosts that start a program without variables of its own."""
+        """Return the same information as command options, for hosts that cannot set variables."""
         named = {name.removeprefix(ENVIRONMENT_PREFIX).lower(): v for name, v in self.variables_for(host_env).items()}
         return [*self.server_words, *(word for name, value in named.items() for word in (f"--{name}", value))]
 
     @property
     def server_words(self) -> list[str]:
-        """Return the words by which a program is told of a team's server."""
+        """Return the command arguments that select a team server."""
         return [] if self.server is None else [SERVER_OPTION, self.server.name]
 
 
 def programs_folder() -> Path:
-    """Return the folder in which this Python's programs are installed."""
+    """Return the folder of this Python's programs."""
     return Path(sys.executable).parent

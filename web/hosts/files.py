@@ -1,6 +1,6 @@
-"""Files of others that a setup changes: replaced whole, and what was done to which.
+"""Read and replace files of other programs, and record each change.
 
-Their mode, owner and symbolic links stay; by the records `reverie setup --remove` leaves them as they were.
+Mode, owner and symbolic links of a file are kept. The records let `reverie setup --remove` restore the original.
 """
 
 import json
@@ -21,7 +21,7 @@ STATE_FILE = "setup.json"
 
 
 def read(path: Path) -> bytes | None:
-    """Return a file's bytes, None where there is none; raise CannotEdit where it cannot be read."""
+    """Return a file's bytes, None if it does not exist; raise CannotEdit if it cannot be read."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -31,7 +31,7 @@ def read(path: Path) -> bytes | None:
 
 
 def mode_of(path: Path) -> int | None:
-    """Return a file's permissions, None where there is none."""
+    """Return a file's permissions, None if it does not exist."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
@@ -39,7 +39,7 @@ def mode_of(path: Path) -> int | None:
 
 
 def list_missing_folders(path: Path) -> tuple[str, ...]:
-    """Return the folders that must be made for a file, the outermost first."""
+    """List the folders that must be created for a file, the outermost first."""
     missing = []
     for folder in path.parents:
         if folder.is_dir():
@@ -49,7 +49,7 @@ def list_missing_folders(path: Path) -> tuple[str, ...]:
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> None:
-    """Replace or make a file in one step; without a mode it keeps its own."""
+    """Create or replace a file atomically; without a mode, keep its mode."""
     try:
         before = path.stat()
     except FileNotFoundError:
@@ -70,13 +70,13 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> 
 
 
 def delete(path: Path, folders: Sequence[str]) -> None:
-    """Delete a file and the folders given, the innermost first, as far as they are empty."""
+    """Delete a file, and the given folders that become empty, the innermost first."""
     path.unlink()
     for folder in reversed(folders):
         try:
             Path(folder).rmdir()
         except OSError:
-            # Something else lives there by now.
+            # Another program uses the folder by now.
             return
 
 
@@ -92,43 +92,43 @@ def _make_folders(path: Path) -> None:
     missing = list_missing_folders(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     for folder in missing:
-        # What is not of the home is as its owner makes it.
+        # A file outside the data directory keeps the owner and group of its folder.
         Path(folder).chmod(0o777 & ~usual_umask())
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledFile:
-    """One file: which hosts use Reverie's entries in it, and what was there before."""
+    """A file that setup changed: the hosts whose entries it contains, and its original state."""
 
     hosts: frozenset[str]
     undo: EntryUndo = field(default_factory=EntryUndo)
     created: bool = False
     folders: tuple[str, ...] = ()
-    """Folders that were made for it, the outermost first."""
+    """Folders that were created for it, the outermost first."""
     mode: int | None = None
-    """Its permissions before an earlier setup made it private."""
+    """Permissions before an earlier setup made it private."""
     project: str | None = None
-    """The folder that it was set up for, if it is not the user's own."""
+    """The project folder that it was set up for, or None for a user's file."""
 
 
 InstallState = Mapping[str, InstalledFile]
-"""What a setup has done, by file."""
+"""Records of changed files, by file."""
 
 
 def read_state(root: Path) -> dict[str, InstalledFile]:
-    """Return the records by file; a file that is missing or unreadable counts as empty."""
+    """Return the records by file; a missing or unreadable record file counts as empty."""
     try:
         stored = json.loads((root / STATE_FILE).read_text(encoding="utf-8"))
         return {file: _record_from_json(value) for file, value in stored["files"].items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        # Entries are recognised without it; only what was empty or missing before cannot be told any more.
+        # Entries are recognized without it; only files that were empty or missing cannot be restored exactly.
         return {}
 
 
 def write_state(root: Path, records: InstallState) -> None:
-    """Store the records; without any their file goes."""
+    """Store the records; without records, delete the file."""
     if not records:
         (root / STATE_FILE).unlink(missing_ok=True)
         return

@@ -1,4 +1,4 @@
-"""The hooks of hosts: which events are handed over, by which command, and how an entry is known again."""
+"""The hooks of hosts: events, commands, and how to recognize Reverie's handlers."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from web.hooks.client import HOOK_CLIENT, SERVER_OPTION, VARIABLE_OPTIONS
 from web.hosts.entries import HookEntry
 from web.hosts.environment import HostEnvironment, Installation
 
-# More than the client ever takes. All hooks of Claude Code's SessionEnd share 1.5 s.
+# Longer than the client's own limit. All SessionEnd hooks of Claude Code share 1.5 s.
 TIMEOUT_S = 3
 LAST_TIMEOUT_S = 1
 CLAUDE_CODE = "claude-code"
@@ -27,17 +27,17 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         "Stop",
         "SessionEnd",
     ),
-    # What its other events say of a tool leaves out whether it failed: its notification tells that.
+    # Codex's other events do not say whether a tool failed; its notification does.
     CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse"),
     GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
 }
 
-# In hooks of earlier versions: the address that the host sent its events to, and the client of one event.
+# Earlier versions of Reverie wrote these: the URL that received events, and a client per event.
 FORMER_PATH = "/hooks/claude-code"
 FORMER_CLIENT = "reverie-session-start"
 
 _OPTIONS = "|".join((SERVER_OPTION, *(f"--{name}" for name in VARIABLE_OPTIONS)))
-# The client with its host and options, each of a word as a shell reads it, quoted in part or as a whole.
+# The client with its host and options; a shell may quote any of these words.
 _CLIENT_AT_END = re.compile(
     rf"(?:^|[\\/\s'\"])(?:{re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+(?:{'|'.join(EVENTS)})"
     rf"|{re.escape(FORMER_CLIENT)}(?:\.exe)?['\"]?)"
@@ -47,11 +47,11 @@ _FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_PATH}")
 
 
 def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> tuple[HookEntry, ...]:
-    """Return the handlers of a host's events."""
+    """Return the handlers for a host's events."""
     words = [reverie.program(host_env, HOOK_CLIENT), host, *reverie.options(host_env)]
     handler: dict[str, Any] = {"type": "command", "command": _command_line(words, host_env)}
     if host == GEMINI:
-        # By this name `/hooks` lists it, and `/hooks disable reverie` turns it off.
+        # `/hooks` lists the handler under this name, and `/hooks disable reverie` turns it off.
         handler = {"name": "reverie"} | handler
     entries = []
     for event in EVENTS[host]:
@@ -62,22 +62,22 @@ def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> t
 
 
 def list_http_hooks() -> tuple[HookEntry, ...]:
-    """Return what an earlier setup wrote into Claude Code's settings in the place of these handlers."""
+    """Return the handlers that an earlier setup wrote into Claude Code's settings instead of these."""
     return tuple(HookEntry(event, {}, is_http_hook) for event in EVENTS[CLAUDE_CODE])
 
 
 def is_our_hook(value: Any) -> bool:
-    """Tell whether a handler of a host's event is Reverie's, in this form or in an earlier one."""
+    """Return whether an event handler is Reverie's, of this version or an earlier one."""
     command = value.get("command")
     return (isinstance(command, str) and _CLIENT_AT_END.search(command) is not None) or is_http_hook(value)
 
 
 def is_http_hook(value: Any) -> bool:
-    """Tell whether a handler is Reverie's earlier form, by which the host sent the event and the token itself."""
+    """Return whether a handler is Reverie's earlier form, in which the host sent the event and the token itself."""
     url, headers = value.get("url"), value.get("headers")
     authorization = headers.get("Authorization") if isinstance(headers, Mapping) else None
-    known = isinstance(url, str) and _FORMER_URL.fullmatch(url) is not None
-    return known and str(authorization).startswith("Bearer ")
+    is_former_url = isinstance(url, str) and _FORMER_URL.fullmatch(url) is not None
+    return is_former_url and str(authorization).startswith("Bearer ")
 
 
 def _command_line(words: Sequence[str], host_env: HostEnvironment) -> str:

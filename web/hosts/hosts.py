@@ -1,4 +1,4 @@
-"""The hosts that `reverie setup` knows: how each is found, and what stands where."""
+"""The hosts that `reverie setup` supports: how each is detected, and which entries go into which file."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -24,14 +24,14 @@ _RULES = """\
 
 This project has a memory on {place}, reached through the MCP server `reverie`.
 
-- Call `prepare` with the task's text first, before any other tool: it gives the lessons, decisions and facts that bear
-  on the task. Where a block "From this project's memory" came with the task, that is its answer already.
+- Call `prepare` with the task's text before any other tool. It returns the lessons, decisions and facts
+  for the task. If the task came with a block "From this project's memory", that block is its answer already.
 - `recall` answers questions about earlier work: what was decided, tried, or found out.
-- `remember_batch` stores a decision, a lesson or a fact once it is settled. Secrets do not belong there.
-- What comes back is evidence with its source and time; the code and the user are right where they differ.
+- `remember_batch` stores a decision, a lesson or a fact once it is settled. Never store secrets.
+- Results are evidence with source and time. If they contradict the code or the user, the code or the user is right.
 """
 
-# Claude Code leaves out a whole settings file in which it does not know an event.
+# Claude Code ignores a settings file completely if it contains an unknown event.
 EVENTS_SINCE = (2, 1, 63)
 CODEX_ASKS = (
     "Codex runs hooks only once you trust them: at its next start it says “Hooks need review”; choose “Trust all and"
@@ -41,24 +41,24 @@ CODEX_ASKS = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file of a host and what is written into it."""
+    """A file of a host, and the entries that setup writes into it."""
 
     path: Path
     format: Literal["json", "toml", "block"]
     entries: tuple[HostEntry, ...]
     remarks: tuple[str, ...] = ()
     obsolete: tuple[HostEntry, ...] = ()
-    """What an earlier setup may have written that is not for this host now."""
+    """Entries of earlier setups that this host no longer needs."""
 
     @property
     def all_entries(self) -> tuple[HostEntry, ...]:
-        """Return what this or an earlier setup may have written."""
+        """Return all entries that this or an earlier setup may have written."""
         return (*self.obsolete, *self.entries)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host: its name, the programs and the folder by which it is found, and its files."""
+    """A host: its name, the programs and folder that show that it is installed, and its files."""
 
     name: str
     title: str
@@ -67,12 +67,12 @@ class Host:
     targets: Callable[[HostEnvironment, Installation], Sequence[Target]]
 
     def is_found(self, host_env: HostEnvironment) -> bool:
-        """Tell whether the host is installed: its folder or one of its programs is there."""
+        """Return whether the host is installed: its folder or one of its programs exists."""
         return self.folder(host_env).is_dir() or any(host_env.which(name) is not None for name in self.programs)
 
 
 def is_our_server(value: Any) -> bool:
-    """Tell whether an MCP entry starts Reverie, however the host writes it down."""
+    """Return whether an MCP entry starts Reverie, in any host's format."""
     if not isinstance(value, Mapping):
         return False
     command = value.get("command")
@@ -81,17 +81,17 @@ def is_our_server(value: Any) -> bool:
 
 
 def is_our_notify(value: Any) -> bool:
-    """Tell whether Codex's notify program is Reverie's."""
+    """Return whether Codex's notify program is Reverie's."""
     return isinstance(value, list) and bool(value) and _is_program(value[0], CODEX_NOTIFY_CLIENT)
 
 
 def _is_program(word: Any, program: str) -> bool:
-    # A path of either platform: a settings file may travel.
+    # Accept paths of both platforms: a settings file may be copied to another machine.
     return isinstance(word, str) and PureWindowsPath(word).name.removesuffix(".exe") == program
 
 
 def compose_rules(server: RemoteServer | None) -> str:
-    """Return what an agent is told of Reverie in its host's file of rules."""
+    """Return the text about Reverie for a host's rules file."""
     return _RULES.format(place="this machine" if server is None else "the team's server")
 
 
@@ -100,7 +100,7 @@ def _rules(reverie: Installation, path: Path, head: str = "") -> Target:
 
 
 def _server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> dict[str, Any]:
-    """Return the usual MCP entry of a server on standard input and output."""
+    """Return the usual MCP entry of a stdio server."""
     variables = reverie.variables_for(host_env)
     return (
         more
@@ -109,19 +109,19 @@ def _server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> di
     )
 
 
-def _mcp(path: Path, place: str, server: Mapping[str, Any]) -> Target:
-    entry, other = _server_entries(place, server)
+def _mcp(path: Path, key: str, server: Mapping[str, Any]) -> Target:
+    entry, other = _server_entries(key, server)
     return Target(path, "json", (entry,), obsolete=(other,))
 
 
-def _server_entries(place: str, server: Mapping[str, Any]) -> tuple[JsonMember, JsonMember]:
-    """Return the MCP entry, and the one of the other form: a program where this is an address, or an address."""
-    own, other = (is_remote, is_our_server) if is_remote(server) else (is_our_server, is_remote)
-    return JsonMember((place,), NAME, server, own), JsonMember((place,), NAME, {}, other)
+def _server_entries(key: str, server: Mapping[str, Any]) -> tuple[JsonMember, JsonMember]:
+    """Return the MCP entry and the entry of the other form (a program instead of an address, or the reverse)."""
+    recognize, other = (is_remote, is_our_server) if is_remote(server) else (is_our_server, is_remote)
+    return JsonMember((key,), NAME, server, recognize), JsonMember((key,), NAME, {}, other)
 
 
 def _project_server(host_env: HostEnvironment, reverie: Installation) -> RemoteServer | None:
-    """Return the team's server, where a project's files are to hold its address."""
+    """Return the team server, if a project's files should contain its address."""
     return None if host_env.project is None else reverie.server
 
 
@@ -140,7 +140,7 @@ def _claude_code(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
             host_env.project / name for name in (".claude/settings.json", ".mcp.json", "CLAUDE.md")
         )
     else:
-        # Beside its folder, but within one that the variable names, were it the usual one.
+        # The file is next to the default folder, but inside a folder that the variable names.
         server = host_env.folder("CLAUDE_CONFIG_DIR", host_env.home) / ".claude.json"
         settings, rules = folder / "settings.json", folder / "CLAUDE.md"
     hooks = _claude_hooks(host_env, reverie, settings)
@@ -155,7 +155,7 @@ def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path,
     target = _mcp(path, "mcpServers", _describe_for_claude(host_env, reverie))
     if not any(has_plugin(file) for file in settings):
         return target
-    # Claude Code knows two servers for one only by the same command, and would show every tool twice.
+    # Claude Code recognizes two servers as the same only by an equal command; otherwise it lists every tool twice.
     remark = "Reverie's plugin brings the MCP server"
     return replace(target, entries=(), obsolete=target.all_entries, remarks=(remark,))
 
@@ -169,7 +169,7 @@ def _describe_for_claude(host_env: HostEnvironment, reverie: Installation) -> di
 
 
 def has_plugin(settings: Path) -> bool:
-    """Tell whether Claude Code's settings switch on the plugin; what cannot be read here is told where it is edited."""
+    """Return whether Claude Code's settings enable the plugin; unreadable settings are reported later."""
     try:
         enabled = json.loads(settings.read_bytes()).get("enabledPlugins", {})
         return any(value is True and name.partition("@")[0] == NAME for name, value in enabled.items())
@@ -181,8 +181,8 @@ def _claude_hooks(host_env: HostEnvironment, reverie: Installation, settings: Pa
     version = host_env.version("claude")
     if version is None or version >= EVENTS_SINCE:
         return Target(settings, "json", list_hooks(CLAUDE_CODE, host_env, reverie), obsolete=list_http_hooks())
-    given, needed = (".".join(map(str, one)) for one in (version, EVENTS_SINCE))
-    remark = f"Claude Code {given} does not know every event; after an update to {needed} run the setup again"
+    installed, needed = (".".join(map(str, numbers)) for numbers in (version, EVENTS_SINCE))
+    remark = f"Claude Code {installed} does not know every event; after an update to {needed} run the setup again"
     return Target(settings, "json", (), remarks=(remark,), obsolete=list_hooks(CLAUDE_CODE, host_env, reverie))
 
 
@@ -191,18 +191,18 @@ def _codex_folder(host_env: HostEnvironment) -> Path:
 
 
 def _codex(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
-    place, team = ("mcp_servers", NAME), _project_server(host_env, reverie)
-    server = TomlTable(place, _server(host_env, reverie), is_our_server)
-    other = TomlTable(place, {}, is_remote)
+    path, team = ("mcp_servers", NAME), _project_server(host_env, reverie)
+    server = TomlTable(path, _server(host_env, reverie), is_our_server)
+    other = TomlTable(path, {}, is_remote)
     if team is not None:
-        server, other = TomlTable(place, describe_for_codex(team), is_remote), TomlTable(place, {}, is_our_server)
+        server, other = TomlTable(path, describe_for_codex(team), is_remote), TomlTable(path, {}, is_our_server)
     root = _codex_folder(host_env) if host_env.project is None else host_env.project / ".codex"
     rules = _rules(reverie, (root if host_env.project is None else host_env.project) / "AGENTS.md")
     hooks = Target(root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_ASKS,))
-    # Codex adds its notification behind these words.
+    # Codex appends its notification to these words.
     program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
     notify = TomlKey("notify", program, is_our_notify)
-    # It takes no notify program from a project.
+    # Codex reads no notify program from a project.
     entries: tuple[HostEntry, ...] = (server,) if host_env.project is not None else (notify, server)
     return [hooks, Target(root / "config.toml", "toml", entries, obsolete=(other,)), rules]
 
@@ -211,7 +211,7 @@ def _cursor(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target
     team = _project_server(host_env, reverie)
     server = _server(host_env, reverie) if team is None else describe_with_headers(team, f"${{env:{TOKEN_VARIABLE}}}")
     if host_env.project is None:
-        # A user's rules live inside the program.
+        # Cursor stores a user's rules inside the program.
         return [_mcp(host_env.home / ".cursor" / "mcp.json", "mcpServers", server)]
     head = "---\ndescription: Memory of this project\nalwaysApply: true\n---\n"
     return [
@@ -248,7 +248,7 @@ def _windsurf_folder(host_env: HostEnvironment) -> Path:
 
 def _windsurf(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     if host_env.project is not None:
-        # It knows no MCP servers of a project.
+        # The host has no MCP servers per project.
         return [
             _rules(reverie, host_env.project / ".windsurf" / "rules" / "reverie.md", "---\ntrigger: always_on\n---\n"),
         ]
@@ -265,7 +265,7 @@ def _gemini(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target
     team = _project_server(host_env, reverie)
     described = _server(host_env, reverie)
     if team is not None:
-        # It takes an address by this name alone for streamable HTTP.
+        # The host accepts a streamable HTTP address only under this name.
         described = describe_with_headers(team, f"${TOKEN_VARIABLE}")
         described = {"httpUrl": described.pop("url")} | described
     server, other = _server_entries("mcpServers", described)
@@ -277,7 +277,7 @@ def _zed_folder(host_env: HostEnvironment) -> Path:
     return host_env.application_data / "Zed" if host_env.platform == "win32" else host_env.configuration / "zed"
 
 
-# Zed reads the first of these that a project has: a new one before it would hide what is there.
+# Zed reads only the first of these files that a project has; a new file must not hide it.
 ZED_RULES = (
     ".rules",
     ".cursorrules",
@@ -292,7 +292,7 @@ ZED_RULES = (
 
 
 def _zed(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
-    # `source` is what older versions tell a server of the user's own by.
+    # Older versions mark a server of the user with `source`.
     server = _server(host_env, reverie, source="custom")
     if host_env.project is None:
         folder = _zed_folder(host_env)
@@ -321,7 +321,7 @@ def _opencode(host_env: HostEnvironment, reverie: Installation) -> Sequence[Targ
     rules = _first_that_exists(folder, ("AGENTS.md", "CLAUDE.md"), "AGENTS.md")
     claude = _claude_folder(host_env) / "CLAUDE.md"
     if host_env.project is None and not rules.is_file() and claude.is_file():
-        # It reads Claude Code's rules as long as it has none of its own.
+        # The host reads Claude Code's rules if it has no rules file.
         rules = claude
     settings = _first_that_exists(folder, ("opencode.jsonc", "opencode.json"), "opencode.json")
     return [_mcp(settings, "mcp", server), _rules(reverie, rules)]

@@ -1,7 +1,7 @@
-"""Reverie's entries in a JSON file of a host, comments or not, every other byte kept.
+"""Add and remove Reverie's entries in a host's JSON file, with or without comments; keep every other byte.
 
-The standard library reads the values, once comments and trailing commas are blanked out; what is written follows the
-file's own line ends and indentation.
+The standard library parses the values after comments and trailing commas are replaced by blanks. New text follows the
+file's line endings and indentation.
 """
 
 import copy
@@ -31,7 +31,7 @@ BLANK = "\ufeff \t\r\n"
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _TEXT_OR_COMMENT = re.compile(f"{_STRING}|{_COMMENT.pattern}", re.DOTALL)
-# A comma that follows nothing is none that may trail.
+# A comma after nothing is not a trailing comma.
 _TEXT_OR_TRAILING_COMMA = re.compile(_STRING + r"|[\[{]\s*,|,(?=\s*[\]}])", re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SKIPPED = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -41,7 +41,7 @@ _DEEPEST = 200
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -49,7 +49,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 @dataclass(frozen=True)
 class JsoncNode:
-    """A value and its span in the text; `plain` is that text with blanks for what the decoder does not take."""
+    """A value and its span in the text; `plain` is the text with blanks instead of comments and trailing commas."""
 
     plain: str
     start: int
@@ -59,27 +59,27 @@ class JsoncNode:
     @cached_property
     def children(self) -> "tuple[Child, ...]":
         """Return the members of an object or the items of an array, in order."""
-        found: list[Child] = []
-        place = _skip_blank(self.plain, self.start + 1)
-        while isinstance(self.value, dict | list) and place < self.end - 1:
-            key, begin = None, place
+        members: list[Child] = []
+        position = _skip_blank(self.plain, self.start + 1)
+        while isinstance(self.value, dict | list) and position < self.end - 1:
+            key, begin = None, position
             if isinstance(self.value, dict):
-                key, place = _DECODER.raw_decode(self.plain, place)
-                place = _skip_blank(self.plain, _skip_blank(self.plain, place) + 1)
-            value, end = _DECODER.raw_decode(self.plain, place)
-            found.append(Child(begin, JsoncNode(self.plain, place, end, value), key))
-            place = _skip_blank(self.plain, end)
-            place = _skip_blank(self.plain, place + self.plain.startswith(",", place))
-        return tuple(found)
+                key, position = _DECODER.raw_decode(self.plain, position)
+                position = _skip_blank(self.plain, _skip_blank(self.plain, position) + 1)
+            value, end = _DECODER.raw_decode(self.plain, position)
+            members.append(Child(begin, JsoncNode(self.plain, position, end, value), key))
+            position = _skip_blank(self.plain, end)
+            position = _skip_blank(self.plain, position + self.plain.startswith(",", position))
+        return tuple(members)
 
     def member(self, key: str) -> "JsoncNode | None":
-        """Return the value under a key, the last one where it is repeated."""
+        """Return the value of a key; if the key is repeated, the last value."""
         return next((child.node for child in reversed(self.children) if child.key == key), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A member of an object, which begins with its key, or an item of an array."""
+    """A member of an object (starting at its key) or an item of an array."""
 
     start: int
     node: JsoncNode
@@ -88,14 +88,14 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a text is written: its line ends, one step of indentation, and whether all of it is one line."""
+    """The layout of a text: line ending, indentation, and whether everything is on one line."""
 
     newline: str
     unit: str
     one_line: bool
 
     def render(self, key: str | None, value: Any, lead: str | None) -> str:
-        """Return a child on one line or, behind the indentation of its first one, on as many as it takes."""
+        """Return a child on one line or, after the indentation of its first line, on several lines."""
         written = json.dumps(value, ensure_ascii=False, indent=None if lead is None else self.unit)
         written = written.replace("\n", f"{self.newline}{lead}")
         return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
@@ -103,17 +103,17 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class JsoncDocument:
-    """A text and what it says; an edit gives another document, read anew."""
+    """A text and its parsed values; an edit returns another document, parsed again."""
 
     text: str
     root: JsoncNode
 
     @staticmethod
     def read(text: str) -> "JsoncDocument":
-        """Read a text; raise CannotEdit where it is not JSON, comments and trailing commas aside."""
+        """Parse a text; raise CannotEdit if it is not JSON, apart from comments and trailing commas."""
         plain = " " + text[1:] if text.startswith("\ufeff") else text
         plain = _TEXT_OR_COMMENT.sub(_blank_comment, plain)
-        plain = _TEXT_OR_TRAILING_COMMA.sub(lambda found: " " if found[0] == "," else found[0], plain)
+        plain = _TEXT_OR_TRAILING_COMMA.sub(lambda match: " " if match[0] == "," else match[0], plain)
         brackets = re.findall(r"[\[\]{}]", re.sub(_STRING, "", plain, flags=re.DOTALL))
         if max(accumulate(1 if sign in "[{" else -1 for sign in brackets), default=0) > _DEEPEST:
             raise CannotEdit("it is not valid JSON: it is nested too deeply")
@@ -122,26 +122,26 @@ class JsoncDocument:
         except json.JSONDecodeError as error:
             raise CannotEdit(f"line {error.lineno} is not valid JSON: {error.msg}") from error
         except ValueError as error:
-            raise CannotEdit("it is not valid JSON: it holds NaN, Infinity or a number that is too long") from error
+            raise CannotEdit("it is not valid JSON: it contains NaN, Infinity or a number that is too long") from error
         return JsoncDocument(text, JsoncNode(plain, _skip_blank(plain, 0), len(plain.rstrip()), value))
 
-    def find(self, place: Sequence[str]) -> JsoncNode | None:
-        """Return what stands under a path of keys."""
+    def find(self, path: Sequence[str]) -> JsoncNode | None:
+        """Return the value at a path of keys, or None."""
         node: JsoncNode | None = self.root
-        for key in place:
+        for key in path:
             node = None if node is None else node.member(key)
         return node
 
     def inside(self, parent: JsoncNode) -> str:
-        """Return what stands between a container's brackets."""
+        """Return the text between a container's brackets."""
         return self.text[parent.start + 1 : parent.end - 1]
 
     def with_inner_text(self, parent: JsoncNode, inside: str) -> "JsoncDocument":
-        """Return the document with something else between a container's brackets."""
+        """Return the document with other text between a container's brackets."""
         return self._with(parent.start + 1, parent.end - 1, inside)
 
     def insert(self, parent: JsoncNode, key: str | None, value: Any) -> "JsoncDocument":
-        """Return the document with one more child, the last, of an object (under a key) or an array."""
+        """Return the document with another child at the end of an object (under a key) or an array."""
         if not parent.children:
             return self.with_inner_text(parent, self._render_only_child(parent, key, value))
         text, layout, last = self.text, self._detect_layout(), parent.children[-1]
@@ -153,18 +153,18 @@ class JsoncDocument:
         if lead is None:
             return self._with(settled, settled, f"{between} {written}{behind}")
         rest = _REST_OF_LINE.match(text, settled)
-        place = settled if rest is None else rest.end()
-        kept = text[last.node.end : place]
-        return self._with(last.node.end, place, f"{between}{kept}{layout.newline}{lead}{written}{behind}")
+        line_end = settled if rest is None else rest.end()
+        comment = text[last.node.end : line_end]
+        return self._with(last.node.end, line_end, f"{between}{comment}{layout.newline}{lead}{written}{behind}")
 
     def remove(self, parent: JsoncNode, index: int) -> "JsoncDocument":
-        """Return the document without one child, its line and its comma; undoes `insert` exactly."""
+        """Return the document without a child, its line and its comma; undoes `insert` exactly."""
         text, child = self.text, parent.children[index]
         before = parent.children[index - 1].node.end if index else parent.start + 1
         start = _leading_blank(text, before, child.start)
         comma = _comma_after(text, child.node.end)
         rest = child.node.end if comma is None else comma + 1
-        # A line comment must not swallow what would otherwise move up into its line.
+        # The next text must not move into the line of a line comment.
         if _ends_in_line_comment(text, before, start) and not _BREAK.match(text, rest):
             start = child.start
         if comma is not None:
@@ -175,7 +175,7 @@ class JsoncDocument:
         return self._with(start, rest, "")
 
     def replace(self, node: JsoncNode, value: Any) -> "JsoncDocument":
-        """Return the document with another value in a value's place."""
+        """Return the document with another value."""
         layout = self._detect_layout()
         one_line = layout.one_line or "\n" not in self.text[node.start : node.end]
         lead = None if one_line else _indentation(self.text, node.start)
@@ -193,55 +193,57 @@ class JsoncDocument:
         return Layout("\r\n" if "\r\n" in text else "\n", unit, one_line)
 
     def _render_only_child(self, parent: JsoncNode, key: str | None, value: Any) -> str:
-        layout, kept = self._detect_layout(), self.inside(parent).rstrip()
+        layout, before = self._detect_layout(), self.inside(parent).rstrip()
         if layout.one_line:
-            return kept + layout.render(key, value, None)
+            return before + layout.render(key, value, None)
         base = _indentation(self.text, parent.start)
         lead = base + layout.unit
-        return kept + layout.newline + lead + layout.render(key, value, lead) + layout.newline + base
+        return before + layout.newline + lead + layout.render(key, value, lead) + layout.newline + base
 
 
-def _blank_comment(found: re.Match[str]) -> str:
-    # Lines stay as they are counted.
-    return found[0] if found[0].startswith('"') else re.sub(r"[^\n]", " ", found[0])
+def _blank_comment(match: re.Match[str]) -> str:
+    # Line breaks stay, so that line numbers stay the same.
+    return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
 
 
-def _skip_blank(plain: str, place: int) -> int:
-    found = _SPACE.match(plain, place)
-    return place if found is None else found.end()
+def _skip_blank(plain: str, position: int) -> int:
+    match = _SPACE.match(plain, position)
+    return position if match is None else match.end()
 
 
-def _indentation(text: str, place: int) -> str:
-    line = text.rfind("\n", 0, place) + 1
+def _indentation(text: str, position: int) -> str:
+    line = text.rfind("\n", 0, position) + 1
     return re.compile(r"\ufeff?([ \t]*)").match(text, line)[1]  # type: ignore[index]  # matches anything
 
 
-def _own_line(text: str, place: int) -> str | None:
-    """Return the indentation of what begins its line there, None for what does not."""
-    line = text.rfind("\n", 0, place) + 1
-    lead = text[line:place]
+def _own_line(text: str, position: int) -> str | None:
+    """Return the indentation before a position, or None if other text precedes it in its line."""
+    line = text.rfind("\n", 0, position) + 1
+    lead = text[line:position]
     return lead if line and not lead.strip(" \t") else None
 
 
-def _leading_blank(text: str, before: int, place: int) -> int:
-    """Return where the blank that leads to a child begins: with its line's break, if it begins a line."""
-    found = re.search(r"(?:\r?\n)?[ \t]*\Z", text[before:place])
-    return place if found is None else before + found.start()
+def _leading_blank(text: str, before: int, position: int) -> int:
+    """Return where the blank before a child starts, including the line break if the child starts a line."""
+    match = re.search(r"(?:\r?\n)?[ \t]*\Z", text[before:position])
+    return position if match is None else before + match.start()
 
 
-def _ends_in_line_comment(text: str, before: int, place: int) -> bool:
-    """Tell whether the comments between two places, where no value is, end in one that a line break must end."""
-    return any(found.end() == place and found[0].startswith("//") for found in _COMMENT.finditer(text, before, place))
+def _ends_in_line_comment(text: str, before: int, position: int) -> bool:
+    """Return whether the text between two positions (no values) ends in a line comment, which needs a line break."""
+    return any(
+        match.end() == position and match[0].startswith("//") for match in _COMMENT.finditer(text, before, position)
+    )
 
 
-def _comma_after(text: str, place: int) -> int | None:
-    skipped = _SKIPPED.match(text, place)
-    found = place if skipped is None else skipped.end()
-    return found if text[found : found + 1] == "," else None
+def _comma_after(text: str, position: int) -> int | None:
+    skipped = _SKIPPED.match(text, position)
+    next_position = position if skipped is None else skipped.end()
+    return next_position if text[next_position : next_position + 1] == "," else None
 
 
 def add_entries(text: str | None, entries: Sequence[HostEntry], undo: EntryUndo) -> AddedEntries:
-    """Return the text with every entry in it, brought up to date where it was there already."""
+    """Return the text with every entry added or updated."""
     if text is not None and not text.strip(BLANK):
         undo = replace(undo, blank=text if undo.blank is None else undo.blank)
         text = None
@@ -250,7 +252,7 @@ def add_entries(text: str | None, entries: Sequence[HostEntry], undo: EntryUndo)
     for entry in entries:
         assert isinstance(entry, JsonMember | HookEntry)
         if isinstance(entry, JsonMember) and _is_foreign(after, entry):
-            remarks.append(f"{'.'.join((*entry.place, entry.key))} is somebody else's and stays as it is")
+            remarks.append(f"{'.'.join((*entry.place, entry.key))} was not added by Reverie and stays unchanged")
         else:
             after, undo = _add_entry(after, entry, undo)
     _check_rest(before, after, entries)
@@ -258,7 +260,7 @@ def add_entries(text: str | None, entries: Sequence[HostEntry], undo: EntryUndo)
 
 
 def remove_entries(text: str, entries: Sequence[HostEntry], undo: EntryUndo | None) -> RemovedEntries:
-    """Return the text without the entries; undoes `add` exactly, given its record."""
+    """Return the text without the entries; undoes `add_entries` exactly, given its record."""
     if not text.strip(BLANK):
         return RemovedEntries(text, bare=False)
     before = after = JsoncDocument.read(text)
@@ -266,15 +268,15 @@ def remove_entries(text: str, entries: Sequence[HostEntry], undo: EntryUndo | No
         assert isinstance(entry, JsonMember | HookEntry)
         after = _remove_entry(after, entry, undo)
     _check_rest(before, after, entries)
-    # A comment that somebody left is worth keeping.
+    # Keep a comment that the user left in the container.
     bare = after is not before and not after.root.children and not after.inside(after.root).strip()
     blank = undo.blank if undo is not None else None
     return RemovedEntries(after.text if blank is None or not bare else blank, bare)
 
 
 def _is_foreign(document: JsoncDocument, entry: JsonMember) -> bool:
-    found = document.find((*entry.place, entry.key))
-    return found is not None and not entry.is_ours(found.value)
+    node = document.find((*entry.place, entry.key))
+    return node is not None and not entry.is_ours(node.value)
 
 
 def _add_entry(
@@ -283,12 +285,12 @@ def _add_entry(
     document, undo = _add_containers(document, entry, undo)
     container = document.find(entry.place)
     assert container is not None
-    found = container.member(entry.key) if isinstance(entry, JsonMember) else _first_handler(container, entry)
+    current = container.member(entry.key) if isinstance(entry, JsonMember) else _first_handler(container, entry)
     value = entry.value if isinstance(entry, JsonMember) else entry.handler
-    if found is not None:
-        # What the user added to it, such as a switch that turns it off, is theirs.
-        wanted = {**found.value, **value}
-        return (document if found.value == wanted else document.replace(found, wanted)), undo
+    if current is not None:
+        # Keep the user's additions, such as a switch that turns the entry off.
+        merged = {**current.value, **value}
+        return (document if current.value == merged else document.replace(current, merged)), undo
     if not container.children:
         undo = undo.also(entry.place, document.inside(container))
     if isinstance(entry, JsonMember):
@@ -300,24 +302,24 @@ def _add_containers(
     document: JsoncDocument, entry: JsonMember | HookEntry, undo: EntryUndo
 ) -> tuple[JsoncDocument, EntryUndo]:
     for depth in range(len(entry.place) + 1):
-        place = entry.place[:depth]
+        path = entry.place[:depth]
         is_list = isinstance(entry, HookEntry) and depth == len(entry.place)
-        container = document.find(place)
+        container = document.find(path)
         if container is None:
-            parent = document.find(place[:-1])
+            parent = document.find(path[:-1])
             assert parent is not None
             if not parent.children:
-                undo = undo.also(place[:-1], document.inside(parent))
-            document = document.insert(parent, place[-1], [] if is_list else {})
-            undo = replace(undo, created=undo.created | {place})
+                undo = undo.also(path[:-1], document.inside(parent))
+            document = document.insert(parent, path[-1], [] if is_list else {})
+            undo = replace(undo, created=undo.created | {path})
         elif not isinstance(container.value, list if is_list else dict):
-            name = ".".join(place) or "the file"
-            raise CannotEdit(f"{name} holds something other than an {'array' if is_list else 'object'}")
+            name = ".".join(path) or "the file"
+            raise CannotEdit(f"{name} contains something other than an {'array' if is_list else 'object'}")
     return document, undo
 
 
 def _own_handlers(groups: JsoncNode, entry: HookEntry) -> Iterator[tuple[int, JsoncNode, int]]:
-    """Yield (index of the group, the group's array, index in it) of every handler that is Reverie's."""
+    """Yield (group index, the group's array, index in it) of every handler of Reverie."""
     for number, group in enumerate(groups.children):
         handlers = group.node.member("hooks")
         if handlers is not None and isinstance(handlers.value, list):
@@ -333,51 +335,51 @@ def _first_handler(groups: JsoncNode, entry: HookEntry) -> JsoncNode | None:
 def _remove_entry(document: JsoncDocument, entry: JsonMember | HookEntry, undo: EntryUndo | None) -> JsoncDocument:
     while True:
         container = document.find(entry.place)
-        found = None if container is None else _find_ours(container, entry)
-        if found is None:
+        located = None if container is None else _find_ours(container, entry)
+        if located is None:
             return document
-        parent, index = found
+        parent, index = located
         document = document.remove(parent, index)
         if parent is container:
             document = _restore_empty_containers(document, entry.place, undo)
 
 
 def _find_ours(container: JsoncNode, entry: JsonMember | HookEntry) -> tuple[JsoncNode, int] | None:
-    """Return the container and index of a child that is Reverie's: a handler, or its group where it is alone."""
+    """Return container and index of Reverie's child: a handler, or its group if the group has no other handler."""
     if isinstance(entry, JsonMember):
         keys = [child.key for child in container.children]
-        found = container.member(entry.key)
-        known = found is not None and entry.is_ours(found.value)
-        return (container, len(keys) - 1 - keys[::-1].index(entry.key)) if known else None
+        member = container.member(entry.key)
+        is_ours = member is not None and entry.is_ours(member.value)
+        return (container, len(keys) - 1 - keys[::-1].index(entry.key)) if is_ours else None
     for number, handlers, index in _own_handlers(container, entry):
         return (container, number) if len(handlers.children) == 1 else (handlers, index)
     return None
 
 
-def _restore_empty_containers(document: JsoncDocument, place: KeyPath, undo: EntryUndo | None) -> JsoncDocument:
-    """Return the document with containers that have become empty as they were, from the inside out."""
-    container = document.find(place)
+def _restore_empty_containers(document: JsoncDocument, path: KeyPath, undo: EntryUndo | None) -> JsoncDocument:
+    """Restore containers that became empty to their original text, from the inside out."""
+    container = document.find(path)
     if container is None or container.children:
         return document
     inside = document.inside(container)
-    before = None if undo is None else undo.inside.get(place)
+    before = None if undo is None else undo.inside.get(path)
     if before is not None and before.strip() == inside.strip():
         return document.with_inner_text(container, before)
-    # Without a record an empty container is taken for one that was made for an entry.
-    if inside.strip() or (undo is not None and place not in undo.created):
+    # Without a record, assume that an empty container was created for an entry.
+    if inside.strip() or (undo is not None and path not in undo.created):
         return document
-    if not place:
+    if not path:
         return document if undo is not None else document.with_inner_text(container, "")
-    parent = document.find(place[:-1])
+    parent = document.find(path[:-1])
     assert parent is not None
-    index = max(i for i, child in enumerate(parent.children) if child.key == place[-1])
-    return _restore_empty_containers(document.remove(parent, index), place[:-1], undo)
+    index = max(i for i, child in enumerate(parent.children) if child.key == path[-1])
+    return _restore_empty_containers(document.remove(parent, index), path[:-1], undo)
 
 
 def _check_rest(before: JsoncDocument, after: JsoncDocument, entries: Sequence[HostEntry]) -> None:
-    """Refuse an edit that touched anything but the entries."""
+    """Refuse an edit that changed anything but the entries."""
     if before is not after and _rest_of(before, entries) != _rest_of(after, entries):
-        raise CannotEdit("it is written in a way that is left alone")
+        raise CannotEdit("it is written in a form that Reverie does not edit")
 
 
 def _rest_of(document: JsoncDocument, entries: Sequence[HostEntry]) -> Any:
@@ -391,7 +393,7 @@ def _rest_of(document: JsoncDocument, entries: Sequence[HostEntry]) -> Any:
 
 
 def _drop_handlers(entry: HookEntry, groups: Any) -> bool:
-    """Drop Reverie's handlers from an event's groups, and tell whether no group is left."""
+    """Drop Reverie's handlers from an event's groups; return whether no group is left."""
     if isinstance(groups, list):
         for group in groups:
             if isinstance(group, dict) and isinstance(group.get("hooks"), list):

@@ -1,4 +1,4 @@
-"""A run of the setup as a plan: what would change in which file, before anything does."""
+"""Plan a setup run: compute the change of each file before changing any."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ REMOVE: Mapping[str, Callable[[str, Sequence[HostEntry], EntryUndo | None], Remo
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a run does to one file; `record` is what the install state keeps of it then."""
+    """The change of a file; `record` is its entry in the install state afterwards."""
 
     path: Path
     hosts: tuple[str, ...]
@@ -38,13 +38,13 @@ class FileChange:
     mode: int | None = None
     record: InstalledFile | None = None
     folders: tuple[str, ...] = ()
-    """Folders that go with a file that is deleted."""
+    """Folders that are deleted with the file."""
     error: str | None = None
     remarks: tuple[str, ...] = ()
 
     @property
     def action(self) -> Literal["create", "change", "delete", "none", "error"]:
-        """Return what happens to the file."""
+        """Return the kind of change."""
         if self.error is not None:
             return "error"
         if self.before == self.after and self.mode is None:
@@ -57,7 +57,7 @@ class FileChange:
 def plan_setup(
     hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
 ) -> list[FileChange]:
-    """Plan to write every host's entries."""
+    """Plan to write the entries of every host."""
     uses = _group_by_file((host.name, target) for host in hosts for target in host.targets(host_env, reverie))
     plan = partial(_plan_addition, reverie)
     return [_plan_file(plan, path, used, host_env, records) for path, used in uses.items()]
@@ -66,37 +66,37 @@ def plan_setup(
 def plan_removal(
     hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
 ) -> list[FileChange]:
-    """Plan to take every host's entries out, wherever they were written; files that hold none are left out."""
-    # Whatever version the host has by now, an older one may have got other entries.
+    """Plan to remove the entries of every host from all files; files without entries are left out."""
+    # An earlier version of the host may have got other entries.
     host_env = replace(host_env, version=lambda _program: None)
     uses = _group_by_file(
         (host.name, target)
         for host in hosts
         for target in _with_recorded(host.name, host.targets(host_env, reverie), host_env, records)
     )
-    found = [_plan_file(_plan_removal, path, used, host_env, records) for path, used in uses.items()]
-    return [change for change in found if change.action != "none" or str(change.path) in records]
+    changes = [_plan_file(_plan_removal, path, used, host_env, records) for path, used in uses.items()]
+    return [change for change in changes if change.action != "none" or str(change.path) in records]
 
 
 def apply(changes: Sequence[FileChange], root: Path) -> list[FileChange]:
-    """Make the changes and keep the records under `root`; what failed comes back with its error."""
+    """Make the changes and store the records under `root`; return the failed changes with their errors."""
     return [change if change.error is not None else _apply_one(change, root) for change in changes]
 
 
 def _apply_one(change: FileChange, root: Path) -> FileChange:
     records = read_state(root)
-    known = records.get(str(change.path))
+    recorded = records.get(str(change.path))
     try:
         _check_unchanged(change)
-        # A record goes before the file and stays until it is gone: a file that was made is never without one.
-        if change.record is not None and change.record != known:
+        # Write the record before the file and delete it after the file, so that a created file always has a record.
+        if change.record is not None and change.record != recorded:
             write_state(root, _with_record(records, change.path, change.record))
         try:
             _write(change)
         except OSError:
             write_state(root, records)
             raise
-        if change.record is None and known is not None:
+        if change.record is None and recorded is not None:
             write_state(root, _with_record(records, change.path, None))
     except CannotEdit as error:
         return replace(change, error=str(error))
@@ -108,13 +108,13 @@ def _apply_one(change: FileChange, root: Path) -> FileChange:
 def _with_recorded(
     host: str, targets: Sequence[Target], host_env: HostEnvironment, records: InstallState
 ) -> list[Target]:
-    """Return the targets and the files that an earlier run chose in their place."""
-    known = {_resolve_links(target.path) for target in targets}
-    found = list(targets)
+    """Return the targets and the files that an earlier run chose instead."""
+    target_paths = {_resolve_links(target.path) for target in targets}
+    all_targets = list(targets)
     for file, record in records.items():
-        if host in record.hosts and record.project == _project_name(host_env) and Path(file) not in known:
-            found.extend(replace(target, path=Path(file)) for target in targets if _reads(target, Path(file)))
-    return found
+        if host in record.hosts and record.project == _project_name(host_env) and Path(file) not in target_paths:
+            all_targets.extend(replace(target, path=Path(file)) for target in targets if _reads(target, Path(file)))
+    return all_targets
 
 
 def _reads(target: Target, file: Path) -> bool:
@@ -123,14 +123,14 @@ def _reads(target: Target, file: Path) -> bool:
 
 
 def _group_by_file(uses: Iterable[HostTarget]) -> dict[Path, list[HostTarget]]:
-    found: dict[Path, list[HostTarget]] = {}
+    grouped: dict[Path, list[HostTarget]] = {}
     for host, target in uses:
-        found.setdefault(_resolve_links(target.path), []).append((host, target))
-    return found
+        grouped.setdefault(_resolve_links(target.path), []).append((host, target))
+    return grouped
 
 
 def _resolve_links(path: Path) -> Path:
-    # A symbolic link is written through; a replaced one would cut a user's dotfiles off.
+    # Write through a symbolic link; replacing it would disconnect a user's dotfiles.
     return Path(os.path.realpath(path))
 
 
@@ -154,16 +154,16 @@ def _plan_addition(
     text = _decode(before)
     record = records.get(str(path))
     if record is None or text is None or not _holds_entries(text, uses):
-        # Whatever was recorded is about a file that is no more.
+        # The recorded file no longer exists.
         folders = _folders_of(path, records)
         record = InstalledFile(frozenset(), created=before is None, folders=folders, project=_project_name(host_env))
-    # An earlier setup wrote the token into the file, and made it private.
+    # An earlier setup wrote the token into the file and made it private.
     undo, mode, bare = record.undo, record.mode, False
     remarks: list[str] = []
     for _, target in uses:
         if target.obsolete and text is not None:
-            taken = REMOVE[target.format](text, target.obsolete, undo)
-            text, bare = taken.text, taken.bare
+            removed = REMOVE[target.format](text, target.obsolete, undo)
+            text, bare = removed.text, removed.bare
         remarks.extend(target.remarks)
         if target.entries:
             edited = ADD[target.format](text, target.entries, undo)
@@ -172,7 +172,7 @@ def _plan_addition(
     if bare and record.created:
         return FileChange(path, _host_names(uses), before, None, folders=record.folders, remarks=_unique(remarks))
     if host_env.project is not None and text is not None and str(reverie.bin) in text:
-        remarks.append("it names programs of this machine: to share it, put `reverie` on everybody's PATH first")
+        remarks.append("it names programs of this machine: before you share it, put `reverie` on every user's PATH")
     record = replace(record, undo=undo, mode=None, hosts=record.hosts | {host for host, _ in uses})
     after = None if text is None else text.encode()
     return FileChange(
@@ -195,11 +195,11 @@ def _plan_removal(
     undo = None if record is None else record.undo
     bare = False
     for _, target in reversed(uses):
-        taken = REMOVE[target.format](text, target.all_entries, undo)
-        text, bare = taken.text, bare or taken.bare
+        removed = REMOVE[target.format](text, target.all_entries, undo)
+        text, bare = removed.text, bare or removed.bare
     made = record is not None and record.created
-    own = any(isinstance(entry, RulesBlock) and entry.head for _, target in uses for entry in target.entries)
-    if bare and (made or own):
+    has_head = any(isinstance(entry, RulesBlock) and entry.head for _, target in uses for entry in target.entries)
+    if bare and (made or has_head):
         folders = () if record is None else record.folders
         return FileChange(path, _host_names(uses), before, None, folders=folders)
     mode = None if record is None else record.mode
@@ -211,7 +211,7 @@ def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:
 
 
 def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:
-    """Return the folders that go with a file: missing ones, and such as were made for another of the files."""
+    """Return the folders that belong to a file: missing folders, and folders created for another of the files."""
     made = {folder for record in records.values() for folder in record.folders}
     missing = files.list_missing_folders(path)
     return (*(str(folder) for folder in reversed(path.parents) if str(folder) in made), *missing)
@@ -238,7 +238,7 @@ def _unique(texts: Iterable[str]) -> tuple[str, ...]:
 
 def _check_unchanged(change: FileChange) -> None:
     if files.read(change.path) != change.before:
-        raise CannotEdit("it has changed meanwhile; run the setup again")
+        raise CannotEdit("it changed during the setup; run the setup again")
 
 
 def _write(change: FileChange) -> None:
@@ -251,5 +251,5 @@ def _write(change: FileChange) -> None:
 
 
 def _with_record(records: InstallState, path: Path, record: InstalledFile | None) -> dict[str, InstalledFile]:
-    kept = {file: other for file, other in records.items() if file != str(path)}
-    return kept if record is None else kept | {str(path): record}
+    remaining = {file: other for file, other in records.items() if file != str(path)}
+    return remaining if record is None else remaining | {str(path): record}

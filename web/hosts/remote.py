@@ -1,8 +1,8 @@
-"""MCP entries of a team's server: its address, where a host can say with each request whose project it is about.
+"""MCP entries for a team server.
 
-A header that stands in a user's file is the same in every project, and a token in it is a token in a file of the
-host's. So a user's own files name a program that finds both: Claude Code runs one for the headers, every other host
-starts the bridge. A project's files hold the project's workspace and the name of a variable for the token.
+A header in a user's file is the same in every project, and a token in a header would be stored in a file of the host.
+Therefore a user's files name a program that supplies workspace and token: Claude Code runs a program for headers, and
+every other host starts the bridge. A project's files contain the workspace and the name of a variable for the token.
 """
 
 import re
@@ -15,19 +15,19 @@ from web.hooks.client import HEADERS, HOOK_CLIENT
 from web.hosts.environment import HostEnvironment, Installation, RemoteServer
 
 PATH = "/mcp"
-# Whoever shares a project's files has a token of their own.
+# Each user of a project's files has another token.
 TOKEN_VARIABLE = "TEAM_MEMORY_TOKEN"  # noqa: S105 - a variable's name
 _HELPER = re.compile(rf"(?:^|[\\/\s'\"]){re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+{HEADERS}\s")
 
 
 def describe_with_helper(host_env: HostEnvironment, reverie: Installation, server: RemoteServer) -> dict[str, Any]:
-    """Return an entry whose headers a program of Reverie's prints, each time that the host connects."""
+    """Return an entry whose headers come from a program of Reverie at each connection."""
     words = [reverie.program(host_env, HOOK_CLIENT), HEADERS, *reverie.options(host_env)]
     return {"type": "http", "url": server.url + PATH, "headersHelper": shlex.join(words)}
 
 
 def describe_with_headers(server: RemoteServer, reference: str, kind: str | None = None) -> dict[str, Any]:
-    """Return an entry of a project; `reference` is how the host writes the value of a variable."""
+    """Return an entry for a project; `reference` is the host's syntax for the value of a variable."""
     return ({} if kind is None else {"type": kind}) | {
         "url": server.url + PATH,
         "headers": {"Authorization": f"Bearer {reference}"} | _workspace(server),
@@ -35,7 +35,7 @@ def describe_with_headers(server: RemoteServer, reference: str, kind: str | None
 
 
 def describe_for_codex(server: RemoteServer) -> dict[str, Any]:
-    """Return the same as Codex has it: it is told the variable's name."""
+    """Return the entry for Codex, which takes the variable's name."""
     return {
         "url": server.url + PATH,
         "bearer_token_env_var": TOKEN_VARIABLE,
@@ -44,7 +44,7 @@ def describe_for_codex(server: RemoteServer) -> dict[str, Any]:
 
 
 def is_remote(value: Any) -> bool:
-    """Tell whether an MCP entry is Reverie's own of a team's server, by its address and what goes with it."""
+    """Return whether an MCP entry is Reverie's entry for a team server, by its address and headers."""
     if not isinstance(value, Mapping):
         return False
     url = value.get("url") or value.get("httpUrl")

@@ -1,4 +1,4 @@
-"""The store on a server of PostgreSQL: every workspace's rows in one set of tables, kept apart by the server."""
+"""The store on a PostgreSQL server: rows of all workspaces in one set of tables, separated by row level security."""
 
 from pipeline.extras import require_extra
 

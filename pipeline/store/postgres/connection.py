@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that the store's modules use as they use one of `sqlite3`."""
+"""A PostgreSQL connection with the interface of `sqlite3` that the store's modules use."""
 
 import math
 import time
@@ -24,44 +24,44 @@ ClientCursor = psycopg.ClientCursor[Any]
 Row = tuple[Any, ...]
 Answer = TypeVar("Answer")
 
-# So many statements travel together: the server answers none before it has read all.
-AT_ONCE = 200
-# After so long without an answer it is asked whether it answers anybody.
+# Maximum number of statements sent together: the server reads all before it answers any.
+MAX_STATEMENTS = 200
+# After this time without an answer, check whether the server answers at all.
 SILENCE_S = 10.0
-# The server ends by its own clock what takes too long, but not a commit that waits for its follower.
+# The server cancels slow statements by its own clock, but not a commit that waits for a standby.
 COMMIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """How many rows statements that went together have changed."""
+    """The number of rows that a batch of statements changed."""
 
     rowcount: int
 
 
 class WatchedConnection(psycopg.Connection[Row]):
-    """A connection that ends when its server stands still, whose kernel goes on to confirm what it is sent."""
+    """A connection that ends when its server hangs although the server's kernel still acknowledges packets."""
 
     patience_s = math.inf
 
     def wait(self, gen: PQGen[RV], *arguments: Any, **options: Any) -> RV:
-        """Wait for the library's generator as the library does, but not on a server that answers nobody."""
+        """Wait for the library's generator as the library does, but not for a server that does not answer."""
         return super().wait(self._watch(gen), *arguments, **options)
 
     def _watch(self, gen: PQGen[RV]) -> PQGen[RV]:
         began = heard = time.monotonic()
         try:
-            wanted = next(gen)
+            state = next(gen)
             while True:
-                ready = yield wanted
+                ready = yield state
                 if ready:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > SILENCE_S:
                     if time.monotonic() - began > self.patience_s or not self._answers_others():
                         self.close()
-                        raise psycopg.OperationalError("it stands still, or waits for its follower")
+                        raise psycopg.OperationalError("it hangs, or waits for its standby")
                     heard = time.monotonic()
-                wanted = gen.send(ready)
+                state = gen.send(ready)
         except StopIteration as ended:
             return cast("RV", ended.value)
 
@@ -71,65 +71,65 @@ class WatchedConnection(psycopg.Connection[Row]):
         except psycopg.errors.ConnectionTimeout:
             return False
         except psycopg.Error:
-            # Whoever refuses does answer.
+            # A server that refuses does answer.
             return True
         return True
 
 
 class PostgresConnection:
-    """One connection; errors are those that callers of `sqlite3` know, or say what is wrong with the store."""
+    """A connection; its errors are those of `sqlite3` or of the store."""
 
     def __init__(self, connection: WatchedConnection) -> None:
         self._connection = connection
-        # Whether statements are about a workspace, whose name then leads every index.
+        # Whether statements concern a workspace; then its name is the first column of every index.
         self.of_workspace = True
         self.wake_ups: set[Stage | None] = set()
 
     @property
     def raw(self) -> psycopg.Connection[Row]:
-        """Return the library's own connection, for what `sqlite3` has no words for; its errors are the library's."""
+        """Return the library's connection, for features outside of `sqlite3`; its errors are the library's."""
         return self._connection
 
     @property
     def in_transaction(self) -> bool:
-        """Tell whether a transaction is open, or whether that cannot be known any more."""
+        """Return whether a transaction is or may be open."""
         return self._connection.info.transaction_status is not TransactionStatus.IDLE
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether the server is gone, or has ended this connection."""
+        """Return whether the server is gone or has ended this connection."""
         return self._connection.closed
 
     @property
     def takes_writes(self) -> bool:
-        """Tell whether the server, by its last answer, lets this connection write: not if another one leads now."""
+        """Return whether the server, by its last answer, is writable: not if another server is the primary now."""
         reported = map(self._connection.info.parameter_status, ("default_transaction_read_only", "in_hot_standby"))
         return not self.is_lost and "on" not in reported
 
     def execute(self, statement: str, parameters: Parameters = ()) -> Cursor:
-        """Run one statement."""
-        said = translate(statement, of_workspace=self.of_workspace)
-        return self._do(lambda cursor: cursor.execute(said, name_values(said, parameters)))
+        """Run a statement."""
+        translated = translate(statement, of_workspace=self.of_workspace)
+        return self._do(lambda cursor: cursor.execute(translated, name_values(translated, parameters)))
 
     def executemany(self, statement: str, rows: Iterable[Parameters]) -> Changed:
-        """Run one statement for each of some rows."""
-        said, changed = translate(statement, of_workspace=self.of_workspace), 0
+        """Run a statement for each row."""
+        translated, changed = translate(statement, of_workspace=self.of_workspace), 0
         rest = iter(rows)
-        while some := list(islice(rest, AT_ONCE)):
-            together = self._do(partial(_fill_in, said, some))
+        while some := list(islice(rest, MAX_STATEMENTS)):
+            together = self._do(partial(_fill_in, translated, some))
             changed += sum(cursor.rowcount for cursor in self._answers(together))
         return Changed(changed)
 
     def run_script(self, script: str) -> Row:
-        """Run statements that travel together, in PostgreSQL's own words; return the first row of the last query."""
-        found: Row = ()
+        """Run a script in PostgreSQL's dialect at once; return the first row of the last query."""
+        row: Row = ()
         for cursor in self._answers(script):
             if cursor.description is not None:
-                found = cursor.fetchone() or ()
-        return found
+                row = cursor.fetchone() or ()
+        return row
 
     def commit(self, script: str = "COMMIT") -> None:
-        """Commit by a script; raise StoreUnavailable, and leave the connection, where that is not heard of in time."""
+        """Commit by a script; raise StoreUnavailable and drop the connection without an answer in time."""
         self._connection.patience_s = COMMIT_S
         try:
             self.run_script(script)
@@ -137,7 +137,7 @@ class PostgresConnection:
             self._connection.patience_s = math.inf
 
     def roll_back(self) -> None:
-        """Undo the transaction, unless it went with the connection."""
+        """Roll back, unless the connection is lost."""
         if self.in_transaction and not self.is_lost:
             self.run_script("ROLLBACK")
 
@@ -149,7 +149,7 @@ class PostgresConnection:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Undo what a block does if it fails: without that, PostgreSQL takes nothing more in the transaction."""
+        """Undo a failed block: otherwise PostgreSQL rejects all further statements of the transaction."""
         self.execute("SAVEPOINT attempt")
         try:
             yield
@@ -160,7 +160,7 @@ class PostgresConnection:
         self.execute("RELEASE SAVEPOINT attempt")
 
     def close(self) -> None:
-        """End the connection; what was not committed is undone."""
+        """Close the connection; uncommitted changes are undone."""
         self._connection.close()
 
     def _do(self, ask: Callable[[Cursor], Answer]) -> Answer:

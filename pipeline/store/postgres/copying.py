@@ -1,4 +1,4 @@
-"""The tables of a workspace in PostgreSQL, and those that a home has beside its workspaces, for copying."""
+"""Copy the PostgreSQL tables of a workspace, or those of a data directory outside of workspaces."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,15 +11,15 @@ from psycopg import sql
 from pipeline.errors import Conflict
 from pipeline.store.copying import Row, Table, WritableTables
 
-# Which workspace a row belongs to; of the home's own tables some have a column of this name that means another thing.
+# The workspace of a row; some tables of the data directory have a column of this name with another meaning.
 _WORKSPACE: Final = "workspace"
 _TYPES: Final = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text"}
 
 
 class PostgresTables(WritableTables):
-    """The tables of a workspace, or without one of the home, in a transaction that is the caller's.
+    """The tables of a workspace, or without one of the data directory, in a transaction of the caller.
 
-    What is read is one snapshot where that transaction is REPEATABLE READ. `tables` are those of SQLite.
+    Reads see one snapshot if that transaction is REPEATABLE READ. `tables` are those of SQLite.
     """
 
     def __init__(self, db: psycopg.Connection[Row], tables: Sequence[Table], workspace: str | None) -> None:
@@ -27,11 +27,13 @@ class PostgresTables(WritableTables):
         self._workspace = workspace
         # Until the transaction ends.
         db.execute("SELECT set_config('reverie.workspace', %s, true)", (workspace or "",))
-        found = self._list_columns(tables)
+        columns_by_table = self._list_columns(tables)
         self.tables = [
-            table if set(found[table.name]) == set(table.columns) else replace(table, columns=found[table.name])
+            table
+            if set(columns_by_table[table.name]) == set(table.columns)
+            else replace(table, columns=columns_by_table[table.name])
             for table in tables
-            if table.name in found
+            if table.name in columns_by_table
         ]
 
     def count(self, tables: Iterable[Table]) -> int:
@@ -42,49 +44,49 @@ class PostgresTables(WritableTables):
         return int(row[0])
 
     def rows(self, table: Table) -> Generator[Row, None, None]:
-        """Go through the rows of a table in the order of its key."""
+        """Iterate over a table's rows in key order."""
         statement = sql.SQL(
             "COPY (SELECT {columns} FROM {table} WHERE {mine} ORDER BY {key}) TO STDOUT (FORMAT BINARY)"
         ).format(
             columns=sql.SQL(", ").join(map(_read, table.columns, table.types)),
             table=sql.Identifier(table.name),
             mine=self._mine(),
-            key=sql.SQL(", ").join(_identify(table.columns[place] for place in table.key)),
+            key=sql.SQL(", ").join(_identify(table.columns[position] for position in table.key)),
         )
         with self._db.cursor() as cursor, cursor.copy(statement) as copying:
             copying.set_types([_TYPES[kind] for kind in table.types])
             yield from copying.rows()
 
     def marks(self) -> dict[str, int]:
-        """Return the highest number given out by each table that gives none out again, where its row is gone."""
+        """Return the highest number of each table that never reuses numbers, if the row with that number is gone."""
         once = [table for table in self.tables if table.once]
-        found = ((table.name, self._find_mark(table)) for table in once)
-        return {name: last for name, last in found if last}
+        marks = ((table.name, self._find_mark(table)) for table in once)
+        return {name: last for name, last in marks if last}
 
     def clear(self, tables: Iterable[Table]) -> None:
-        """Delete every row of tables, and forget which numbers they gave out."""
+        """Delete every row of tables, and reset their counters."""
         statements = [self._compose("DELETE FROM {table} WHERE {mine}", table) for table in tables]
         self._db.execute(sql.SQL("; ").join(statements))
 
     def fill(self, table: Table, rows: Iterable[Row]) -> None:
-        """Put rows into a table that is empty."""
+        """Insert rows into an empty table."""
         rest = iter(rows)
         first = next(rest, None)
         if first is None:
             return
         try:
-            # Straight into the table it would not be let: the server keeps workspaces apart row by row.
+            # COPY into the table itself is forbidden: row level security separates the workspaces.
             self._do("CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA", table)
             with self._db.cursor() as cursor, cursor.copy("COPY incoming FROM STDIN") as copying:
                 for row in chain((first,), rest):
                     copying.write_row(row)
             self._do("INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming; DROP TABLE incoming", table)
         except (psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
-            # Its first line tells of no value.
-            raise Conflict(f"PostgreSQL does not take a row of {table.name}: {error.diag.message_primary}") from None
+            # The first line of the error quotes no value.
+            raise Conflict(f"PostgreSQL rejects a row of {table.name}: {error.diag.message_primary}") from None
 
     def put_marks(self, marks: Mapping[str, int]) -> None:
-        """Give out no number up to these marks again."""
+        """Set the counters of tables."""
         if self._workspace is None:
             for table in self.tables:
                 self._put_sequence(table, marks.get(table.name, 0))
@@ -96,11 +98,11 @@ class PostgresTables(WritableTables):
             )
 
     def find_unfit(self, table: Table, row: Row) -> str | None:
-        """Return what of a row PostgreSQL cannot hold: a text with a NUL character."""
+        """Return the value that PostgreSQL cannot store: a text with a NUL character."""
         if not any(type(value) is str and "\0" in value for value in row):
             return None
         held = (name for name, value in zip(table.columns, row, strict=True) if type(value) is str and "\0" in value)
-        return f"{next(held)} holds a NUL character, which PostgreSQL cannot hold"
+        return f"{next(held)} contains a NUL character, which PostgreSQL cannot store"
 
     def _list_columns(self, tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
         rows = self._db.execute(
@@ -109,27 +111,27 @@ class PostgresTables(WritableTables):
             "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s) GROUP BY c.relname",
             ([table.name for table in tables],),
         )
-        # Last comes the workspace.
+        # The workspace is the last column.
         return {name: tuple(columns if self._workspace is None else columns[:-1]) for name, columns in rows}
 
     def _find_mark(self, table: Table) -> int | None:
         if self._workspace is None:
-            given = self._db.execute("SELECT pg_sequence_last_value(%s::regclass)", (self._find_sequence(table),))
+            row = self._db.execute("SELECT pg_sequence_last_value(%s::regclass)", (self._find_sequence(table),))
         else:
-            given = self._db.execute(
+            row = self._db.execute(
                 "SELECT last FROM numbered WHERE name = %s AND workspace = %s", (table.name, self._workspace)
             )
-        last = (given.fetchone() or (None,))[0]
+        last = (row.fetchone() or (None,))[0]
         highest = self._ask("SELECT coalesce(max(seq), 0) FROM {table} WHERE {mine}", table)[0]
         return last if last is not None and last > highest else None
 
     def _find_sequence(self, table: Table) -> str | None:
-        found = self._db.execute(
+        row = self._db.execute(
             "SELECT pg_get_serial_sequence(%s, attname) FROM pg_attribute "
             "WHERE attrelid = to_regclass(%s) AND attidentity <> ''",
             (f'"{table.name}"', f'"{table.name}"'),
         ).fetchone()
-        return None if found is None else found[0]
+        return None if row is None else row[0]
 
     def _put_sequence(self, table: Table, mark: int) -> None:
         sequence = self._find_sequence(table)

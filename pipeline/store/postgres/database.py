@@ -1,4 +1,4 @@
-"""One workspace's rows on the server: one writer at a time, readers beside it, and typed errors."""
+"""A workspace's rows on the server: one writer at a time, concurrent readers, typed errors."""
 
 import secrets
 import threading
@@ -20,11 +20,11 @@ from pipeline.store.postgres.server import Server
 
 MOST_DATABASES = 1024
 NO_LOG = (0, 0, 0)
-# How long a write may do nothing and keep everybody else from writing.
+# How long a write may be idle and block other writers.
 LONGEST_IDLE_S = 60
 
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL reverie.workspace = '{id}'"
-# Every statement of a write sees what was committed before it had the lock.
+# Every statement of a write sees what was committed before the write got the lock.
 _WRITE = f"""
 BEGIN; SET LOCAL reverie.workspace = '{{id}}'; SET LOCAL lock_timeout = {{timeout_ms}};
 SET LOCAL idle_in_transaction_session_timeout = '{LONGEST_IDLE_S}s';
@@ -39,7 +39,7 @@ COMMIT
 
 
 class PostgresDatabase(Database):
-    """One workspace on a server, for reading from any thread and writing from one at a time."""
+    """A workspace on a server, for reading from any thread and writing from one at a time."""
 
     def __init__(
         self,
@@ -54,15 +54,15 @@ class PostgresDatabase(Database):
         self._read = _READ.format(id=workspace_id)
         self._write = _WRITE.format(id=workspace_id, timeout_ms=profile.busy_timeout_ms)
         self._commit = _COMMIT.format(id=workspace_id)
-        # Threads of one process wait for each other without a connection each.
+        # Threads of one process wait for each other without using a connection each.
         self._lock = threading.Lock()
         self._local = threading.local()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Run one transaction; commit on success, roll back on any error."""
+        """Run a transaction; commit on success, roll back on any error."""
         if not self._lock.acquire(timeout=self._timeout_s):
-            raise StoreBusy("another write holds the store")
+            raise StoreBusy("another write uses the store")
         try:
             with self._server.begun(self._write) as (writer, (applied,)):
                 schema.check_applied(applied)
@@ -79,7 +79,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Run reads on one consistent snapshot; nested reads share the outer one."""
+        """Run reads on one consistent snapshot; nested reads share the outer snapshot."""
         outer: PostgresConnection | None = getattr(self._local, "reader", None)
         if outer is not None:
             yield cast("Connection", outer)
@@ -92,18 +92,18 @@ class PostgresDatabase(Database):
                 self._local.reader = None
 
     def checkpoint(self) -> None:
-        """Do nothing: what the server keeps of deleted rows, and for how long, is its own."""
+        """Do nothing: the server manages deleted rows itself."""
 
     def measure(self) -> int:
-        """Return how many bytes the workspace's share of the tables takes."""
+        """Return the size of the workspace's share of the tables in bytes."""
         with self.read() as db:
             return int(db.execute(_MEASURE).fetchone()[0])
 
     def close(self) -> None:
-        """Do nothing: connections are the server's."""
+        """Do nothing: the connections belong to the server object."""
 
 
-# Of each table as much as the workspace has of its memories.
+# Estimated from each table by the workspace's share of memories.
 _MEASURE = """
 SELECT sum(pg_total_relation_size(c.oid)) * own.memories / greatest(all_of.memories, own.memories, 1)
 FROM pg_class c, (SELECT count(*) AS memories FROM memory) own,
@@ -114,7 +114,7 @@ GROUP BY own.memories, all_of.memories
 
 
 class PostgresDatabases(Databases):
-    """The workspaces on a server; see `SqliteDatabases` for `on_commit` and `is_synced`."""
+    """The workspaces on a server; `on_commit` is called with a workspace and the work that a commit queued; see `SqliteDatabases` for `is_synced`."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class PostgresDatabases(Databases):
         self._known: LruCache[str, PostgresDatabase] = LruCache(MOST_DATABASES)
 
     def get(self, workspace_id: str, *, create: bool = False) -> Database:
-        """Return a workspace's database; raise NotFound when it does not exist and is not to be made."""
+        """Return a workspace's database; raise NotFound if it does not exist and `create` is not set."""
         return self._known.get(workspace_id, lambda _: True, partial(self._find, workspace_id, create))
 
     def _find(self, workspace_id: str, create: bool) -> PostgresDatabase:
@@ -149,19 +149,19 @@ class PostgresDatabases(Databases):
         return database
 
     def ids(self) -> list[str]:
-        """List the workspaces that exist, by name."""
+        """List the existing workspaces by name."""
         with self._server.opened() as home:
             return [name for (name,) in home.execute("SELECT id FROM workspace ORDER BY id")]
 
     def exists(self, workspace_id: str) -> bool:
-        """Tell whether anything was ever written to a workspace; one that is there stays."""
+        """Return whether a workspace exists; workspaces are never deleted."""
         if self._known.holds(workspace_id):
             return True
         with self._server.opened() as home:
             return home.execute("SELECT 1 FROM workspace WHERE id = ?", (workspace_id,)).fetchone() is not None
 
     def states(self) -> Mapping[str, StoreState]:
-        """Return, by workspace, when something was written there last, and how often something was."""
+        """Return the time of the last write and the number of writes, by workspace."""
         with self._server.opened() as home:
             rows = home.execute("SELECT id, written_ns, commits FROM workspace ORDER BY id")
             return {name: ((0, written, commits), NO_LOG) for name, written, commits in rows}

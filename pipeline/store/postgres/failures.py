@@ -1,4 +1,4 @@
-"""What an error of PostgreSQL means for the store: typed as every caller of a store knows it."""
+"""Translate PostgreSQL errors into the store's exceptions."""
 
 import sqlite3
 
@@ -7,7 +7,7 @@ from psycopg import errors
 
 from pipeline.errors import FieldError, InvalidField, ReverieError, StoreBusy, StoreFull, StoreUnavailable
 
-# Somebody else holds what is wanted, two wait for each other, or there is no place for another connection.
+# A lock is not available, there is a deadlock, or no connection is free.
 _BUSY = (
     errors.LockNotAvailable,
     errors.QueryCanceled,
@@ -16,27 +16,27 @@ _BUSY = (
     errors.TooManyConnections,
 )
 _FULL = (errors.DiskFull, errors.OutOfMemory)
-# A server that only follows another takes no writes: its connections are of use again when it leads.
+# A standby accepts no writes: its connections are useful again when it becomes the primary.
 _FOLLOWS = (errors.ReadOnlySqlTransaction,)
 
 
 def failure_of(error: psycopg.Error) -> ReverieError | sqlite3.Error:
-    """Return what a failed statement means: what to do about the store, or the error of `sqlite3` that callers know."""
+    """Return the exception for a failed statement: the store's, or that of `sqlite3` that callers expect."""
     if isinstance(error, _BUSY):
-        return StoreBusy(f"the server of the store is held up: {_first_line(error)}")
+        return StoreBusy(f"the store's server is busy: {_first_line(error)}")
     if isinstance(error, _FULL):
-        return StoreFull(f"the server of the store has no room: {_first_line(error)}")
+        return StoreFull(f"the store's server has no space left: {_first_line(error)}")
     if isinstance(error, psycopg.IntegrityError):
         return sqlite3.IntegrityError(_first_line(error))
     if isinstance(error, psycopg.DataError) and error.sqlstate is None:
-        # The one thing that the client refuses by itself: a text with a NUL, which PostgreSQL cannot hold.
-        return InvalidField(FieldError("text", "cannot hold the character NUL"))
+        # The only error of the client itself: a text with a NUL character, which PostgreSQL cannot store.
+        return InvalidField(FieldError("text", "cannot store the character NUL"))
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, *_FOLLOWS)):
-        return StoreUnavailable(f"the server of the store cannot be used: {_first_line(error)}")
+        return StoreUnavailable(f"the store's server cannot be used: {_first_line(error)}")
     return sqlite3.OperationalError(f"{type(error).__name__}: {_first_line(error)}")
 
 
 def _first_line(error: psycopg.Error) -> str:
-    # What follows quotes the statement, with what somebody wrote in it.
-    said = error.diag.message_primary or str(error)
-    return said.strip().partition("\n")[0]
+    # The rest of the message quotes the statement and user text.
+    message = error.diag.message_primary or str(error)
+    return message.strip().partition("\n")[0]

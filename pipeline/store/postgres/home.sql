@@ -1,5 +1,5 @@
--- What stands beside the workspaces. A workspace exists from the first time that something is stored in it; a commit
--- that changed anything there counts up, so that who looks for work sees without a look into its tables.
+-- Tables outside of workspaces. A workspace exists from its first write on; each commit with changes increments its
+-- counter, so that a search for work need not read its tables.
 CREATE TABLE workspace (
     id TEXT COLLATE "C",
     commits BIGINT NOT NULL DEFAULT 0,
@@ -7,7 +7,7 @@ CREATE TABLE workspace (
     PRIMARY KEY (id)
 );
 
--- What every process of a home must know that no machine's own files can tell it.
+-- Values that every process of a data directory must share across machines.
 CREATE TABLE home_value (
     name TEXT COLLATE "C",
     value TEXT COLLATE "C" NOT NULL,

@@ -1,4 +1,4 @@
-"""A server of PostgreSQL as a place that a store is moved to, and from."""
+"""A PostgreSQL server as source or target of a move of stores."""
 
 import time
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ from pipeline.store.postgres.copying import PostgresTables
 from pipeline.store.postgres.failures import failure_of
 from pipeline.store.postgres.server import Server
 
-# How long to wait for somebody who writes to a workspace.
+# How long to wait for a writer of a workspace.
 _PATIENCE = "5s"
-# A statement that copies a table, and the time between two, take as long as they take.
+# No limits for statements that copy a table, and for the pauses between them.
 _UNHURRIED = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1"
 _READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_UNHURRIED}"
 _WRITE = f"BEGIN; SET LOCAL lock_timeout = '{_PATIENCE}'; {_UNHURRIED}"
@@ -32,7 +32,7 @@ WHERE datname = current_database() AND application_name = 'reverie' AND pid <> p
 
 
 class PostgresPlace(StorePlace):
-    """The database at an address, of which no password is ever told."""
+    """The database at an address; its password is never shown."""
 
     def __init__(self, url: str) -> None:
         self.name = describe_address(url)
@@ -40,17 +40,17 @@ class PostgresPlace(StorePlace):
         self._writer: PostgresConnection | None = None
 
     def check_unused(self) -> None:
-        """Raise Conflict, which tells from where, while anything else of Reverie's is connected to the database."""
+        """Raise Conflict, which names the addresses, while other Reverie processes are connected to the database."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
             count, host = db.execute(_OTHERS).fetchone() or (0, "")
             if count:
                 raise Conflict(
-                    f"{count} connections of Reverie's to {self.name} are open, from {host}: stop every server and "
+                    f"{count} Reverie connections to {self.name} are open, from {host}: stop every server and "
                     "worker that uses it"
                 )
 
     def list_parts(self) -> list[Part]:
-        """List the parts that are there."""
+        """List the existing parts."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
             workspaces = [Part(name) for (name,) in db.execute("SELECT id FROM workspace ORDER BY id")]
             names = db.execute("SELECT name FROM home_value WHERE starts_with(name, ?) ORDER BY name", (CONFIG,))
@@ -59,18 +59,18 @@ class PostgresPlace(StorePlace):
 
     @contextmanager
     def reading(self, part: Part) -> Iterator[StoreTables | None]:
-        """Read one snapshot of a part during a block; None where there is none."""
+        """Read a snapshot of a part during a block; None if it does not exist."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
             yield _find(db, part)
 
     @contextmanager
     def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:
-        """Put what a block writes in a part's place, in one transaction."""
+        """Replace a part by the content that a block writes, in one transaction."""
         with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
-            # As every write to a workspace does: nobody else writes there, and nobody changes the schema.
+            # Take the locks of every write: no other write to the workspace, no change of the schema.
             db.execute(f"SELECT {schema.HOLD_SCHEMA}, pg_advisory_xact_lock(hashtextextended(?, 0))", (part.name,))
-            found = _find(db, part)
-            if (None if found is None else fingerprint(found)) != before:
+            current = _find(db, part)
+            if (None if current is None else fingerprint(current)) != before:
                 raise Conflict(f"{part.name} was written to at {self.name} meanwhile")
             self._writer = db
             try:
@@ -86,19 +86,19 @@ class PostgresPlace(StorePlace):
             db.run_script("COMMIT")
 
     def settle(self) -> None:
-        """Have the server look at what it holds now, before anybody asks: it plans by what it has counted."""
+        """Analyze the tables, so that the server plans with current statistics."""
         with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
             db.execute("ANALYZE")
             db.run_script("COMMIT")
 
     def known(self, part: Part, home: str) -> set[str]:
-        """Return the digest by which a part was left equal here and in a home."""
+        """Return the digest of a part when it was last equal here and in a data directory."""
         with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
             rows = db.execute(home_values.GET, (_name_note(part, home),))
             return {value for (value,) in rows}
 
     def note(self, part: Part, home: str, digest: str) -> None:
-        """Note the digest by which a part is left equal here and in a home, with the rows or not at all."""
+        """Record the digest at which a part is equal here and in a data directory, in the transaction of its rows."""
         assert self._writer is not None
         self._writer.execute(home_values.PUT, (_name_note(part, home), digest))
 
@@ -108,19 +108,19 @@ class PostgresPlace(StorePlace):
 
 
 def describe_address(url: str) -> str:
-    """Return where a URL leads, without a password; raise InvalidField for one that leads nowhere."""
+    """Return an address without its password; raise InvalidField for an invalid address."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        # Not in the library's words, which quote it.
-        raise InvalidField(FieldError("to", "is no address of PostgreSQL: postgresql://USER@HOST/DATABASE")) from None
+        # Not the library's message, which quotes the address.
+        raise InvalidField(FieldError("to", "is not a PostgreSQL URL; use postgresql://USER@HOST/DATABASE")) from None
     host, port = parts.get("host") or "localhost", parts.get("port")
     user = f"{parts['user']}@" if parts.get("user") else ""
     return f"postgresql://{user}{host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
 
 
 class _ConfigValue(ConfigTables):
-    """A workspace's own settings as a value, in a transaction that is the caller's."""
+    """A workspace's settings as a value, in a transaction of the caller."""
 
     def __init__(self, db: PostgresConnection, workspace_id: str) -> None:
         super().__init__(workspace_id)

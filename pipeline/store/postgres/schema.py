@@ -1,6 +1,6 @@
-"""The schema on the server as numbered migrations, which any version of Reverie can tell from its own.
+"""The schema on the server as numbered migrations, by which any version of Reverie recognizes a later one.
 
-All that are pending run in one transaction. Meanwhile nobody writes: every write holds the schema as it is.
+Pending migrations run in one transaction, without concurrent writes: every write takes a shared lock on the schema.
 """
 
 from importlib.resources import files
@@ -8,21 +8,21 @@ from importlib.resources import files
 from pipeline.errors import StoreUnavailable
 from pipeline.store.postgres.connection import PostgresConnection
 
-# A migration's name, and the files that it executes. What was released never changes.
+# A migration's name and its files. Released migrations never change.
 MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p001_schema": ("functions.sql", "schema.sql", "home.sql"),
     "p002_transcripts": ("transcripts.sql",),
     "p003_log_from_sync_on": ("log_from_sync_on.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
-# What a write holds with others, and a migration alone.
+# Writes share this lock; a migration takes it exclusively.
 HOLD_SCHEMA = "pg_advisory_xact_lock_shared(7077, 34)"
 _TAKE_SCHEMA = "SELECT pg_advisory_xact_lock(7077, 34)"
 LIST_APPLIED = "SELECT coalesce(string_agg(name, ',' ORDER BY name), '') FROM migration"
 
 
 def make_ready(connection: PostgresConnection) -> None:
-    """Apply what is pending, whoever of several comes first; raise StoreUnavailable where a later version was here."""
+    """Apply pending migrations, once among several processes; raise StoreUnavailable for a later schema."""
     if _list_applied(connection) == KNOWN:
         return
     connection.execute("BEGIN")
@@ -43,11 +43,11 @@ def make_ready(connection: PostgresConnection) -> None:
 
 
 def check_applied(applied: str) -> None:
-    """Raise StoreUnavailable where a store was changed by a later version: what this one writes might not fit."""
+    """Raise StoreUnavailable if a later version changed the store: this version's data might not fit."""
     later = sorted(set(applied.split(",")) - MIGRATIONS.keys() - {""})
     if later:
         raise StoreUnavailable(
-            f"the store was changed by a later version of Reverie ({', '.join(later)}): install that one here too"
+            f"the store was changed by a later version of Reverie ({', '.join(later)}). Install that version here, too"
         )
 
 

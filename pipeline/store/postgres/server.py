@@ -1,4 +1,4 @@
-"""The server of the store, as one process knows it: its connections, and that it is fit to hold a store at all."""
+"""The server of the store for one process: its connections, and the check that it is suitable."""
 
 import threading
 import time
@@ -19,21 +19,21 @@ from pipeline.store.postgres.values import VALUES
 
 OLDEST_VERSION = 150000
 DEFAULT_PORT = "5432"
-# Idle connections that are kept; in use are two a thread at most.
+# Number of idle connections to keep; each thread uses at most two.
 MOST_IDLE = 8
-# A server that does not answer is told from one that is slow by the system's own clocks, not by a request's patience.
+# The system's keepalive, not a request's timeout, distinguishes a dead server from a slow one.
 CONNECT_S = 5
 LOOK_AGAIN_S = 0.2
 _WAYS: dict[str, Any] = {
     "application_name": "reverie",
     "connect_timeout": str(CONNECT_S),
-    # Of several hosts, the one that takes writes: after a failing over that is another one.
+    # Among several hosts, the writable one: after a failover that is another one.
     "target_session_attrs": "read-write",
     "keepalives_idle": "30",
     "keepalives_interval": "10",
     "tcp_user_timeout": "30000",
 }
-# Whoever holds a transaction open holds up migrations and the removal of old rows; whoever writes, a whole workspace.
+# Open transactions block migrations and the removal of old rows; an open write blocks a workspace.
 _SET_UP = """
 SET client_min_messages = warning; SET jit = off; SET TimeZone = 'UTC';
 SET statement_timeout = '120s'; SET idle_in_transaction_session_timeout = '600s';
@@ -43,22 +43,22 @@ rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
 
 
 class Server(PeersTables):
-    """The server at an address; its connections are opened when they are needed, and some are kept while they are not.
+    """The server at an address; connections are opened on demand, and some idle ones are kept.
 
-    No library's pool: that one waits for a server that is gone as long as it may, where this one says so at once.
+    No library's pool: those wait for a dead server until their timeout, and this one fails at once.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._lock = threading.Lock()
         self._idle: list[PostgresConnection] = []
-        # The host that took the last connection, and its port.
+        # Host and port of the last connection.
         self._leader: tuple[str, str] | None = None
         self._is_closed = False
 
     @contextmanager
     def begun(self, script: str, *, of_workspace: bool = True) -> Iterator[tuple[PostgresConnection, Row]]:
-        """Begin a transaction by a script; give its connection and the answer; undo what was not committed."""
+        """Start a transaction by a script; yield its connection and the answer; roll back uncommitted changes."""
         connection, answer = self._begin(script, of_workspace)
         try:
             yield connection, answer
@@ -66,9 +66,9 @@ class Server(PeersTables):
             self._end(connection)
 
     def _begin(self, script: str, of_workspace: bool) -> tuple[PostgresConnection, Row]:
-        """Return a connection whose transaction has begun, and the last statement's answer.
+        """Return a connection with a started transaction, and the last statement's answer.
 
-        A connection that was lost while nobody used it is not the caller's concern.
+        Idle connections that were lost are replaced silently.
         """
         connection = self._take_idle()
         if connection is not None:
@@ -85,60 +85,60 @@ class Server(PeersTables):
 
     def _end(self, connection: PostgresConnection) -> None:
         with suppress(ReverieError):
-            # Of a connection that is lost, the server undoes it by itself.
+            # The server rolls back a lost connection automatically.
             connection.roll_back()
         if not connection.takes_writes:
-            # What took this one took the others: the server was started anew, stands still, or another one leads now.
+            # The other idle connections are lost too: the server was restarted, hangs, or is no longer the primary.
             self._drop_idle()
         if connection.in_transaction or not connection.takes_writes or self._is_closed:
-            # One that could not even end its transaction is of no use to anybody.
+            # A connection that could not end its transaction is useless.
             connection.close()
             return
         with self._lock:
             self._idle.append(connection)
             surplus = self._idle[:-MOST_IDLE]
             del self._idle[:-MOST_IDLE]
-        for one in surplus:
-            one.close()
+        for surplus_connection in surplus:
+            surplus_connection.close()
 
     @contextmanager
     def opened(self) -> Iterator[Connection]:
-        """Run one transaction on what a home keeps beside its workspaces; roll back on any error."""
+        """Run a transaction on the data directory's tables outside of workspaces; roll back on any error."""
         with self.begun("BEGIN", of_workspace=False) as (home, _):
             yield cast("Connection", home)
             home.commit()
 
     def checkpoint(self) -> None:
-        """Do nothing: what the server keeps of deleted rows, and for how long, is its own."""
+        """Do nothing: the server manages deleted rows itself."""
 
     @property
     def tell_of_peers(self) -> bool:
-        """Tell whether another machine, or a remote, was ever named."""
+        """Return whether another machine or a remote was ever added."""
         with self.opened() as db:
             row = db.execute("SELECT EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM remote)").fetchone()
             return bool(row[0])
 
     @property
     def state(self) -> None:
-        """Return nothing: only a look tells what was written."""
+        """Return nothing: only a query shows whether there were writes."""
 
     @contextmanager
     def alone(self, patience_s: float) -> Iterator[None]:
-        """Keep every other process that shares the server from exchanging; raise StoreBusy where one goes on."""
+        """Exclude all other processes of the server from the exchange; raise StoreBusy if one is running."""
         end = time.monotonic() + patience_s
-        # A connection of its own, with which the lock goes however this process ends.
+        # A separate connection, so that the lock is released however this process ends.
         connection = self._connect()
         try:
             while not connection.run_script("SELECT pg_try_advisory_lock(7077, 35)")[0]:
                 if time.monotonic() > end:
-                    raise StoreBusy("another exchange is still under way")
+                    raise StoreBusy("another exchange is still running")
                 time.sleep(LOOK_AGAIN_S)
             yield
         finally:
             connection.close()
 
     def close(self) -> None:
-        """Close every connection, those in use as soon as they are not."""
+        """Close every connection; connections in use are closed afterwards."""
         self._is_closed = True
         self._drop_idle()
 
@@ -157,8 +157,8 @@ class Server(PeersTables):
     def _drop_idle(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
-        for one in idle:
-            one.close()
+        for connection in idle:
+            connection.close()
 
     def _connect(self) -> PostgresConnection:
         try:
@@ -186,8 +186,8 @@ class Server(PeersTables):
             raise StoreUnavailable(f"PostgreSQL {version // 10000} is too old for a store: it must be 15 or later")
         if not is_unicode:
             raise StoreUnavailable(
-                "the database's encoding is not UTF8, and would not hold every text: make one with CREATE DATABASE "
-                "reverie ENCODING 'UTF8' TEMPLATE template0"
+                "the database's encoding is not UTF8, so it cannot store every text. Create another one: "
+                "CREATE DATABASE reverie ENCODING 'UTF8' TEMPLATE template0"
             )
         if passes_by:
             raise StoreUnavailable(
@@ -197,10 +197,13 @@ class Server(PeersTables):
 
 
 def _put_first(leader: tuple[str, str] | None, address: dict[str, Any]) -> dict[str, Any]:
-    """Return an address with a host of several before the others: each that does not even refuse costs CONNECT_S."""
+    """Return an address with one of several hosts first: each unresponsive host before it costs CONNECT_S."""
     hosts, ports = (str(address.get(name, "")).split(",") for name in ("host", "port"))
     if len(hosts) == 1 or len(ports) not in (1, len(hosts)) or "hostaddr" in address:
         return address
     named = zip(hosts, ports if len(ports) > 1 else ports * len(hosts), strict=True)
-    host, port = zip(*sorted(named, key=lambda one: (one[0], one[1] or DEFAULT_PORT) != leader), strict=True)
+    host, port = zip(
+        *sorted(named, key=lambda address_part: (address_part[0], address_part[1] or DEFAULT_PORT) != leader),
+        strict=True,
+    )
     return address | {"host": ",".join(host), "port": ",".join(port)}

@@ -1,8 +1,8 @@
-"""How a statement of the store is said to PostgreSQL.
+"""Translate the store's statements to PostgreSQL.
 
-The store's statements are the same for SQLite and PostgreSQL but for what is changed here: how places for values are
-written, what a conflict is found by where every table leads with its workspace, LIKE, which knows no case in SQLite,
-what only SQLite's planner is told, and lists in which a column is looked for, which come before a plan is made.
+The statements are the same for SQLite and PostgreSQL except for the differences handled here: placeholders, conflict
+targets (every table starts with its workspace), LIKE (case-insensitive in SQLite), hints for SQLite's planner, and
+lists of values, which must be arrays to keep a plan.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
-# Texts, names in quotes and comments are passed over; a cast has two colons.
+# Skip texts, quoted names and comments; a cast has two colons.
 _PARTS = re.compile(
     r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|::)
     |\?(?P<number>\d+)?
@@ -28,17 +28,17 @@ _PARTS = re.compile(
 _SAID_AS = {None: "%s", "percent": "%%", "like": "ILIKE", "hint": ""}
 
 
-# Few statements name as many values as they are given, so that those are always others.
+# Numbered values are always named, because few statements name as many values as they get.
 @lru_cache(maxsize=2048)
 def translate(statement: str, *, of_workspace: bool) -> bytes:
-    """Return a statement about a workspace, or the home, as psycopg takes it; numbered values become named ones."""
+    """Return a statement about a workspace or the data directory for psycopg; numbered values become named ones."""
     return _PARTS.sub(partial(_replace, of_workspace), statement).encode()
 
 
-def _replace(of_workspace: bool, found: re.Match[str]) -> str:
-    part, text = found.lastgroup, found[0]
+def _replace(of_workspace: bool, match: re.Match[str]) -> str:
+    part, text = match.lastgroup, match[0]
     if part in ("number", "name"):
-        return f"%({'p' if part == 'number' else ''}{found[part]})s"
+        return f"%({'p' if part == 'number' else ''}{match[part]})s"
     if part == "conflict":
         return f"{text}workspace, " if of_workspace else text
     if part == "among":
@@ -48,7 +48,7 @@ def _replace(of_workspace: bool, found: re.Match[str]) -> str:
 
 
 def name_values(statement: bytes, values: Parameters) -> Parameters:
-    """Return a statement's values by name where it tells them by number."""
+    """Return a statement's values by name if it numbers them."""
     if b"%(p1)s" in statement and not isinstance(values, Mapping):
         return {f"p{number}": value for number, value in enumerate(values, 1)}
     return values

@@ -1,4 +1,4 @@
-"""How values travel: as SQLite has them, whole numbers, numbers and texts, and truth as a whole number."""
+"""Convert values like SQLite: integers, numbers and texts, with booleans as integers."""
 
 from psycopg.abc import AdaptContext, Buffer
 from psycopg.adapt import AdaptersMap, Dumper, Loader
@@ -6,7 +6,7 @@ from psycopg.postgres import adapters
 
 
 class _WholeNumber(Dumper):
-    """A whole number or a truth value, in 64 bits as in SQLite."""
+    """An integer or a boolean, in 64 bits as in SQLite."""
 
     def dump(self, obj: int) -> bytes:
         return b"%d" % obj
@@ -16,7 +16,7 @@ class _WholeNumber(Dumper):
 
 
 class _Number(Dumper):
-    """A number, which would otherwise be a decimal fraction."""
+    """A number, which would otherwise be a decimal."""
 
     def dump(self, obj: float) -> bytes:
         return repr(float(obj)).encode()
@@ -26,7 +26,7 @@ class _Number(Dumper):
 
 
 class _DecimalFraction(Loader):
-    """What the server adds up to: whole, or a number."""
+    """A sum of the server: an integer or a number."""
 
     def load(self, data: Buffer) -> int | float:
         text = bytes(data)
@@ -34,14 +34,14 @@ class _DecimalFraction(Loader):
 
 
 class _Truth(Loader):
-    """Whether a condition holds."""
+    """A boolean."""
 
     def load(self, data: Buffer) -> int:
         return int(bytes(data) == b"t")
 
 
 class Values(AdaptContext):
-    """What a connection is opened with, so that values come and go as with SQLite."""
+    """The adapters of a connection, so that values are converted as with SQLite."""
 
     def __init__(self) -> None:
         self._adapters = AdaptersMap(adapters)
@@ -53,11 +53,11 @@ class Values(AdaptContext):
 
     @property
     def connection(self) -> None:
-        """Return no connection: it is for all."""
+        """Return no connection: the adapters are for all connections."""
 
     @property
     def adapters(self) -> AdaptersMap:
-        """Return how values are sent and read."""
+        """Return the adapters for sending and reading values."""
         return self._adapters
 
 

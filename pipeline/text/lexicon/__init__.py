@@ -1,6 +1,6 @@
-"""The word lists of the rules, as data: one TOML file a topic.
+"""The rules' word lists as data: one TOML file per topic.
 
-A list is a TOML array, or one string whose words are parted by white space.
+A list is a TOML array, or a string of words separated by white space.
 """
 
 import tomllib
@@ -13,17 +13,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """The lists of one topic."""
+    """The lists of a topic."""
 
     entries: Mapping[str, Any]
 
     def words(self, name: str) -> tuple[str, ...]:
         """Return a list's entries in order."""
-        given = self.entries[name]
-        return tuple(given.split() if isinstance(given, str) else given)
+        entry = self.entries[name]
+        return tuple(entry.split() if isinstance(entry, str) else entry)
 
     def alternatives(self, name: str) -> str:
-        """Return a list whose entries are expressions as the alternatives of one expression, without its brackets."""
+        """Return a list of expressions as alternatives of one expression, without brackets."""
         return "|".join(self.words(name))
 
     def table(self, name: str) -> "Lexicon":
@@ -33,6 +33,6 @@ class Lexicon:
 
 @cache
 def load_lexicon(name: str) -> Lexicon:
-    """Read the lists of a topic, once."""
+    """Load the lists of a topic, once."""
     with Path(__file__).with_name(f"{name}.toml").open("rb") as file:
         return Lexicon(tomllib.load(file))

@@ -1,8 +1,9 @@
-"""Find secrets in text and metadata and put a marker in their place.
+"""Find secrets in text and metadata and replace them by a marker.
 
-Three layers: formats that a vendor fixed, credentials that a position gives away (PEM blocks, URLs, headers), and
-values given to a name such as `password`. A rule runs only when a plain substring wakes it, and every rule is linear
-in its input. Entropy and addresses decide nothing: hashes, ULIDs and IP addresses are no secrets.
+Three layers: fixed formats of vendors, credentials recognized by their position (PEM blocks, URLs, headers), and
+values assigned to a name such as `password`. A rule runs only if the text contains one of its plain substrings, and
+every rule is linear in its input. Entropy and addresses decide nothing: hashes, ULIDs and IP addresses are no
+secrets.
 """
 
 import re
@@ -15,8 +16,8 @@ from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, Secre
 from pipeline.text.redaction.positions import POSITIONS
 from pipeline.text.redaction.values import is_harmless
 
-_MAX_PASSES: Final = 8  # a second pass settles what the first one uncovered; more is never seen in practice
-# Long enough to be the secret wherever it is said again.
+_MAX_PASSES: Final = 8  # a second pass handles what the first uncovered; more never occurs in practice
+# A value of this length is redacted wherever else it occurs.
 _REPEATABLE: Final = re.compile(r"[^\s\"'`=,;:<>()\[\]]{12,}+")
 _NAMED: Final = (
     SecretRule(
@@ -51,7 +52,7 @@ _EXACT: Final = tuple(
     (t, n) for n, rule in enumerate(_RULES) if not (rule.least or rule.folds_case) for t in rule.triggers
 )
 _FOLDED: Final = tuple((t, n) for n, rule in enumerate(_RULES) if rule.folds_case for t in rule.triggers)
-# By the least letters of the word in which the trigger of a token must stand.
+# Rules for tokens by the minimum length of the word that contains their substring.
 _IN_WORDS: Final = tuple(
     (least, tuple((t, n) for n, rule in enumerate(_RULES) if rule.least == least for t in rule.triggers))
     for least in sorted({rule.least for rule in _RULES} - {0})
@@ -64,7 +65,7 @@ _VALUE_KEYS: Final = frozenset(("value", "Value", "val", "default", "plaintext")
 
 @dataclass(frozen=True)
 class Redaction:
-    """A text without its secrets, and the kinds that were taken out, sorted."""
+    """A text without its secrets, and the kinds of removed secrets, sorted."""
 
     text: str
     kinds: tuple[str, ...]
@@ -84,10 +85,10 @@ def _woken_by(text: str) -> list[SecretRule]:
     return [_RULES[number] for number in sorted(numbers)]
 
 
-def _replace(text: str, found: Iterator[FoundSecret], cut: list[tuple[str, str]]) -> str:
+def _replace(text: str, secrets: Iterator[FoundSecret], cut: list[tuple[str, str]]) -> str:
     pieces: list[str] = []
     position = 0
-    for start, end, kind in found:
+    for start, end, kind in secrets:
         if start >= position and not NOTHING.fullmatch(text, start, end):
             pieces += (text[position:start], f"[REDACTED:{kind}]")
             position = end
@@ -98,9 +99,9 @@ def _replace(text: str, found: Iterator[FoundSecret], cut: list[tuple[str, str]]
 def _find_again(text: str, cut: Sequence[tuple[str, str]]) -> Iterator[FoundSecret]:
     again = {secret: kind for secret, kind in cut if looks_random(secret)}
     for word in _REPEATABLE.finditer(text) if again else ():
-        said = word[0].rstrip(".!?")
-        if said in again:
-            yield FoundSecret(word.start(), word.start() + len(said), again[said])
+        secret = word[0].rstrip(".!?")
+        if secret in again:
+            yield FoundSecret(word.start(), word.start() + len(secret), again[secret])
 
 
 def redact(text: str) -> Redaction:
@@ -117,15 +118,15 @@ def redact(text: str) -> Redaction:
 
 
 def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """Redact strings and keys of a JSON-like value, and whatever stands under a key that names a secret.
+    """Redact strings and keys of a JSON-like value, and all values of a key that names a secret.
 
-    Answers a copy (tuples become lists) and the sorted kinds. Nesting may be of any depth.
+    Returns a copy (tuples become lists) and the sorted kinds. Nesting may be of any depth.
     """
     kinds: set[str] = set()
     root: list[Any] = [value]
     waiting: list[tuple[Any, Any, Any, str | None]] = [(root, 0, value, None)]
     while waiting:
-        holder, place, item, kind = waiting.pop()
+        holder, entry_key, item, kind = waiting.pop()
         if isinstance(item, Mapping):
             copy: Any = {}
             named = _kind_of_entry(item)
@@ -143,17 +144,17 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
             )
         else:
             copy = _redact_scalar(item, kind, kinds)
-        holder[place] = copy
+        holder[entry_key] = copy
     return root[0], tuple(sorted(kinds))
 
 
 def _kind_of_entry(item: Mapping[Any, Any]) -> str | None:
-    """Return the kind of secret that an entry like `{"name": "DB_PASSWORD", "value": "…"}` announces, or None."""
+    """Return the kind of secret that an entry like `{"name": "DB_PASSWORD", "value": "…"}` contains, or None."""
     return next((kind for key in _NAME_KEYS if (kind := kind_of_key(item.get(key)))), None)
 
 
 def _kind_of_flag(item: Any) -> str | None:
-    """Return the kind of secret that an argument like `--password` announces for the next one, or None."""
+    """Return the kind of secret that follows an argument like `--password`, or None."""
     return kind_of_key(item) if isinstance(item, str) and item.startswith("-") and "=" not in item else None
 
 
@@ -178,7 +179,7 @@ def _free_key(taken: Mapping[Any, Any], key: Any, kinds: set[str]) -> Any:
         return key
     redaction = redact(key)
     kinds.update(redaction.kinds)
-    # Two secrets used as keys may turn into one marker; neither entry is lost for it.
+    # Two secrets used as keys may become the same marker; keep both entries.
     clean, number = redaction.text, 2
     while clean in taken:
         clean, number = f"{redaction.text}#{number}", number + 1

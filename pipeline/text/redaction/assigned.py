@@ -1,4 +1,4 @@
-"""Values given to a name such as `password`, however they are given."""
+"""Find values assigned to a name such as `password`, in any syntax."""
 
 import re
 import string
@@ -19,10 +19,10 @@ from pipeline.text.redaction.values import (
 
 _LEXICON: Final = load_lexicon("redaction")
 
-# Names, and the ways in which a value follows one: what each is called, and how it looks from the name's end on.
+# Names, and the kinds of assignment after a name.
 
 # fmt: off
-# No look-behind at the front: the letters that may come first let the search leap.
+# No look-behind at the front: the possible first letters let the search skip ahead.
 _CORE: Final = re.compile(
     "pass|pwd?|key|token|secret|auth|contrase|senha|парол|密[码碼]|login|crumb|salt|nonce|api(?<![a-z]api)|pat(?<![a-z]pat)|psk(?<![a-z]psk)"
     "|cred(?<![a-z]cred)")
@@ -49,7 +49,7 @@ _WAYS: Final = {
 _GIVEN: Final = re.compile(
     _NAME + _CLOSING + "(?:" + "|".join(f"(?P<{way}>{look})" for way, look in _WAYS.items()) + r")\*{0,2}[ \t]{0,2}",
     re.IGNORECASE | re.VERBOSE)
-# A name and its value as two entries: `name: DB_PASSWORD` and below `value: …`, `key="DbPassword" value="…"`.
+# A name and its value as two entries: `name: DB_PASSWORD` and below it `value: …`, or `key="DbPassword" value="…"`.
 _ENTRY: Final = r"""["']?[\w.-]{1,40}+(?::\w{1,20}+)?["']?[ \t]{0,4}[:=][ \t]{0,4}
     (?:(?:"[^"\n]{0,80}+"|'[^'\n]{0,80}+'|[\w.-]{0,40}+)[\s,]{1,40}+|[^\n"',{}\[\]]{0,80}+\n[ ]{0,40})"""
 _PAIRED: Final = re.compile(
@@ -62,7 +62,7 @@ _PAIRED_BACKWARDS: Final = re.compile(r"""
     ["']?(?P<named>[\w.-]{1,80}+))?""", re.VERBOSE)
 _WHOLE_NAME: Final = re.compile(_NAME + r"\Z", re.IGNORECASE | re.VERBOSE)
 
-# What stands before a name
+# Context before a name
 
 _KEY_OWNERS: Final = _LEXICON.words("key_owners")
 _SPACED_KEY_OWNERS: Final = ("api", "access", "secret", "authentication", "signing", "encryption", "license")
@@ -86,7 +86,7 @@ _BEFORE: Final = 40
 
 
 def _kind_of_name(before: str, name: re.Match[str]) -> str | None:
-    """Return the kind of secret that a name announces, with what stands before it, or None."""
+    """Return the kind of secret that a name announces in its context, or None."""
     if "[REDACTED:" in before and _IN_MARKER.search(before):
         return None
     word = before[:-1] if before[-1:] in ("_", " ", "-") else before
@@ -113,32 +113,32 @@ def _kind_of_key_name(before: str) -> str | None:
     return None if not is_named or owner.endswith(_NO_SECRET_KEYS) else _SOME_KEY
 
 
-def _evidence(given: re.Match[str], before: str, kind: str, *, quoted: bool) -> Evidence:
-    """Say how much the way in which a value follows its name proves."""
-    if given["loose"] or given["nested"] or kind == _SOME_KEY:
+def _evidence(match: re.Match[str], before: str, kind: str, *, quoted: bool) -> Evidence:
+    """Return how strongly the kind of assignment suggests a secret."""
+    if match["loose"] or match["nested"] or kind == _SOME_KEY:
         return Evidence.FAINT
-    if given["weak"] or given["keys"] or given["tokens"] or given["secrets"]:
-        return Evidence.WEAK  # several of them are counted more often than told
-    if given["assigned"]:
-        # Words between back-ticks are code as often as values.
-        is_code = given.string.startswith("`", given.end()) and given["assigned"].endswith(" ")
-        is_sure = not (given["auth"] or given["paren"] or given["sign"] == "->" or is_code)
-    elif given["tagged"] or given["told"]:
-        is_sure = given["tagged"] == ">"
+    if match["weak"] or match["keys"] or match["tokens"] or match["secrets"]:
+        return Evidence.WEAK  # plural names are more often counted than listed
+    if match["assigned"]:
+        # Words between backticks are as often code as values.
+        is_code = match.string.startswith("`", match.end()) and match["assigned"].endswith(" ")
+        is_sure = not (match["auth"] or match["paren"] or match["sign"] == "->" or is_code)
+    elif match["tagged"] or match["told"]:
+        is_sure = match["tagged"] == ">"
     else:
-        is_sure = bool(_FLAG.search(before) or (given["spaced"] and _is_directed(before)))
-        if not (is_sure or given["password"] or quoted):
+        is_sure = bool(_FLAG.search(before) or (match["spaced"] and _is_directed(before)))
+        if not (is_sure or match["password"] or quoted):
             return Evidence.FAINT
     return Evidence.SURE if is_sure else Evidence.LIKELY
 
 
 def _is_directed(before: str) -> bool:
     words = before.split()
-    # What the name begins with is not a word of its own.
+    # The start of a camelCase name is not a separate word.
     return bool(words) and (words[-1] if before[-1:].isspace() else words[-2:][0]) in _DIRECTIVES
 
 
-# What follows where a value should begin: on the next line, in a list, in a block of lines, in a call
+# Values that are no plain value: on the next line, in a list, in a block of lines, in a call
 
 _CHANCE: Final = re.compile(r"[^\w\n]{0,8}+(?=[^\s\"']{0,64}?[0-9])[\w+/=~-]{16}")
 _PROSE: Final = re.compile(r"[A-Za-z]++(?=[\s.,;:!?)]|\Z)")
@@ -161,7 +161,7 @@ _LONGEST_BLOCK: Final = 4096
 
 
 def _read_block(text: str, start: int) -> Value | None:
-    """Return the lines of a block scalar or a heredoc that begins here."""
+    """Return the lines of a block scalar or a heredoc that starts here."""
     if block := _BLOCK.match(text, start):
         indent, end = block["indent"], block.end()
         while (line := text.find("\n", end, block.end() + _LONGEST_BLOCK)) >= 0 and text.startswith(indent, line + 1):
@@ -172,32 +172,32 @@ def _read_block(text: str, start: int) -> Value | None:
         limit = heredoc.end() + _LONGEST_BLOCK
         tag = heredoc["tag"]
         ends = (text.find(f"\n{indent}{tag}", heredoc.end() - 1, limit) for indent in ("", "\t", "  ", "    "))
-        end = min((place for place in ends if place >= 0), default=limit)
+        end = min((end_position for end_position in ends if end_position >= 0), default=limit)
         return Value(heredoc.end(), max(heredoc.end(), min(end, len(text))), quoted=True)
     return None
 
 
 def _read_items(text: str, start: int) -> Iterator[Value]:
-    """Yield the items of a list whose bracket stands open before this place."""
-    place: int | None = start
-    while place is not None:
-        value = read_value(text, place)
+    """Yield the items of a list whose bracket is open before this position."""
+    position: int | None = start
+    while position is not None:
+        value = read_value(text, position)
         if value.end == value.start:
             return
         yield value
         comma = _COMMA.match(text, finish_value(text, value))
-        place = comma.end() if comma else None
+        position = comma.end() if comma else None
 
 
 def _read_dashes(text: str, start: int) -> Iterator[Value]:
-    """Yield the items of a list whose lines begin with dashes."""
-    place: int | None = start
-    while place is not None:
-        value = read_value(text, place)
+    """Yield the items of a list whose lines start with dashes."""
+    position: int | None = start
+    while position is not None:
+        value = read_value(text, position)
         yield value
         end = finish_value(text, value) + value.quoted
         dash = _DASH.match(text, end)
-        place = dash.end() if dash else None
+        position = dash.end() if dash else None
 
 
 def _ends_line(text: str, end: int) -> bool:
@@ -205,11 +205,11 @@ def _ends_line(text: str, end: int) -> bool:
     return not rest.strip("\"'`,;\r )]}")
 
 
-# Judging
+# Decide whether a value is a secret
 
 
 def _judge(text: str, value: Value, kind: str, evidence: Evidence, *, tight: bool = False) -> FoundSecret | None:
-    """Return the secret that a value is, or None."""
+    """Return the secret in a value, or None."""
     shown = text[value.start : min(value.end, value.start + ENOUGH)]
     if not shown or not is_convincing(shown, evidence):
         return None
@@ -220,7 +220,7 @@ def _judge(text: str, value: Value, kind: str, evidence: Evidence, *, tight: boo
 
 
 def _judge_shape(text: str, start: int, kind: str, evidence: Evidence) -> Iterator[FoundSecret | None] | None:
-    """Judge what an assignment gives if it is no plain value: lines, a list, a call; else return None."""
+    """Judge a compound value of an assignment: lines, a list, a call; return None for a plain value."""
     first = text[start : start + 1]
     if first in _BLOCK_BEGINS and (block := _read_block(text, start)):
         return iter((_judge(text, block, kind, evidence, tight=True),))
@@ -238,39 +238,39 @@ def _judge_shape(text: str, start: int, kind: str, evidence: Evidence) -> Iterat
     return None
 
 
-def _judge_plain(text: str, given: re.Match[str], kind: str, before: str) -> FoundSecret | None:
-    value = read_value(text, given.end())
+def _judge_plain(text: str, match: re.Match[str], kind: str, before: str) -> FoundSecret | None:
+    value = read_value(text, match.end())
     scheme = _AUTH_SCHEME.match(text, value.start)
     if scheme:
         kind = {"basic": "basic-auth", "bearer": "bearer-token"}.get(scheme[1].lower(), kind)
         value = value._replace(start=scheme.end()) if value.quoted else read_value(text, scheme.end())
-    if given["tagged"] and not value.quoted:
+    if match["tagged"] and not value.quoted:
         tag = text.find("<", value.start, value.end + ENOUGH)
         value = Value(value.start, max(tag, value.start), quoted=True)
-    if given["tagged"] == ">" and not text.startswith(("</", "]]></"), value.end):
+    if match["tagged"] == ">" and not text.startswith(("</", "]]></"), value.end):
         return None
-    if given["spaced"] and text.startswith("-", value.start):
+    if match["spaced"] and text.startswith("-", value.start):
         return None
-    sign = given["sign"] or ""
-    evidence = _evidence(given, before, kind, quoted=value.quoted)
-    found = _judge(text, value, kind, evidence, tight="=" in sign and not text[given.end() - 1].isspace())
-    if found and sign.lower() == "%3d":
-        encoded = text.find("%26", found.start, found.end)
-        return found._replace(end=encoded) if encoded >= 0 else found
-    return found
+    sign = match["sign"] or ""
+    evidence = _evidence(match, before, kind, quoted=value.quoted)
+    secret = _judge(text, value, kind, evidence, tight="=" in sign and not text[match.end() - 1].isspace())
+    if secret and sign.lower() == "%3d":
+        encoded = text.find("%26", secret.start, secret.end)
+        return secret._replace(end=encoded) if encoded >= 0 else secret
+    return secret
 
 
-def _find_given(text: str, given: re.Match[str]) -> Iterator[FoundSecret | None]:
-    before = text[max(0, given.start() - _BEFORE) : given.start()]
-    if _MARKED.match(text, given.end()):
+def _find_given(text: str, match: re.Match[str]) -> Iterator[FoundSecret | None]:
+    before = text[max(0, match.start() - _BEFORE) : match.start()]
+    if _MARKED.match(text, match.end()):
         return
-    if given["spaced"] and "-" not in before and _PROSE.match(text, given.end()) and not _is_directed(before):
-        return  # by far the most frequent
-    kind = _kind_of_name(before, given)
-    if kind is None or (kind == _SOME_KEY and not _CHANCE.match(text, given.end())):
+    if match["spaced"] and "-" not in before and _PROSE.match(text, match.end()) and not _is_directed(before):
+        return  # by far the most frequent case
+    kind = _kind_of_name(before, match)
+    if kind is None or (kind == _SOME_KEY and not _CHANCE.match(text, match.end())):
         return
-    shapes = given["assigned"] and _judge_shape(text, given.end(), kind, _evidence(given, before, kind, quoted=False))
-    yield from shapes or (_judge_plain(text, given, kind, before),)
+    shapes = match["assigned"] and _judge_shape(text, match.end(), kind, _evidence(match, before, kind, quoted=False))
+    yield from shapes or (_judge_plain(text, match, kind, before),)
 
 
 def _find_paired(text: str, paired: re.Match[str]) -> Iterator[FoundSecret | None]:
@@ -285,8 +285,8 @@ def _find_paired(text: str, paired: re.Match[str]) -> Iterator[FoundSecret | Non
 
 
 def find_assigned(text: str) -> Iterator[FoundSecret]:
-    """Find values given to a name such as `password`."""
-    # Twenty times faster than ignoring case; but a few capitals grow when lowered, and places must agree.
+    """Find values assigned to a name such as `password`."""
+    # Twenty times faster than ignoring case; a few capitals grow when lowered, and positions must agree.
     lowered = text.lower()
     if len(lowered) != len(text):
         lowered = text.translate(_ASCII_LOWER)
@@ -296,25 +296,25 @@ def find_assigned(text: str) -> Iterator[FoundSecret]:
         if core.start() < position:
             continue
         paired = _PAIRED.match(text, core.start()) if may_pair else None
-        given = None if paired else _GIVEN.match(text, core.start())
-        for found in _find_paired(text, paired) if paired else _find_given(text, given) if given else ():
-            if found and found.end > position:
-                yield found
-                position = found.end
+        match = None if paired else _GIVEN.match(text, core.start())
+        for secret in _find_paired(text, paired) if paired else _find_given(text, match) if match else ():
+            if secret and secret.end > position:
+                yield secret
+                position = secret.end
 
 
 def find_pairs_backwards(text: str) -> Iterator[FoundSecret]:
-    """Find values that stand before the name that they are given to: `value="…" name="password"`."""
+    """Find values before the name that they are assigned to: `value="…" name="password"`."""
     for pair in _PAIRED_BACKWARDS.finditer(text):
         kind = kind_of_key(pair["named"]) if pair["named"] else None
         if kind:
             group = next(each for each in ("double", "single", "bare") if pair[each])
-            found = _judge(text, Value(*pair.span(group), quoted=group != "bare"), kind, Evidence.LIKELY)
-            yield from (found,) if found else ()
+            secret = _judge(text, Value(*pair.span(group), quoted=group != "bare"), kind, Evidence.LIKELY)
+            yield from (secret,) if secret else ()
 
 
 def kind_of_key(key: Any) -> str | None:
-    """Return the kind of secret that a key of a mapping announces, or None."""
+    """Return the kind of secret that a mapping's key announces, or None."""
     if not isinstance(key, str):
         return None
     for core in _CORE.finditer(key.translate(_ASCII_LOWER)):

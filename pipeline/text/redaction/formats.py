@@ -1,4 +1,4 @@
-"""What a secret found in a text is, and the formats that a vendor fixed."""
+"""Fixed secret formats of vendors, and the types of rules."""
 
 import re
 import string
@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 from pipeline.text.lexicon import load_lexicon
 
 MARKER: Final = r"\[REDACTED:[a-z0-9-]+\]"
-NOTHING: Final = re.compile(rf"(?:{MARKER}|[\W_])*+")  # markers and punctuation only
+NOTHING: Final = re.compile(rf"(?:{MARKER}|[\W_])*+")  # only markers and punctuation
 IDENTIFIER: Final = re.compile(  # a hash, a ULID or a UUID
     r"[0-9a-f]{16,}|[0-9A-F]{16,}|[0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
 
 
 class FoundSecret(NamedTuple):
-    """Where a secret stands in a text, and its kind."""
+    """The position of a secret in a text, and its kind."""
 
     start: int
     end: int
@@ -29,9 +29,9 @@ Finder = Callable[[str], Iterator[FoundSecret]]
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """A finder and the substrings, lower case where case is folded, of which one must wake it.
+    """A finder, and the substrings (lower case if case is ignored) of which the text must contain one.
 
-    `least` letters has the word in which such a substring stands, if what is found is one word.
+    `least` is the minimum length of the word that contains the substring, if a match is a single word.
     """
 
     triggers: tuple[str, ...]
@@ -41,24 +41,24 @@ class SecretRule:
 
 
 _DIGIT: Final = re.compile("[0-9]")
-_WORD: Final = 12  # letters of the shortest token of a vendor
+_WORD: Final = 12  # length of the shortest vendor token
 _LONG_WORD: Final = 36
 _RUN: Final = re.compile("[A-Za-z0-9]{10,}+")
 _DIGESTS: Final = ("sha1", "sha2", "sha3", "sha5", "md5")
 
 
 def has_digit(token: str) -> bool:
-    """Say whether a token holds a digit."""
+    """Return whether a token contains a digit."""
     return _DIGIT.search(token) is not None
 
 
 def looks_random(token: str) -> bool:
-    """Say whether a run of letters and digits, long enough to be no word, holds a digit."""
+    """Return whether a run of letters and digits, too long for a word, contains a digit."""
     return any(has_digit(run) for run in _RUN.findall(token))
 
 
 _ALNUM: Final = string.ascii_letters + string.digits
-# Whether a match is real, given the letters and digits glued to its left, and the whole token.
+# Predicate on a match, given the letters and digits to its left, and the full token.
 _Genuine = Callable[[str, str], bool]
 
 
@@ -86,9 +86,9 @@ def _mixes_letters(head: str, token: str) -> bool:
 
 def _find_tokens(pattern: re.Pattern[str], kind: str, genuine: _Genuine, text: str) -> Iterator[FoundSecret]:
     for match in pattern.finditer(text):
-        # Where something must stand before a token, the token is a group.
+        # If a prefix is required before a token, the token is a group.
         token, start = match[pattern.groups], match.start(pattern.groups)
-        # Stretched to where the token ends: a format that grew must not leave its tail behind.
+        # Extended to the token's end: if a vendor lengthens a format, its tail must not remain.
         ahead = text[start + len(token) : start + len(token) + 1024]
         token += ahead[: len(ahead) - len(ahead.lstrip(_ALNUM + "_-"))]
         behind = text[max(0, start - 64) : start]
@@ -103,14 +103,26 @@ def _format(kind: str, expression: str, *triggers: str, genuine: _Genuine = _alw
 _WORDS: Final = load_lexicon("redaction")
 _VENDORS: Final = _WORDS.words("vendor_prefixes")
 _GITLAB: Final = _WORDS.words("gitlab_prefixes")
-# Every expression begins with a letter that is fixed or with the edge of a token, and gives back nothing that it read:
-# what is tried at a place is bounded, and a run of letters is read once.
-# fmt: off
+# Every expression starts with a fixed letter or a token boundary, and never backtracks: the work per position is
+# bounded, and a run of letters is read once.
 FORMATS: Final = (
-    _format("aws-access-key", r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
-            "AKIA", "ASIA", "ABIA", "ACCA", "A3T", genuine=_not_an_identifier),
-    _format("artifactory-token", r"(?<![^\s=:\"])(?:AKC[a-zA-Z0-9]{10,}+|AP[\dA-F][a-zA-Z0-9]{8,}+)(?![^\s\"])",
-            "AKC", "AP", genuine=_has_digit),
+    _format(
+        "aws-access-key",
+        r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
+        "AKIA",
+        "ASIA",
+        "ABIA",
+        "ACCA",
+        "A3T",
+        genuine=_not_an_identifier,
+    ),
+    _format(
+        "artifactory-token",
+        r"(?<![^\s=:\"])(?:AKC[a-zA-Z0-9]{10,}+|AP[\dA-F][a-zA-Z0-9]{8,}+)(?![^\s\"])",
+        "AKC",
+        "AP",
+        genuine=_has_digit,
+    ),
     _format("connection-string", r"AccountKey=[a-zA-Z0-9+/=\\]{88}", "AccountKey="),
     _format("discord-token", r"[MNO](?<![\w-].)[\w-]{23,27}+\.[\w-]{6}\.[\w-]{27}", ".", least=_LONG_WORD),
     _format("webhook", r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([\w-]{20,}+)", "/webhooks/"),
@@ -119,23 +131,33 @@ FORMATS: Final = (
     _format("mailchimp-key", r"(?<![0-9A-Za-z])[0-9A-Za-z]{32}-us[0-9]{1,2}", "-us", least=_LONG_WORD),
     _format("mailgun-key", r"(?<![0-9A-Za-z])[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![0-9a-f-])", "-", least=_LONG_WORD),
     _format("sendgrid-key", r"SG\.[\w-]{22}\.[\w-]{43}", "SG."),
-    _format("slack-token", r"xox[abposr]-(?:\d++-)++[A-Za-z0-9]++"
-                           r"|https://hooks\.slack\.com/(?:services/T\w+/B\w+/\w+|(?:workflows|triggers)/[\w/]+)",
-            "xox", "hooks.slack.com"),
-    _format("softlayer-key", r"https?://api\.softlayer\.com/soap/v3(?:\.1)?/([a-z0-9]{64})",
-            "api.softlayer.com"),
+    _format(
+        "slack-token",
+        r"xox[abposr]-(?:\d++-)++[A-Za-z0-9]++"
+        r"|https://hooks\.slack\.com/(?:services/T\w+/B\w+/\w+|(?:workflows|triggers)/[\w/]+)",
+        "xox",
+        "hooks.slack.com",
+    ),
+    _format("softlayer-key", r"https?://api\.softlayer\.com/soap/v3(?:\.1)?/([a-z0-9]{64})", "api.softlayer.com"),
     _format("square-secret", r"sq0[a-z]{3}-[\w\\-]{22,}+", "sq0"),
     _format("square-secret", r"(?<![A-Za-z0-9_-])EAAA[\w-]{60}", "EAAA"),
     _format("stripe-key", r"[rs]k_live_[0-9a-zA-Z]{24}", "sk_live_", "rk_live_"),
-    _format("telegram-token", r"[0-9](?<![0-9].)\d{7,9}+:[\w-]{35}", ":", genuine=_not_an_identifier,
-            least=_LONG_WORD),
+    _format("telegram-token", r"[0-9](?<![0-9].)\d{7,9}+:[\w-]{35}", ":", genuine=_not_an_identifier, least=_LONG_WORD),
     _format("twilio-key", r"(?:AC|SK)(?:[a-z0-9]{32}|[A-F0-9]{32})", "AC", "SK", genuine=_not_an_identifier),
     _format("anthropic-key", r"sk-ant-[\w-]{16,}+", "sk-ant-"),
     _format("openai-key", r"sk-(?:proj|svcacct|admin|or)-[\w-]{16,}+|(?<![A-Za-z0-9_-])sk-[A-Za-z0-9]{20,}+", "sk-"),
     _format("openai-key", r"(?<![A-Za-z0-9])sk-[\w-]++", "T3BlbkFJ", genuine=lambda _, token: "T3BlbkFJ" in token),
     _format("google-api-key", r"AIza[\w-]{30,}+", "AIza"),
-    _format("github-token", r"gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_\w{20,}+",
-            "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    _format(
+        "github-token",
+        r"gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_\w{20,}+",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+    ),
     _format("gitlab-token", rf"(?:{'|'.join(_GITLAB)})[\w-]{{20,}}+", *_GITLAB),
     _format("slack-token", r"xox[a-z]-(?=[\w-]{0,40}\d)[\w-]{10,}+", "xox"),
     _format("stripe-key", r"(?<![a-z])[srp]k_(?:live|test)_[A-Za-z0-9]{16,}+", "k_live_", "k_test_"),
@@ -148,10 +170,20 @@ FORMATS: Final = (
     _format("azure-secret", r"(?<![\w~.-])[\w~.-]{3}[78]Q~[\w~.-]{31,34}+(?![\w~-])", "Q~"),
     _format("terraform-token", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}+", ".atlasv1."),
     _format("salesforce-token", r"(?<![A-Za-z0-9])00D[a-zA-Z0-9]{9,15}![\w.]{80,}+", "00D"),
-    _format("meta-token", r"(?<![A-Za-z0-9])(?:EAA[A-Z]|IGQ[A-Z])[A-Za-z0-9_-]{60,}+", "EAA", "IGQ",
-            genuine=_has_digit),
-    _format("nkey-seed", r"(?<![A-Za-z0-9])S[ACNOUX][A-Z2-7]{56}(?![A-Za-z0-9])", "SA", "SC", "SN", "SO", "SU", "SX",
-            genuine=_has_digit),
+    _format(
+        "meta-token", r"(?<![A-Za-z0-9])(?:EAA[A-Z]|IGQ[A-Z])[A-Za-z0-9_-]{60,}+", "EAA", "IGQ", genuine=_has_digit
+    ),
+    _format(
+        "nkey-seed",
+        r"(?<![A-Za-z0-9])S[ACNOUX][A-Z2-7]{56}(?![A-Za-z0-9])",
+        "SA",
+        "SC",
+        "SN",
+        "SO",
+        "SU",
+        "SX",
+        genuine=_has_digit,
+    ),
     _format("newrelic-key", r"(?<![A-Za-z0-9])[A-Za-z0-9]{36}NRAL(?![A-Za-z0-9])", "NRAL"),
     _format("nuget-key", r"(?<![A-Za-z0-9])oy2[a-z0-9]{43}(?![A-Za-z0-9])", "oy2"),
     _format("cratesio-token", r"(?<![A-Za-z0-9])cio[A-Za-z0-9]{32}(?![A-Za-z0-9])", "cio", genuine=_has_digit),
@@ -162,9 +194,13 @@ FORMATS: Final = (
     _format("mapbox-token", r"(?<![A-Za-z0-9])[pst]k\.eyJ[\w-]{20,}+\.[\w-]{10,}+", "k.eyJ"),
     _format("plaid-token", r"access-(?:sandbox|development|production)-[0-9a-f-]{36}", "access-"),
     _format("hubspot-token", r"(?<![A-Za-z0-9])pat-(?:na|eu|ap)\d-[0-9a-f-]{36}", "pat-"),
-    _format("api-key", rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _VENDORS))})[\w-][\w.-]{{19,}}+", *_VENDORS,
-            genuine=_looks_random),
-    # The form that young vendors share: a short word, and a long run of letters in both cases and digits.
+    _format(
+        "api-key",
+        rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _VENDORS))})[\w-][\w.-]{{19,}}+",
+        *_VENDORS,
+        genuine=_looks_random,
+    ),
+    # The common format of recent vendors: a short word, and a long run of letters in both cases and digits.
     _format("api-key", r"[_-][A-Za-z0-9]{30,}+(?![+/])", "_", "-", genuine=_mixes_letters, least=_LONG_WORD),
 )
 # fmt: on

@@ -1,4 +1,4 @@
-"""Credentials that their position gives away: private keys, URLs, headers, command lines, signatures."""
+"""Credentials recognized by their position: private keys, URLs, headers, command lines, signatures."""
 
 import base64
 import re
@@ -41,7 +41,7 @@ def find_jwts(text: str) -> Iterator[FoundSecret]:
         end = match.start("claims")
         headers = list(islice(_JWT_HEADER.finditer(text, match.start(), end), _MANY_HEADERS))
         real = (each.start() for each in headers if _decodes_to_text(text[each.start() : min(each.start() + 16, end)]))
-        # What begins so often is no prose, and is not worth decoding on.
+        # A text with this many candidates is no prose; stop decoding.
         start = next(real, match.start() if len(headers) == _MANY_HEADERS else None)
         if start is not None:
             yield FoundSecret(start, match.end(), "jwt")
@@ -54,7 +54,7 @@ def _decodes_to_text(encoded: str) -> bool:
 
 
 def find_private_keys(text: str) -> Iterator[FoundSecret]:
-    """Find PEM and PuTTY private keys, also cut off."""
+    """Find PEM and PuTTY private keys, including truncated ones."""
     for match in _PEM.finditer(text):
         if _KEY_MATERIAL.search(match["body"]):
             yield FoundSecret(match.start(), match.end(), "private-key")
@@ -86,11 +86,11 @@ def find_url_passwords(text: str) -> Iterator[FoundSecret]:
 
 
 def _end_of_password(rest: str, *, alone: bool) -> int:
-    """Return where the password ends in what follows the user's colon, or 0."""
+    """Return the end of the password in the text after the user's colon, or 0."""
     authority = _AUTHORITY.match(rest)
     end = authority[0].rfind("@") if authority else -1
     if end < 0 and alone and not _PORT.match(rest):
-        end = rest.find("@")  # a password that holds what parts an address
+        end = rest.find("@")  # a password may contain separators of an address
     return max(end, 0)
 
 
@@ -113,7 +113,7 @@ _AWS_BEFORE: Final = re.compile(r"aws[^\n]{0,20}(?:key|pwd|pw|password|pass|toke
 
 
 def find_aws_secrets(text: str) -> Iterator[FoundSecret]:
-    """Find quoted runs of forty letters behind a name that speaks of AWS and of a key."""
+    """Find quoted runs of forty letters after a name that mentions AWS and a key."""
     for match in _AWS_SECRET.finditer(text):
         before = text[max(0, match.start() - 60) : match.start()]
         if not IDENTIFIER.fullmatch(match["value"]) and _AWS_BEFORE.search(before):
@@ -154,8 +154,8 @@ def find_cookies(text: str) -> Iterator[FoundSecret]:
                 yield FoundSecret(*match.span("value"), "cookie")
 
 
-# Command lines: the programs, how the flag looks behind which a value stands, and the word that the line must hold.
-# `open` is a quotation mark that the flag leaves open.
+# Command lines: the programs, the flag before a value, and a word that the line must contain. `open` is a quotation
+# mark that the flag opens.
 
 _USER_FLAG: Final = r"(?:-[uaU]|--(?:proxy-)?user)[ =]?(?P<open>[\"']?)[^\s:%\"'$]{1,128}[:%]"
 # fmt: off
@@ -194,14 +194,14 @@ def find_client_passwords(text: str) -> Iterator[FoundSecret]:
         before = text[command.start() - 1 : command.start()]
         if word not in command["line"] or before.isalnum() or before in _NO_EDGES:
             continue
-        while found := flag.search(text, start, stop):
-            value = read_value(text, found.end(), found.groupdict().get("open") or "")
-            start = max(found.end(), value.end)
+        while match := flag.search(text, start, stop):
+            value = read_value(text, match.end(), match.groupdict().get("open") or "")
+            start = max(match.end(), value.end)
             if not is_placeholder(text[value.start : value.end]):
                 yield FoundSecret(value.start, finish_value(text, value), kind)
 
 
-# What is told to a command by another, or in a language of its own: the expression ends where the value begins.
+# Passwords in pipes or in another language: the expression ends where the value starts.
 
 _PIPED: Final = re.compile(r"\b(?:echo|printf)[ \t](?:-[ne]{1,2}[ \t])?(?P<value>[^\n|]*+)(?P<reader>\|[^\n|]*+)?")
 _READERS: Final = re.compile(r"--?(?:password|pass|pw)-stdin\b|--stdin\b|\bchpasswd\b|\bsudo[ \t]+-S\b")
@@ -216,7 +216,7 @@ _LEADS: Final = (
 
 
 def find_piped_passwords(text: str) -> Iterator[FoundSecret]:
-    """Find what one command prints for another that reads a password."""
+    """Find text that one command prints for another that reads a password."""
     for piped in _PIPED.finditer(text):
         if piped["reader"] and _READERS.search(piped["reader"]):
             value = read_value(text, piped.start("value"))
@@ -225,8 +225,8 @@ def find_piped_passwords(text: str) -> Iterator[FoundSecret]:
 
 
 def _find_led(lead: re.Pattern[str], kind: str, text: str) -> Iterator[FoundSecret]:
-    for found in lead.finditer(text):
-        value = read_value(text, found.end())
+    for match in lead.finditer(text):
+        value = read_value(text, match.end())
         if not is_placeholder(text[value.start : value.end]):
             yield FoundSecret(value.start, finish_value(text, value), kind)
 

@@ -1,4 +1,4 @@
-"""What a value is: where it begins and ends, how much it looks like a secret, and what only stands for one."""
+"""Values: where they start and end, how much they look like secrets, and placeholders."""
 
 import re
 from enum import IntEnum
@@ -11,23 +11,23 @@ _LEXICON: Final = load_lexicon("redaction")
 
 
 class Evidence(IntEnum):
-    """How much the place of a value proves; the less it does, the more the value itself has to look like a secret."""
+    """How strongly the context of a value suggests a secret; weaker evidence requires a more suspicious value."""
 
-    SURE = 0  # whatever is neither a placeholder nor prose nor code
+    SURE = 0  # anything except placeholders, prose and code
     LIKELY = 1  # letters with digits or symbols among them
     WEAK = 2  # a long run of letters and digits
-    FAINT = 3  # the same, but no hash and no identifier
+    FAINT = 3  # the same, except hashes and identifiers
 
 
 class Value(NamedTuple):
-    """Where a value stands in a text, and whether quotation marks or their like enclose it."""
+    """The position of a value in a text, and whether it is quoted."""
 
     start: int
     end: int
     quoted: bool
 
 
-# Where a value begins and ends
+# Start and end of a value
 
 # fmt: off
 _OPENING: Final = re.compile(r"""
@@ -35,7 +35,7 @@ _OPENING: Final = re.compile(r"""
   | (?:[@$bBrRuUfFLN]|[bB][rR]|[rR][bB])?\\{0,7}["'`] | &(?:quot|apos|\#0{0,3}3[49]|\#[xX]0{0,3}2[27]);
     """, re.VERBOSE)
 _PREFIX: Final = "@$bBrRuUfFLN"
-# A word of the shell goes on behind its quotation marks: 'it'\''s'. A key that is broken in lines goes on on the next.
+# A shell word continues after its quotation marks: 'it'\''s'. A key that is split into lines continues on the next.
 _BROKEN: Final = r"""(?:(?:\r?\n[ \t]*+[^\s"'`\\]{8,}+)++(?=["'`]))?"""
 _BODIES: Final = {
     '"': re.compile(r'(?:[^"\\\n]|\\.)*+' + _BROKEN),
@@ -51,16 +51,16 @@ _BARE: Final = re.compile(rf"(?:{_BARE_LETTER}++|{_BARE_MARK})++", re.VERBOSE)
 # fmt: on
 _CUT_MARKER: Final = re.compile(r"\[REDACTED:[a-z0-9-]+\Z")
 ENOUGH: Final = 200  # characters by which a value is judged, so that rejection stays cheap
-_LONGEST: Final = 4096  # characters in which a closing mark of several letters is looked for
+_LONGEST: Final = 4096  # maximum distance of a closing mark of several letters
 
 
 def read_value(text: str, start: int, opening: str = "") -> Value:
-    """Return the value that begins at a place, or behind an opening mark that stands before that place.
+    """Return the value that starts at a position, or after an opening mark before it.
 
-    What stands without marks is read no further than it takes to judge it; `finish_value` tells its end.
+    An unquoted value is only read as far as needed to judge it; `finish_value` returns its end.
     """
-    if not opening and (found := _OPENING.match(text, start)):
-        opening, start = found[0].lstrip(_PREFIX), found.end()
+    if not opening and (match := _OPENING.match(text, start)):
+        opening, start = match[0].lstrip(_PREFIX), match.end()
     if not opening:
         head = _BARE.match(text, start, start + ENOUGH)
         return Value(start, _without_closing(text, start, head.end()) if head else start, quoted=False)
@@ -75,18 +75,18 @@ def read_value(text: str, start: int, opening: str = "") -> Value:
 
 
 def finish_value(text: str, value: Value) -> int:
-    """Return where a value ends that was read far enough to judge it."""
+    """Return the end of a value that was read far enough to judge it."""
     whole = None if value.quoted else _BARE.match(text, value.start)
     return _without_closing(text, value.start, whole.end()) if whole else value.end
 
 
 def _without_closing(text: str, start: int, end: int) -> int:
-    """Return the end without the punctuation that closes a sentence or a bracket."""
-    kept = text[start:end].rstrip(".,;:)]}>*")
-    return start + len(kept) + bool(_CUT_MARKER.search(kept[-40:]))
+    """Return the end without punctuation that closes a sentence or a bracket."""
+    trimmed = text[start:end].rstrip(".,;:)]}>*")
+    return start + len(trimmed) + bool(_CUT_MARKER.search(trimmed[-40:]))
 
 
-# How much a value looks like a secret
+# Resemblance to a secret
 
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}+@[\w-]{1,64}+(?:\.[\w-]{1,64}+)++")
 _OTHER_LETTERS: Final = re.compile(r"[0-9!#$%^&*+=~@]")
@@ -95,21 +95,21 @@ _LEAST: Final = {Evidence.SURE: 0, Evidence.LIKELY: 6, Evidence.WEAK: 16, Eviden
 
 
 def is_strong(value: str, least: int) -> bool:
-    """Say whether a value looks like a secret by itself, where its position alone proves little."""
+    """Return whether a value looks like a secret by itself, if its position alone is weak evidence."""
     if len(value) < least or not (_LETTERS.search(value) and _OTHER_LETTERS.search(value)):
         return False
     return not ("://" in value or _is_path(value) or _EMAIL.fullmatch(value))
 
 
 def _is_path(value: str) -> bool:
-    """Say whether words stand between slashes, none of which mixes small letters, capitals and digits."""
+    """Return whether a value is words between slashes, none of which mixes small letters, capitals and digits."""
     return "/" in value and not any(
         has_digit(part) and part not in (part.lower(), part.upper()) for part in value.split("/")
     )
 
 
 def is_convincing(value: str, evidence: Evidence) -> bool:
-    """Say whether a value looks like a secret enough for the evidence of its place."""
+    """Return whether a value looks enough like a secret, given the evidence of its position."""
     if evidence is Evidence.SURE:
         return True
     if not is_strong(value, _LEAST[evidence]):
@@ -121,7 +121,7 @@ def is_convincing(value: str, evidence: Evidence) -> bool:
     return looks_random(value)
 
 
-# What stands for a secret without being one
+# Placeholders
 
 # fmt: off
 _PLACEHOLDER: Final = re.compile(r"""
@@ -154,14 +154,14 @@ _FEW_WORDS: Final = 2
 
 
 def is_placeholder(value: str) -> bool:
-    """Say whether a value stands for a secret without being one."""
+    """Return whether a value is a placeholder for a secret."""
     if len(value) <= 1 or value.lower() in _HARMLESS:
         return True
     return bool(NOTHING.fullmatch(value) or _PLACEHOLDER.fullmatch(value))
 
 
 def is_harmless(value: str, after: str, *, quoted: bool, tight: bool, is_password: bool) -> bool:
-    """Say whether a value is a placeholder, a word of prose or an expression in code."""
+    """Return whether a value is a placeholder, a word of prose or an expression in code."""
     core = value.rstrip("!?.,;:)]}>") if not quoted and value[:1] not in "<{[$" else value
     if is_placeholder(core) or _PATTERN.search(value) or (not is_password and _QUANTITY.fullmatch(core)):
         return True

@@ -1,1 +1,1 @@
-"""What two texts are to each other: normalizer, and pair classifier over a token diff."""
+"""Relations between two texts: normalizer, and pair classifier over a token diff."""

@@ -1,8 +1,8 @@
-"""The normalizer: from text to words that can be compared; what a light rewording changes is gone, meaning is kept.
+"""Normalize a text to comparable words: light rewordings disappear, meaning is kept.
 
-English words lose their inflection, and those that only hold a sentence together are dropped; words of other languages
-are compared as they stand, since their endings say who does what to whom. Nothing here is a search surface:
-`pipeline.text.tokens` drops and stems for finding, which forgives more than a merge may.
+English words lose their inflection, and function words are dropped; words of other languages are compared unchanged,
+since their endings mark subject and object. The result is not used for search: `pipeline.text.tokens` is more
+tolerant than a merge may be.
 """
 
 import re
@@ -17,7 +17,7 @@ from pipeline.text.tokens import MONTHS, WEEKDAYS
 
 
 class WordClass(IntEnum):
-    """What kind of thing a word stands for."""
+    """The class of a word."""
 
     PLAIN = 0
     NEGATION = 1
@@ -28,7 +28,7 @@ class WordClass(IntEnum):
 
 
 class Tense(IntEnum):
-    """What the form of a word says of time; a participle takes it from its auxiliary."""
+    """The tense that a word's form expresses; a participle takes it from its auxiliary."""
 
     NONE = 0
     PARTICIPLE = 1
@@ -36,18 +36,18 @@ class Tense(IntEnum):
 
 
 class Word(NamedTuple):
-    """One word: its comparable form, and what was dropped before it."""
+    """A word: its comparable form, and function words dropped before it."""
 
     text: str
     sort: WordClass
-    link: str  # the weak preposition before it, or nothing
-    stated: bool  # a form of "to be" stands before it
+    link: str  # the preposition dropped before it, or ""
+    stated: bool  # whether a form of "to be" precedes it
     tense: Tense
-    ends: bool  # a sentence ends with it
+    ends: bool  # whether it ends a sentence
 
 
 class NormalizedText(NamedTuple):
-    """A text as words in order, and what was dropped but still tells two texts apart."""
+    """A text as words in order, and dropped words that still distinguish two texts."""
 
     words: tuple[Word, ...]
     persons: tuple[str, ...]
@@ -90,18 +90,18 @@ _NOTHING = _Piece("", "")
 
 
 def normalize_pair(first: str, second: str) -> tuple[NormalizedText, NormalizedText]:
-    """Read two texts by the same rules: as English when they have more of its function words than of others'."""
+    """Normalize two texts by the same rules: as English if they have more English function words than others."""
     plain = [_plain(first), _plain(second)]
     pieces = [_pieces(text) for text in plain]
     raw = {piece.folded for both in pieces for piece in both}
     ours, theirs = len(raw & v.ENGLISH), len(raw & v.FOREIGN)
     english = ours > theirs or (ours == theirs == 0 and first.isascii() and second.isascii())
     coupled = frozenset(weak for strong, weak in v.COUPLED.items() if strong in raw)
-    one, other = (
+    first_text, second_text = (
         _read(both, coupled, english=english, asks=bool(_QUESTION.search(text[-8:])))
         for both, text in zip(pieces, plain, strict=True)
     )
-    return one, other
+    return first_text, second_text
 
 
 def _plain(text: str) -> str:
@@ -141,7 +141,7 @@ def _parts(surface: str) -> Iterable[str]:
 
 
 class _Reader:
-    """What has been seen of one text so far."""
+    """The state while reading a text."""
 
     def __init__(self, coupled: frozenset[str], *, english: bool) -> None:
         self.english = english
@@ -154,7 +154,7 @@ class _Reader:
         self.stated = self.helped = False
 
     def drops(self, surface: str, folded: str, *, opens: bool, after: str) -> bool:
-        """Take in a word that only holds the sentence together; tell whether it was one."""
+        """Process a function word; return whether it was one."""
         if folded in self.coupled or not _holds_only(folded, after):
             return False
         if surface in v.SHOUTED or (surface == "A" and not opens):
@@ -177,7 +177,7 @@ class _Reader:
         return True
 
     def keeps(self, surface: str, folded: str, *, opens: bool, after: str) -> None:
-        """Take in a word that carries meaning."""
+        """Process a content word."""
         words = self.words
         word, alone, helped = _form(surface, folded, self.english)
         if opens:
@@ -218,7 +218,7 @@ def _read(pieces: Sequence[_Piece], coupled: frozenset[str], *, english: bool, a
 
 
 def _day_of(before: str, folded: str) -> str | None:
-    """Join a day and its month, whichever comes first."""
+    """Join a day and its month in either order."""
     month, number = (folded, before) if folded in _MONTHS else (before, folded)
     if month not in _MONTHS:
         return None
@@ -227,7 +227,7 @@ def _day_of(before: str, folded: str) -> str | None:
 
 
 def _holds_only(folded: str, after: str) -> bool:
-    """Tell whether a form of "to have" or "to get" is an auxiliary, as far as the next word shows; true of others."""
+    """Return whether a form of "to have" or "to get" is an auxiliary, given the next word; True for other words."""
     return folded not in v.AUXILIARY or after in v.AFTER_AUXILIARY or bool(_ED_FORM.fullmatch(after))
 
 
@@ -238,7 +238,7 @@ def _is_verb(surface: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _form(surface: str, folded: str, english: bool) -> tuple[Word, Tense, Tense]:
-    """Return a word as it stands, its tense by itself and its tense after an auxiliary."""
+    """Return a word's form, its tense by itself and its tense after an auxiliary."""
     text, sort = _text_and_sort(surface, folded, english=english)
     alone = helped = Tense.NONE
     if english and (_ED_FORM.fullmatch(folded) or v.IRREGULAR.get(folded, folded) != folded):
@@ -272,7 +272,7 @@ def _sort(surface: str, folded: str) -> WordClass:
 
 
 def base_form(word: str) -> str:
-    """Take an English inflection off a word; where the spelling leaves it open, the word stays as it is."""
+    """Remove an English inflection from a word; ambiguous words stay unchanged."""
     word = v.IRREGULAR.get(word, word)
     if len(word) < 4 or word in v.UNINFLECTED:
         return word
@@ -296,7 +296,7 @@ def _singular(word: str) -> str:
 
 
 def _complete_stem(stem: str) -> str:
-    """Restore what an ending took away: "cach" is "cache", "stopp" is "stop", "load" is itself."""
+    """Restore the letters that an ending removed: "cach" → "cache", "stopp" → "stop", "load" is unchanged."""
     if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "lszfe":
         return stem[:-1]
     return f"{stem}e" if stem in v.STEMS_WITH_E or _LOST_E.fullmatch(stem) else stem

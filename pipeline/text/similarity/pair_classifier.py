@@ -1,8 +1,8 @@
-"""The pair classifier: what two texts are to each other.
+"""Classify the relation between two texts.
 
-A cosine cannot tell a paraphrase from a memory with another number, so a merge needs more than one: every word that
-carries meaning must stand in both texts, in an order that says the same. What a merge would destroy cannot be told from
-the text that remains; a pair that waits costs a look. The rules therefore err towards waiting.
+A cosine cannot distinguish a paraphrase from a memory with another number, so a merge needs more: both texts must
+contain every content word, in an order of the same meaning. A wrong merge cannot be recognized from the remaining
+text, while a pending pair only costs a look. Therefore the rules prefer pending pairs.
 """
 
 from collections import Counter
@@ -17,11 +17,11 @@ from pipeline.text.similarity.replacement import gives_another_value, strip_anno
 
 Words = Sequence[Word]
 
-# More words than these on one side alone are no rewording: they are not looked up as synonyms.
+# More different words on one side are no rewording, so they are not looked up as synonyms.
 MAX_REWORDED = 8
 MAX_SWAPPED = 4
 MAX_VALUE = 3
-# Longer texts are no longer tried in another order.
+# Longer texts are not compared in another word order.
 MAX_REORDERED = 100
 
 _VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
@@ -33,15 +33,15 @@ _REASONS = {
 }
 MERGE_COSINE: Final = 0.92
 PAIR_COSINE: Final = 0.80
-# From here a denial counts as one of the same subject: the rules for it are strict, a cosine alone says little.
+# Minimum cosine of a denial: its rules are strict, so a lower cosine is enough.
 DENIAL_COSINE: Final = 0.60
-# What gives one thing another value is the same but for the value, which is most of what a short vector tells.
+# Two values of one thing differ in the value, which is most of a short text's vector.
 REPLACEMENT_COSINE: Final = 0.45
 ANOTHER_VALUE: Final = "another value"
 
 
 class TokenDiff(NamedTuple):
-    """Two readings whose common rewordings read alike, and the words that only one of them has."""
+    """Two normalized texts after unification of common rewordings, and the words that only one of them has."""
 
     first: NormalizedText
     second: NormalizedText
@@ -50,7 +50,7 @@ class TokenDiff(NamedTuple):
 
 
 def diff_tokens(first: NormalizedText, second: NormalizedText) -> TokenDiff:
-    """Set two readings side by side: synonyms and compounds written apart become one word."""
+    """Compare two normalized texts: synonyms and separated compounds become one word."""
     only_first, only_second = _only(first.words, second.words), _only(second.words, first.words)
     if (only_first or only_second) and max(len(only_first), len(only_second)) <= MAX_REWORDED:
         first = first._replace(words=_join_words(first.words, {word.text for word in only_second}))
@@ -76,10 +76,10 @@ def _only(words: Words, others: Words) -> Words:
     return only
 
 
-def _join_words(words: Words, wanted: set[str]) -> tuple[Word, ...]:
+def _join_words(words: Words, compounds: set[str]) -> tuple[Word, ...]:
     joined: list[Word] = []
     for word in words:
-        if joined and not joined[-1].ends and joined[-1].text + word.text in wanted:
+        if joined and not joined[-1].ends and joined[-1].text + word.text in compounds:
             joined[-1] = joined[-1]._replace(text=joined[-1].text + word.text, ends=word.ends)
         else:
             joined.append(word)
@@ -93,13 +93,13 @@ def _find_rewordings(words: Words, others: Words) -> tuple[Word, ...]:
         match = next((other for other in free if v.same_meaning(word.text, other.text)), None)
         if match is not None:
             free.remove(match)
-            place = max(i for i, known in enumerate(reworded) if known == word)
-            reworded[place] = word._replace(text=match.text, sort=match.sort)
+            position = max(i for i, known in enumerate(reworded) if known == word)
+            reworded[position] = word._replace(text=match.text, sort=match.sort)
     return tuple(reworded)
 
 
 def find_hard_differences(c: TokenDiff) -> list[str]:
-    """Name what differs and forbids a merge, whatever the cosine: a value replaced, a polarity, a role."""
+    """List the differences that forbid a merge at any cosine: a replaced value, a polarity, a role."""
     reasons = [
         reason
         for sort, reason in _REASONS.items()
@@ -117,19 +117,19 @@ def find_hard_differences(c: TokenDiff) -> list[str]:
     persons, other_persons = set(c.first.persons), set(c.second.persons)
     if persons - other_persons and other_persons - persons:
         reasons.append("persons differ")
-    # Where endings tell the parts of a sentence, their order may change freely.
+    # If endings mark the parts of a sentence, word order is free.
     if c.first.english and _find_swapped(c) is not None:
         reasons.append("roles swapped")
     return reasons
 
 
 def find_soft_differences(c: TokenDiff) -> list[str]:
-    """Name what differs and leaves two memories to be looked at: words, order, tense, person, sentences."""
+    """List the differences that need a look: words, order, tense, person, sentences."""
     reasons = []
     if c.only_first and c.only_second:
         reasons.append("words differ")
     elif c.only_first or c.only_second:
-        reasons.append("one says more")
+        reasons.append("one contains more")
     else:
         pairs = align_words(c.first, c.second)
         if pairs is None:
@@ -158,7 +158,7 @@ def _links_differ(link: str, other: str) -> bool:
 
 
 def align_words(first: NormalizedText, second: NormalizedText) -> list[tuple[Word, Word]] | None:
-    """Pair the words of two readings, if only the place of a phrase or the voice of the verb differs."""
+    """Pair the words of two texts, if only the position of a phrase or the voice of the verb differs."""
     if word_texts(first.words) == word_texts(second.words):
         return list(zip(first.words, second.words, strict=True))
     for x, y, turned in ((first, second, False), (second, first, True)):
@@ -173,7 +173,7 @@ def _reorderings(x: NormalizedText, y: NormalizedText) -> Iterator[Words]:
     words = x.words
     if len(words) != len(y.words) or len(words) > MAX_REORDERED:
         return
-    # A phrase that moves past a second clause would belong to that.
+    # A phrase that moves past a second clause would belong to it.
     if (
         x.commas == 0
         and y.commas < 2
@@ -192,7 +192,7 @@ def _with_a_phrase_moved(words: Words, others: Words) -> Iterator[Words]:
 
 
 def _with_a_genitive_turned(words: Words, others: Words) -> Iterator[Words]:
-    """Turn "port of the server" to "server port"."""
+    """Turn "port of the server" into "server port"."""
     start, end = _find_difference(words, others)
     for k in range(start + 1, end):
         if words[k].link == "of":
@@ -200,7 +200,7 @@ def _with_a_genitive_turned(words: Words, others: Words) -> Iterator[Words]:
 
 
 def _in_active_voice(words: Words, other: NormalizedText) -> Iterator[Words]:
-    """Turn "dates are stored" to what "we store dates" reads like."""
+    """Turn "dates are stored" into the normal form of "we store dates"."""
     if other.persons[:1] != ("we",):
         return
     for k, verb in enumerate(words):
@@ -218,7 +218,7 @@ def _find_difference(words: Words, others: Words) -> tuple[int, int]:
 
 
 def to_active_voice(reading: NormalizedText, other: NormalizedText) -> NormalizedText:
-    """Turn "X is owned by Y" to "Y owns X" where the other text says it that way."""
+    """Turn "X is owned by Y" into "Y owns X" if the other text uses that form."""
     words = reading.words
     for k in range(1, len(words) - 2):
         verb = words[k]
@@ -230,7 +230,7 @@ def to_active_voice(reading: NormalizedText, other: NormalizedText) -> Normalize
 
 
 def find_denial(c: TokenDiff) -> str | None:
-    """Say how one text denies the other, if it does; `ANOTHER_VALUE` where one slot has another value."""
+    """Return how one text contradicts the other, if it does; `ANOTHER_VALUE` if one slot has another value."""
     if abs(c.first.tense - c.second.tense) > 1 or c.first.asks or c.second.asks:
         return None
     if (mid := _find_swapped(c)) is not None:
@@ -258,11 +258,11 @@ def _negates(c: TokenDiff) -> bool:
     denying = c.first if any(word.sort is WordClass.NEGATION for word in c.only_first) else c.second
     if denying is c.first and any(word.sort is WordClass.NEGATION for word in c.only_second):
         return False
-    place = word_texts(denying.words).index("not")
-    if any(word.text in v.CONDITIONS for word in denying.words[:place]):
+    position = word_texts(denying.words).index("not")
+    if any(word.text in v.CONDITIONS for word in denying.words[:position]):
         return False
-    kept = [r._replace(words=tuple(w for w in r.words if not _comes_with_negation(w))) for r in (c.first, c.second)]
-    return len(kept[0].words) > 0 and align_words(*kept) is not None
+    readings = [r._replace(words=tuple(w for w in r.words if not _comes_with_negation(w))) for r in (c.first, c.second)]
+    return len(readings[0].words) > 0 and align_words(*readings) is not None
 
 
 def _comes_with_negation(word: Word) -> bool:
@@ -296,12 +296,12 @@ def _find_other_value(c: TokenDiff, start: int, end: int, other_end: int) -> str
         return "value differs" if rest and rest[0].link == "for" and typed else None
     if not (typed or singular) or not _has_one_value(subject, value[0].stated and other[0].stated):
         return None
-    # A noun or a verb says that there is one at a time, and both are one by their form: the later one holds.
+    # A noun or verb implies a single value, and both texts have that form: the later one is valid.
     return ANOTHER_VALUE if typed and (singular or subject[-1].text in v.SETTLED) else "value differs"
 
 
 def _has_one_value(subject: Words, stated: bool) -> bool:
-    """Tell whether the subject's verb, or the noun that stands after it, says that one value follows."""
+    """Return whether the subject's verb, or the noun after it, implies that one value follows."""
     for word in reversed(subject):
         if stated or word.text in v.STATIVE or (word.stated and word.text in v.STATIVE_PARTICIPLES):
             return True
@@ -312,7 +312,7 @@ def _has_one_value(subject: Words, stated: bool) -> bool:
 
 
 def _find_swapped(c: TokenDiff) -> Words | None:
-    """Return what stands between two things that changed places; nothing may stand between two values."""
+    """Return the words between two things that changed places; between two values there must be none."""
     if c.only_first or c.only_second or len(c.first.words) > MAX_REORDERED:
         return None
     start, end = _find_difference(c.first.words, c.second.words)
@@ -329,7 +329,7 @@ def _find_swapped(c: TokenDiff) -> Words | None:
 
 
 class Relation(StrEnum):
-    """What two memories are to each other."""
+    """The relation between two memories."""
 
     SAME = "same"
     BORDERLINE = "borderline"
@@ -340,7 +340,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A relation and why, in fixed phrases that hold nothing of the memories."""
+    """A relation and its reasons, in fixed phrases that never quote the memories."""
 
     relation: Relation
     reasons: tuple[str, ...] = ()
@@ -358,12 +358,12 @@ def _find_conflict(first: str, second: str, near: TokenDiff | None) -> Judgement
 
 
 def _compare(first: str, second: str) -> TokenDiff:
-    one, other = normalize_pair(*sorted((first, second)))
-    return diff_tokens(to_active_voice(one, other), to_active_voice(other, one))
+    first_text, second_text = normalize_pair(*sorted((first, second)))
+    return diff_tokens(to_active_voice(first_text, second_text), to_active_voice(second_text, first_text))
 
 
 def classify_pair(first: str, second: str, cosine: float) -> Judgement:
-    """Decide what two memories of one scope are to each other, whichever comes first; the newer one supersedes."""
+    """Classify the relation between two memories of a scope, in either order; the newer one supersedes."""
     if not cosine >= REPLACEMENT_COSINE:
         return Judgement(Relation.DIFFERENT, ("not similar",))
     if first == second and cosine >= MERGE_COSINE:

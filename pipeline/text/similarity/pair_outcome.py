@@ -1,6 +1,4 @@
-"""What becomes of two memories whose texts have something to do with each other: the edge between them, and what blocks
-a merge.
-"""
+"""Decide what happens to two related memories: the edge between them, and reasons against a merge."""
 
 import re
 from typing import Any, Final
@@ -9,7 +7,7 @@ from pipeline.records import EdgeKind, Kind, Memory, Trust
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.similarity.pair_classifier import Relation
 
-# What happened twice happened twice, however alike it is told.
+# Two events remain two, however similar their descriptions.
 EVENTS: Final = frozenset({Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE})
 
 _DAYS: Final = load_lexicon("similarity").table("of_its_day")
@@ -19,10 +17,10 @@ _OF_ITS_DAY: Final = re.compile(
 
 
 def choose_edge(relation: Relation, earlier: Memory, later: Memory) -> EdgeKind | None:
-    """Return the kind of edge that a relation draws from the later of two memories, None for none.
+    """Return the kind of edge from the later to the earlier of two memories, None for none.
 
-    What happened once, commands its reader or is less to be trusted denies what was said before, and replaces nothing;
-    nor does anything replace what somebody pinned, or what is about other code.
+    An event, a text that commands its reader or a less trusted memory contradicts, but supersedes nothing; and
+    nothing supersedes a pinned memory or a memory about other code.
     """
     if relation is Relation.SUPERSEDES:
         sure = not (EVENTS & {earlier.kind, later.kind} or later.instructs or later.candidate or earlier.pinned)
@@ -32,28 +30,28 @@ def choose_edge(relation: Relation, earlier: Memory, later: Memory) -> EdgeKind 
 
 
 def find_merge_blockers(survivor: Memory, absorbed: Memory) -> tuple[str, ...]:
-    """Say in fixed phrases why one memory may not speak for another; nothing when it may."""
-    found = []
+    """Return fixed phrases that say why one memory must not absorb another; empty if it may."""
+    blockers = []
     if survivor.occurred_at[:10] != absorbed.occurred_at[:10] and any(
         _OF_ITS_DAY.search(memory.content) for memory in (survivor, absorbed)
     ):
-        found.append("each speaks of its own day")
+        blockers.append("they are about different days")
     if absorbed.kind in EVENTS:
-        found.append("events may happen twice")
+        blockers.append("events may happen twice")
     if _list_fields(survivor) != _list_fields(absorbed):
-        found.append("their fields differ")
+        blockers.append("their fields differ")
     if survivor.anchor != absorbed.anchor:
-        found.append("they are about different code")
+        blockers.append("they are about different code")
     if survivor.branch != absorbed.branch:
-        found.append("they belong to different branches")
+        blockers.append("they belong to different branches")
     newer = max(survivor, absorbed, key=lambda memory: memory.seq)
     if absorbed.pinned:
-        found.append(f"the {'newer' if absorbed is newer else 'older'} one is pinned")
+        blockers.append(f"the {'newer' if absorbed is newer else 'older'} one is pinned")
     if survivor.candidate and not absorbed.candidate:
-        found.append(f"the {'newer' if survivor is newer else 'older'} one waits for review")
-    return tuple(found)
+        blockers.append(f"the {'newer' if survivor is newer else 'older'} one is waiting for review")
+    return tuple(blockers)
 
 
 def _list_fields(memory: Memory) -> dict[str, Any]:
-    """Return the fields of a memory that say more than its text; the rule of a captured lesson is its text."""
+    """Return the fields of a memory that add to its text; the rule of a captured lesson is its text."""
     return {name: value for name, value in memory.details.items() if (name, value) != ("rule", memory.content)}

@@ -1,8 +1,7 @@
-"""Whether two statements are about one slot and give it different values: "names start with x_", "… with y_".
+"""Detect statements that give different values for one slot: "names start with x_", "… with y_".
 
-What announces a statement ("Decision:", "from now on", "in this project") says nothing of the slot and is left out.
-The rest must be the same, word for word, but for one value at its end; and the statement must be of a kind that
-leaves room for one value at a time.
+Announcements ("Decision:", "from now on", "in this project") are ignored. The rest must be literally the same, except
+for one value at its end; and the statement must be of a kind with a single value at a time.
 """
 
 import re
@@ -12,9 +11,9 @@ from pipeline.text.similarity import vocabulary as v
 from pipeline.text.similarity.normalizer import WordClass, normalize_pair
 
 MAX_VALUE = 3
-# Fewer words in common are about anything.
+# With fewer common words, the subject is unclear.
 MIN_FRAME = 3
-# What says more is about more than one thing.
+# Longer statements are about several things.
 LONGEST = 300
 
 _VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
@@ -32,13 +31,18 @@ _ANNOUNCED: Final = re.compile(rf"(?:,?\s+(?:{_any_of(v.ENDINGS)}))*\s*[.!]?\s*\
 
 
 def gives_another_value(first: str, second: str) -> bool:
-    """Tell whether two texts say of one thing, which has one value at a time, that it has another."""
+    """Return whether two texts give different values for a thing that has one value at a time."""
     if max(len(first), len(second)) > LONGEST:
         return False
-    one, other = normalize_pair(*map(strip_announcement, sorted((first, second))))
-    if one.asks or other.asks or one.tense != other.tense or one.persons != other.persons:
+    first_text, second_text = normalize_pair(*map(strip_announcement, sorted((first, second))))
+    if (
+        first_text.asks
+        or second_text.asks
+        or first_text.tense != second_text.tense
+        or first_text.persons != second_text.persons
+    ):
         return False
-    words, others = one.words, other.words
+    words, others = first_text.words, second_text.words
     start = 0
     while start < min(len(words), len(others)) and words[start].text == others[start].text:
         start += 1
@@ -50,9 +54,12 @@ def gives_another_value(first: str, second: str) -> bool:
     return (
         start > 0
         and len(words) - len(value) >= MIN_FRAME
-        and all(1 <= len(given) <= MAX_VALUE and any(w.sort in _VALUES for w in given) for given in (value, another))
+        and all(
+            1 <= len(value_words) <= MAX_VALUE and any(w.sort in _VALUES for w in value_words)
+            for value_words in (value, another)
+        )
         and not any(word.text in v.PLACES_OF_WORK for word in (*value, *another))
-        # What the value stands before belongs to it, but for what it is said of: "CamelCase for class names".
+        # The word after the value belongs to it, except for its object: "CamelCase for class names".
         and (not rest or rest[0].link in ("for", "as"))
         and any(word.text in v.ONE_VALUED for word in words[:start])
         and not any(word.text in v.CONDITIONS or word.sort is WordClass.NEGATION for word in (*words, *others))
@@ -60,11 +67,11 @@ def gives_another_value(first: str, second: str) -> bool:
 
 
 def gives_value(text: str) -> bool:
-    """Tell whether a text may give something that has one value at a time a value."""
+    """Return whether a text may give a value for a thing that has one value at a time."""
     words = normalize_pair(strip_announcement(text), "")[0].words if len(text) <= LONGEST else ()
     return any(word.text in v.ONE_VALUED for word in words) and any(word.sort in _VALUES for word in words)
 
 
 def strip_announcement(text: str) -> str:
-    """Return a statement without what only announces it."""
+    """Return a statement without its announcement."""
     return _ANNOUNCED.sub("", _ANNOUNCES.sub("", text, count=1))

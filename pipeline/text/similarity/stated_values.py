@@ -1,7 +1,7 @@
-"""Stated values: what a text, however long, gives to which slot: "when naming methods, start the name with 'x_'".
+"""Find values that a text of any length states for a slot: "when naming methods, start the name with 'x_'".
 
-A value is told from words by its spelling alone: a quotation, an identifier, a number. Its slot are the words of the
-sentence before it; what speaks of rules in general ("from now on", "our convention") names no slot.
+A value is recognized by its spelling alone: a quotation, an identifier, a number. Its slot are the words of the
+sentence before it; general announcements ("from now on", "our convention") name no slot.
 """
 
 import re
@@ -13,9 +13,9 @@ from pipeline.text.lexicon import load_lexicon
 from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import search_tokens, speaker_of
 
-# A longer text is a document, which states much and replaces nothing.
+# A longer text is a document, which states many values and replaces none.
 MAX_CHARS = 2000
-# Fewer words are about anything.
+# Fewer words do not identify a slot.
 LEAST_WORDS = 2
 
 _LEXICON: Final = load_lexicon("slots")
@@ -39,7 +39,7 @@ _VERBS: Final = frozenset(_SAME.values())
 
 
 class StatedValue(NamedTuple):
-    """A value, the stems that name its slot, and those of the text that stand in other sentences alone."""
+    """A value, the stems that name its slot, and the stems that only occur in the text's other sentences."""
 
     value: str
     slot: frozenset[str]
@@ -51,20 +51,20 @@ def find_stated_values(text: str) -> tuple[StatedValue, ...]:
     """Return the values that a text states."""
     if len(text) > MAX_CHARS or not _VALUE.search(text):
         return ()
-    found: list[StatedValue] = []
+    stated: list[StatedValue] = []
     before: list[str] = []
     sentences = split_sentences(text.partition(":")[2] if speaker_of(text) else text)
     everything = frozenset(stem for sentence in sentences for stem in slot_words(sentence))
     for sentence in sentences:
-        said = slot_words(sentence)
+        words = slot_words(sentence)
         values = list(_read_sentence(sentence, before))
-        found += [StatedValue(value, slot, everything.difference(slot, said)) for value, slot in values]
-        before = [] if values else said
-    return tuple(found)
+        stated += [StatedValue(value, slot, everything.difference(slot, words)) for value, slot in values]
+        before = [] if values else words
+    return tuple(stated)
 
 
 def _read_sentence(sentence: str, before: list[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield each value and its slot; a sentence that names none says it of what the sentence before it names."""
+    """Yield each value and its slot; a sentence without a slot uses that of the sentence before."""
     end = 0
     first: list[str] | None = None
     for match in _VALUE.finditer(sentence):
@@ -72,11 +72,11 @@ def _read_sentence(sentence: str, before: list[str]) -> Iterator[tuple[str, froz
         if first is None:
             words = first = words if len(set(words)) >= LEAST_WORDS else [*before, *words]
         elif not _VERBS.intersection(words):
-            # "Start methods with x_ and functions with f_": the verb holds for both.
+            # "Start methods with x_ and functions with f_": the verb applies to both.
             words += [word for word in first if word in _VERBS]
         value = next(group for group in match.groups() if group)
         if value[0].isdigit():
-            # Of a number, the unit tells what is counted.
+            # The unit of a number says what is counted.
             words = words + slot_words(" ".join(sentence[match.end() :].split()[:1]))
         if len(set(words)) >= LEAST_WORDS:
             yield value, frozenset(words)

@@ -1,4 +1,4 @@
-"""The closed lists of words by which two texts are compared, as tables over `lexicon/similarity.toml`."""
+"""The closed word lists for comparing two texts, from `lexicon/similarity.toml`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -24,9 +24,9 @@ def _groups(name: str) -> dict[str, str]:
 
 def _opposites(name: str) -> Mapping[str, set[str]]:
     table: dict[str, set[str]] = {}
-    for one, other in (pair.split("/") for pair in _LEXICON.words(name)):
-        table.setdefault(one, set()).add(other)
-        table.setdefault(other, set()).add(one)
+    for left, right in (pair.split("/") for pair in _LEXICON.words(name)):
+        table.setdefault(left, set()).add(right)
+        table.setdefault(right, set()).add(left)
     return table
 
 
@@ -38,7 +38,7 @@ ENGLISH: Final = _words("english")
 FOREIGN: Final = _words("foreign")
 
 CLITICS: Final = {clitic: tuple(words.split()) for clitic, words in _LEXICON.entries["clitics"].items()}
-PHRASES: Final = {tuple(said.split()): tuple(meant.split()) for said, meant in _LEXICON.entries["phrases"].items()}
+PHRASES: Final = {tuple(phrase.split()): tuple(meant.split()) for phrase, meant in _LEXICON.entries["phrases"].items()}
 PHRASE_HEADS: Final = frozenset(phrase[0] for phrase in PHRASES)
 
 PERSONS: Final = _forms("persons")
@@ -95,22 +95,22 @@ ENDINGS: Final = _LEXICON.words("endings")
 
 
 def same_meaning(first: str, second: str) -> bool:
-    """Tell whether two base forms are one word or listed as synonyms."""
+    """Return whether two base forms are equal or listed as synonyms."""
     return first == second or SYNONYMS.get(first, first) == SYNONYMS.get(second, second)
 
 
 def opposites_of(word: str) -> set[str]:
-    """Return the words whose presence in the place of this one tells two texts apart."""
+    """Return the words that change a text's meaning if they replace this one."""
     return denials_of(word) | DISTINGUISHING.get(word, set())
 
 
 def denials_of(word: str) -> set[str]:
-    """Return the words that deny this one of the same subject, by list or by prefix, as in "safe" and "unsafe"."""
+    """Return the words that contradict this one about the same subject, by list or by prefix ("safe" and "unsafe")."""
     return DENYING.get(word, set()) | by_prefix(word)
 
 
 def by_prefix(word: str) -> set[str]:
-    """Return the word with a denying prefix put on or taken off."""
+    """Return the word with a negating prefix added or removed."""
     if len(word) < 4:
         return set()
     bare = {word.removeprefix(prefix) for prefix in DENYING_PREFIXES if len(word) > len(prefix) + 3}

@@ -55,7 +55,7 @@ def test_an_edit_that_was_taken_back_is_a_lesson_with_what_was_said_of_it():
     did = [do(2, ActionType.EDIT, "poetry.lock"), do(4, ActionType.COMMAND, "git checkout -- poetry.lock")]
     found = reasons(said, did)
     assert (
-        found["An edit of poetry.lock was taken back (`git checkout -- poetry.lock`). No, never edit the lock file."]
+        found["An edit of poetry.lock was reverted (`git checkout -- poetry.lock`). No, never edit the lock file."]
         == "reverted"
     )
 

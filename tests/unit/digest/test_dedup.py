@@ -194,7 +194,7 @@ def test_what_speaks_of_its_own_day_waits(dedup_store):
     older = dedup_store.write("The build failed yesterday.", occurred_at="2026-01-01T00:00:00.000Z")
     newer = dedup_store.write("the build failed yesterday", occurred_at="2026-02-01T00:00:00.000Z")
     dedup_store.digest()
-    assert dedup_store.pairs() == [(older, newer, ("each speaks of its own day",))]
+    assert dedup_store.pairs() == [(older, newer, ("they are about different days",))]
 
 
 def test_a_pinned_memory_is_not_merged_into_an_older_one(dedup_store):
@@ -211,7 +211,7 @@ def test_a_memory_is_not_merged_into_one_that_waits_for_review(dedup_store):
     newer = dedup_store.write(text.lower())
     dedup_store.digest()
     assert newer in dedup_store.active()
-    assert dedup_store.pairs() == [(older, newer, ("the older one waits for review",))]
+    assert dedup_store.pairs() == [(older, newer, ("the older one is waiting for review",))]
 
 
 def test_what_a_person_kept_apart_is_not_merged(dedup_store):

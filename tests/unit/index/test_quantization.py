@@ -122,5 +122,5 @@ def test_a_table_that_is_cut_while_it_is_read_is_an_error(tmp_path):
     assert (table.rows(np.array([[ROWS - 1]])) == 1).all()
     with file.open("r+b") as opened:
         opened.truncate(file.stat().st_size - 1)
-    with pytest.raises(EncoderUnavailable, match="cut short"):
+    with pytest.raises(EncoderUnavailable, match="was truncated"):
         table.rows(np.array([[ROWS - 1]]))

@@ -87,7 +87,7 @@ def test_a_line_needs_no_more_than_its_text(tmp_path):
         ({"occurred_at": "yesterday"}, "occurred_at: must be an RFC 3339 date-time"),
         ({"occurred_at": "2030"}, "occurred_at: must be an RFC 3339 date-time"),
         ({"occurred_at": "2026-01-01T00:00:00"}, "occurred_at: must be an RFC 3339 date-time"),
-        ({"occurred_at": "0001-01-01T00:00:00+14:00"}, "occurred_at: must lie in the years 1 to 9999 in UTC"),
+        ({"occurred_at": "0001-01-01T00:00:00+14:00"}, "occurred_at: must be in the years 1 to 9999 in UTC"),
         ({"session_id": "s" * 257}, "session_id: String should have at most 256 characters"),
         ({"metadata": {"a": "x" * 17_000}}, "metadata: must have at most 16384 bytes as JSON"),
         ({"metadata": [1]}, "metadata: Input should be an object"),

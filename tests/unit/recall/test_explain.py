@@ -149,7 +149,7 @@ def test_a_memory_that_shares_nothing_says_so(workspace):
     verdict, told = reasons(workspace, other)
     assert verdict.rank is None
     assert "lexical: no word in common" in told
-    assert "dense: no vector close by" in told
+    assert "dense: no similar vector" in told
 
 
 def test_a_memory_too_far_down_says_where_it_stands(workspace):
@@ -158,7 +158,7 @@ def test_a_memory_too_far_down_says_where_it_stands(workspace):
     verdict, told = reasons(workspace, last)
     assert verdict.rank is None
     assert verdict.channels[Channel.LEXICAL].rank == BEST_OF_CHANNEL + 21
-    assert f"lexical: rank {BEST_OF_CHANNEL + 21}, too far down" in told
+    assert f"lexical: rank {BEST_OF_CHANNEL + 21}, too low to be considered" in told
 
 
 def test_a_memory_ranked_below_the_last_result_says_both_scores(workspace):

@@ -55,7 +55,7 @@ def pair(database):
     older = keep(database, "The build runs nightly", tags=("ci",), importance=0.4)
     newer = keep(database, "The build runs every night", tags=("ops",), importance=0.9)
     with database.write() as db:
-        duplicates.add(db, older.seq, newer.seq, 0.9, ["one says more"], utc_now())
+        duplicates.add(db, older.seq, newer.seq, 0.9, ["one contains more"], utc_now())
         [(pair_id,)] = db.execute("SELECT id FROM pair").fetchall()
         return duplicates.get(db, pair_id)
 

@@ -63,7 +63,7 @@ def test_what_a_store_held_before_is_no_part_of_the_copy(stores):
         ("DELETE FROM operation WHERE seq = 5", "operation", "5"),
         ("INSERT INTO query VALUES ('okapi', 1, '', '')", "query", "okapi"),
         ("UPDATE memory SET session_id = '' WHERE seq = 2", "memory", "2"),
-        ("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'memory'", "memory", "the mark of its highest number"),
+        ("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'memory'", "memory", "its counter"),
     ],
 )
 def test_another_row_is_named_by_its_table_and_key(stores, change, table, key):
@@ -86,8 +86,8 @@ def test_a_store_of_another_version_is_not_copied(stores):
     ("change", "says"),
     [
         ("UPDATE memory SET content = CAST(x'ff' AS TEXT) WHERE seq = 7", "memory: the row after 6 .* UTF-8"),
-        ("UPDATE memory SET content = x'00' WHERE seq = 7", "memory 7: content holds bytes where TEXT"),
-        ("UPDATE memory SET pinned = 'yes' WHERE seq = 7", "memory 7: pinned holds str where INTEGER"),
+        ("UPDATE memory SET content = x'00' WHERE seq = 7", "memory 7: content contains bytes where TEXT"),
+        ("UPDATE memory SET pinned = 'yes' WHERE seq = 7", "memory 7: pinned contains str where INTEGER"),
     ],
 )
 def test_a_value_that_no_other_engine_takes_is_named_without_being_told(stores, change, says):

@@ -95,7 +95,7 @@ def test_everything_that_waits_is_counted_and_nothing_else(database):
     revise.archive(database, turned_away.id)
     made = notes(database, 4)
     with database.write() as db:
-        duplicates.add(db, made[0].seq, made[1].seq, 0.9, ["one says more"], utc_now())
+        duplicates.add(db, made[0].seq, made[1].seq, 0.9, ["one contains more"], utc_now())
         duplicates.add(db, made[2].seq, made[3].seq, 0.85, [], utc_now())
         duplicates.keep(db, made[2].seq, made[3].seq, utc_now())
     assert count_waiting(database) == review.Waiting(1, 1, 0, 0)

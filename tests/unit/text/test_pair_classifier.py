@@ -141,7 +141,7 @@ def test_what_forbids_a_merge_is_named(first, second, reason):
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
-        ("The API uses JWT.", "The API uses JWT, and tokens expire after one hour.", "one says more"),
+        ("The API uses JWT.", "The API uses JWT, and tokens expire after one hour.", "one contains more"),
         ("The client retries on a timeout.", "The client retries on a conflict.", "words differ"),
         ("Backups for staging on disk.", "Backups for disk on staging.", "order differs"),
         ("We used Jenkins for builds.", "We use Jenkins for builds.", "tense differs"),

@@ -155,7 +155,7 @@ def test_a_contradiction_waits_for_a_person_however_often_it_is_offered(source, 
     assert admit(replace(contradiction, contradicts=False), review=True).verdict is AdmissionVerdict.ACTIVE
     admission = admit(contradiction, review=True)
     assert admission.verdict is AdmissionVerdict.CANDIDATE
-    assert "contradicts a fact in force" in admission.reasons
+    assert "contradicts a current fact" in admission.reasons
 
 
 def test_the_user_may_correct_a_fact():

@@ -156,7 +156,7 @@ def test_a_server_of_the_same_name_that_is_not_ours_stays():
     text = '{"mcpServers": {"reverie": {"command": "other"}}}'
     added = json_edits.add_entries(text, [MEMBER], EntryUndo())
     assert added.text == text
-    assert added.remarks == ("mcpServers.reverie is somebody else's and stays as it is",)
+    assert added.remarks == ("mcpServers.reverie was not added by Reverie and stays unchanged",)
     assert json_edits.remove_entries(text, [MEMBER], added.undo).text == text
 
 

@@ -49,7 +49,7 @@ def test_a_file_that_changed_after_the_look_at_it_is_left_alone(sandbox, monkeyp
     file.write_text('{"late": 1}')
     monkeypatch.setattr(sandbox, "plan", lambda *_hosts, **_options: plan)
     [change] = sandbox.setup("cursor")
-    assert change.error == "it has changed meanwhile; run the setup again"
+    assert change.error == "it changed during the setup; run the setup again"
     assert file.read_text() == '{"late": 1}'
     assert files.read_state(sandbox.state) == {}
 

@@ -94,7 +94,7 @@ def test_a_new_file_is_made_and_is_bare_again():
 def test_a_notify_program_of_another_stays():
     text = 'notify = ["theirs"]\n'
     added = toml_edits.add_entries(text, [NOTIFY], EntryUndo())
-    assert (added.text, added.remarks) == (text, ("notify is somebody else's and stays as it is",))
+    assert (added.text, added.remarks) == (text, ("notify was not added by Reverie and stays unchanged",))
     assert toml_edits.remove_entries(text, [NOTIFY], None).text == text
 
 
@@ -119,5 +119,5 @@ def test_what_is_not_toml_is_left_alone(text):
 
 @pytest.mark.parametrize("text", ["mcp_servers = {}\n", "x = 1\n[[mcp_servers]]\n", "mcp_servers = 1\n"])
 def test_a_table_that_cannot_be_added_to_is_left_alone(text):
-    with pytest.raises(CannotEdit, match="written in a way that is left alone"):
+    with pytest.raises(CannotEdit, match="written in a form that Reverie does not edit"):
         toml_edits.add_entries(text, [TABLE], EntryUndo())
