@@ -114,7 +114,10 @@ GROUP BY own.memories, all_of.memories
 
 
 class PostgresDatabases(Databases):
-    """The workspaces on a server; `on_commit` is called with a workspace and the work that a commit queued; see `SqliteDatabases` for `is_synced`."""
+    """The workspaces on a server.
+
+    `on_commit` is called with a workspace and the work that a commit queued; see `SqliteDatabases` for `is_synced`.
+    """
 
     def __init__(
         self,
