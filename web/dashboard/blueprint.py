@@ -86,14 +86,14 @@ NAVIGATION = (
     NavigationEntry("Arcs", "arcs_list_all", "Knowledge"),
     NavigationEntry("Goals", "goals_list_all", "Knowledge"),
     NavigationEntry("Lessons", "lessons_list_all", "Knowledge"),
-    NavigationEntry("Inbox", "inbox_review_entries", "Upkeep"),
-    NavigationEntry("Told to agents", "hooks_log", "Upkeep"),
-    NavigationEntry("Workers", "workers_state", "Upkeep"),
-    NavigationEntry("Other machines", "sync_overview", "Upkeep"),
-    NavigationEntry("Settings", "settings_list_all", "Upkeep"),
+    NavigationEntry("Inbox", "inbox_review_entries", "Maintenance"),
+    NavigationEntry("Hook runs", "hooks_log", "Maintenance"),
+    NavigationEntry("Workers", "workers_state", "Maintenance"),
+    NavigationEntry("Other machines", "sync_overview", "Maintenance"),
+    NavigationEntry("Settings", "settings_list_all", "Maintenance"),
 )
 # Where people have tokens of their own.
-OF_PEOPLE = NavigationEntry("Who read what", "access_log", "Upkeep")
+OF_PEOPLE = NavigationEntry("Access log", "access_log", "Maintenance")
 
 # Scripts, styles and pictures are our own files; nothing stands inline, nothing comes from elsewhere.
 POLICY = (
@@ -152,7 +152,7 @@ def workspace_home(workspace: str) -> AnyResponse:
 
 def no_such_page(**_path: str) -> AnyResponse:
     """Say that there is no such page."""
-    raise NotFound("There is no such page.")
+    raise NotFound("There is no such page. Check the address.")
 
 
 def _usual_workspace() -> str:
@@ -237,4 +237,7 @@ def _show_http_error(error: HTTPException) -> Response:
 def _show_unexpected_error(error: Exception) -> Response:
     log.error("unexpected error", exc_info=error)
     container().operations.record_error("dashboard", f"{type(error).__name__}: {error}")
-    return error_page(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the error log says more.")
+    return error_page(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "An unexpected error occurred. See the list of errors on the Workers page or run `reverie logs errors`.",
+    )

@@ -110,7 +110,7 @@ def events(watch: Watch, streams: Streams, is_let_in: Callable[[], bool] = lambd
                     return
                 yield watch.news() or BEAT
         except StoreUnavailable as error:
-            log.info("a stream ends: %s", error)
+            log.info("event stream closed: %s", error)
 
 
 def _event(name: str, data: Any, number: int) -> bytes:

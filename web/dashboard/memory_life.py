@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pipeline.records import Memory
 from pipeline.services.memory_details import EDITED, HistoryChange, MemoryDetails
 
-_ADMITTED = {"created": "accepted", "candidate": "kept as a candidate", "merged": "merged", "rejected": "rejected"}
+_ADMITTED = {"created": "accepted", "candidate": "stored as a candidate", "merged": "merged", "rejected": "rejected"}
 _LINKED = {"supersedes": ("replaced", "replaced by"), "contradicts": ("contradicts", "contradicted by")}
-_ANSWERED = {None: "nobody said yet whether it was followed", True: "followed", False: "ignored"}
+_ANSWERED = {None: "not rated yet", True: "followed", False: "ignored"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def list_life(known: MemoryDetails) -> list[LifeEvent]:
 def _events(known: MemoryDetails) -> Iterator[LifeEvent]:
     memory = known.memory
     # What happened and was written in one turn stands in this order.
-    yield LifeEvent(memory.occurred_at, f"happened, as told by {memory.source}", memory.session_id)
+    yield LifeEvent(memory.occurred_at, f"event, reported by {memory.source}", memory.session_id)
     yield LifeEvent(memory.created_at, "written", note=describe_admission(known))
     yield from map(_describe_change, known.history)
     for (kind, outgoing), links in known.links.items():
@@ -39,7 +39,7 @@ def _events(known: MemoryDetails) -> Iterator[LifeEvent]:
     for shown in known.impressions:
         yield LifeEvent(shown.at, "shown to an agent", shown.session_id, note=shown.note or _ANSWERED[shown.followed])
     if known.recalled_at:
-        yield LifeEvent(known.recalled_at, "recalled last", note=f"{memory.recall_count:,} in all")
+        yield LifeEvent(known.recalled_at, "last recalled", note=f"{memory.recall_count:,} in total")
     for act in known.acts:
         yield LifeEvent(act.at, f"{act.action}d by {'a person' if act.actor == 'review' else act.actor}")
         if act.undone_at:
@@ -63,7 +63,7 @@ def _describe_change(change: HistoryChange) -> LifeEvent:
     if entry.event == EDITED:
         return LifeEvent(entry.at, "edited", note=f"by {detail['by']}" if detail.get("by") else "")
     if entry.event == "merged" and entry.content is not None:
-        return LifeEvent(entry.at, "took in a near-duplicate", None, change.other, str(detail.get("by", "")))
+        return LifeEvent(entry.at, "merged with a near-duplicate", None, change.other, str(detail.get("by", "")))
     if entry.event == "merged":
-        return LifeEvent(entry.at, "written again, word for word", detail.get("session_id"))
+        return LifeEvent(entry.at, "same text stored again", detail.get("session_id"))
     return LifeEvent(entry.at, entry.event.replace("_", " "), None, change.other)

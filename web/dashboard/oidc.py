@@ -75,7 +75,9 @@ class Provider:
             )
         # Without an ID token the provider has not said who that is.
         if not (claims := told.get("userinfo")):
-            raise SignInFailed("the provider sent no ID token", is_fault=True)
+            raise SignInFailed(
+                "The provider sent no ID token. Check that the client may request the scope openid", is_fault=True
+            )
         is_verified = claims.get("email_verified") in (True, "true")
         found = [claims.get("email") if is_verified else None, claims["sub"]]
         return [normalize_email(one) for one in found if isinstance(one, str) and one]
@@ -84,11 +86,17 @@ class Provider:
         """Read what the provider says of itself, once; raise SignInFailed where it is another one."""
         metadata = self._client.load_server_metadata()
         if metadata.get("issuer") != self._issuer:
-            raise SignInFailed(f"the provider does not call itself {self._issuer}", is_fault=True)
+            raise SignInFailed(
+                f"The provider does not identify itself as {self._issuer}. Set oidc_issuer to the issuer in its metadata",
+                is_fault=True,
+            )
         offered = metadata.get("id_token_signing_alg_values_supported", ["RS256"])
         known = sorted(SIGNATURES.intersection(offered))
         if not known:
-            raise SignInFailed("the provider signs with nothing that counts here", is_fault=True)
+            raise SignInFailed(
+                "The provider offers no supported signature algorithm. Configure it to sign ID tokens with RS256 or ES256",
+                is_fault=True,
+            )
         metadata["id_token_signing_alg_values_supported"] = known
 
     @contextmanager
@@ -97,11 +105,16 @@ class Provider:
             yield
         except OAuthError as error:
             # The state is not this browser's, somebody said no at the provider, or the code is worth nothing.
-            raise SignInFailed(f"the provider signed nobody in ({error.error})") from error
+            raise SignInFailed(f"The provider rejected the sign-in ({error.error})") from error
         except JoseError as error:
-            raise SignInFailed(f"what the provider sent does not hold ({error.error})") from error
+            raise SignInFailed(f"The provider's ID token is not valid ({error.error})") from error
         except RequestException as error:
-            raise SignInFailed(f"the provider cannot be reached ({type(error).__name__})", is_fault=True) from error
+            raise SignInFailed(
+                f"Cannot reach the provider ({type(error).__name__}). Try again later", is_fault=True
+            ) from error
         except (AuthlibBaseError, ValueError, KeyError, TypeError, RuntimeError) as error:
             # What it sent is not what the protocol says.
-            raise SignInFailed(f"the provider cannot be understood ({type(error).__name__})", is_fault=True) from error
+            raise SignInFailed(
+                f"The provider's response is not valid OpenID Connect ({type(error).__name__}). Check oidc_issuer",
+                is_fault=True,
+            ) from error

@@ -47,24 +47,27 @@ def end_provider_sign_in() -> AnyResponse:
         if person is not None:
             return begin_session(Holder(person.id))
     return refusal(
-        "This Reverie does not know you.",
+        "You have no account on this server.",
         HTTPStatus.FORBIDDEN,
-        advice=f"The provider knows you as {known_by[0]}. Ask whoever runs this server to add you: "
+        advice=f"The provider identifies you as {known_by[0]}. Ask the administrator of this server to add you: "
         f"reverie user add NAME --email {known_by[0]}",
     )
 
 
 def _show_failure(error: SignInFailed) -> AnyResponse:
     if not error.is_fault:
-        return refusal("Nobody was signed in.", advice=f"{error}. Begin again on this page.")
+        return refusal("Sign-in failed.", advice=f"{error}. Try again on this page.")
     container().operations.record_error("sign-in", str(error))
-    return refusal("Nobody can be signed in now.", HTTPStatus.BAD_GATEWAY, advice=f"{error}.")
+    return refusal("Sign-in is not available.", HTTPStatus.BAD_GATEWAY, advice=f"{error}.")
 
 
 def _find_provider() -> "Provider":
     settings = container().settings
     if not settings.oidc_issuer:
-        abort(HTTPStatus.NOT_FOUND, "No provider signs anybody in here.")
+        abort(
+            HTTPStatus.NOT_FOUND,
+            "This server has no sign-in provider. Set oidc_issuer, or run `reverie dashboard` to sign in.",
+        )
     if EXTENSION not in current_app.extensions:
         # Loaded by the first who asks: few homes have a provider.
         from web.dashboard.oidc import Provider

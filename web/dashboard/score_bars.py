@@ -50,11 +50,11 @@ class Move:
     def words(self) -> str:
         """Return the change in words."""
         if self.now is None:
-            return f"number {self.before} of the other list is not in this one"
+            return f"rank {self.before} in the other list, missing here"
         if self.before is None:
             return "not in the other list"
         rise = self.before - self.now
-        return "same rank" if not rise else f"{abs(rise)} {'up' if rise > 0 else 'down'}, from number {self.before}"
+        return "same rank" if not rise else f"{abs(rise)} {'up' if rise > 0 else 'down'}, from rank {self.before}"
 
 
 def totals(signals: Signals) -> dict[str, float]:

@@ -148,7 +148,7 @@ class Sessions:
         except FileNotFoundError:
             found, self._ends = None, {}
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            log.warning("%s: nobody is signed in: %s", self._file, error)
+            log.warning("cannot read %s, so all browsers are signed out: %s", self._file, error)
             found, self._ends = None, {}
         self._read_at = found
 
@@ -301,7 +301,7 @@ def sign_in() -> AnyResponse:
     links: Links | SharedLinks = current_app.extensions[EXTENSION]
     holder = links.redeem(request.args.get("code", ""))
     if holder is None:
-        return refusal("This link was used already, or is too old.")
+        return refusal("This link has expired or was already used.")
     return begin_session(holder)
 
 
@@ -319,7 +319,7 @@ def begin_session(holder: Holder) -> AnyResponse:
 def sign_out() -> AnyResponse:
     """End this browser's session, here and there."""
     if is_forged(request.form.get("csrf", "")):
-        abort(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
+        abort(HTTPStatus.FORBIDDEN, "This form has expired. Reload the page and try again.")
     _end_session()
     return refusal("This browser is signed out.", 200)
 

@@ -45,7 +45,7 @@ def _to_utc_text(given: str) -> str:
     try:
         return normalize_typed_time(given)
     except ValueError as error:
-        raise PydanticCustomError("moment", "must be a date or a time in UTC, as 2026-03-01T12:00") from error
+        raise PydanticCustomError("moment", "must be a date or time in UTC, such as 2026-03-01T12:00") from error
 
 
 Moment = Annotated[str, AfterValidator(_to_utc_text)]
@@ -124,7 +124,7 @@ class Section:
         def register(handler: Handler) -> Handler:
             def call(view: View, **path: str) -> str | AnyResponse:
                 if not empty_too and not _exists(view):
-                    return show("nothing_yet.html", view, title="Nothing yet")
+                    return show("nothing_yet.html", view, title="No memories yet")
                 return handler(view, **path)
 
             self._add(rule, handler, call, query=query, need=needs or self.needs or Role.READER)
@@ -156,10 +156,10 @@ class Section:
         @wraps(handler)
         def answer(workspace: str, **path: str) -> AnyResponse:
             if not is_workspace_id(workspace):
-                raise NotFound("no such workspace")
+                raise NotFound("This is not a valid workspace name. Check the address.")
             require(g.caller, need, workspace, container().people)
             if query is None and is_forged(request.form.get("csrf", "")):
-                return error_page(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
+                return error_page(HTTPStatus.FORBIDDEN, "This form has expired. Reload the page and try again.")
             if query is None and self.name not in UPKEEP:
                 container().workspace(workspace).require_writable()
             view = View(

@@ -11,6 +11,4 @@ section = Section("access", needs=Role.OWNER)
 def log(view: View) -> str:
     """List what people asked of the workspace, the latest first."""
     page = view.container.access_log.page(AccessQuery(workspace=view.workspace_id), PAGE_SIZE, view.query.before)
-    return show(
-        "access_log.html", view, title="Who read what", entries=page.items, next_url=next_page(page.next_cursor)
-    )
+    return show("access_log.html", view, title="Access log", entries=page.items, next_url=next_page(page.next_cursor))

@@ -24,7 +24,7 @@ class ClaimForm(BaseModel):
 @section.page("/claims", empty_too=True)
 def list_all(view: View) -> str:
     """Show every claim that is known."""
-    return show("claims.html", view, title="Claims of projects", claims=list_claims(view.container.settings))
+    return show("claims.html", view, title="Workspace requests", claims=list_claims(view.container.settings))
 
 
 @section.action("/claims/agree", ClaimForm)
@@ -32,7 +32,11 @@ def agree(view: View) -> Response:
     """Let a project use the workspace that it claims."""
     _check_known(view)
     agree_to_claim(view.container.settings, Path(view.form.file), view.form.claimed)
-    return back(view, f"{view.form.claimed} is used below {Path(view.form.file).parent}.", undo=_undo("withdraw", view))
+    return back(
+        view,
+        f"Projects in {Path(view.form.file).parent} now use the workspace {view.form.claimed}.",
+        undo=_undo("withdraw", view),
+    )
 
 
 @section.action("/claims/withdraw", ClaimForm)
@@ -40,13 +44,17 @@ def withdraw(view: View) -> Response:
     """Let a project have a workspace of its own again."""
     _check_known(view)
     withdraw_claim(view.container.settings, Path(view.form.file))
-    return back(view, f"{view.form.claimed} is no longer used there.", undo=_undo("agree", view))
+    return back(
+        view,
+        f"Projects in {Path(view.form.file).parent} no longer use the workspace {view.form.claimed}.",
+        undo=_undo("agree", view),
+    )
 
 
 def _check_known(view: View) -> None:
     known = {(one.file, one.workspace) for one in list_claims(view.container.settings)}
     if (view.form.file, view.form.claimed) not in known:
-        raise NotFound("no such claim")
+        raise NotFound("There is no such workspace request. Reload the page.")
 
 
 def _undo(action: str, view: View) -> tuple[str, dict[str, str]]:

@@ -151,7 +151,7 @@ def around(view: View, entity_id: str) -> Response:
 def community(view: View, number: str) -> str:
     """List what belongs to a community, the most central first."""
     if not number.removeprefix("-").isdecimal() or len(number) > 6:
-        raise NotFound("There is no such community.")
+        raise NotFound("There is no such community. The map may have been redrawn; open it again.")
     found = entities.list_members(view.workspace, int(number), PAGE_SIZE, view.query.before or 0)
     return show(
         "map_community.html",
@@ -168,7 +168,7 @@ def community(view: View, number: str) -> str:
 def draw(view: View) -> AnyResponse:
     """Ask for a map now."""
     maintenance.request_job(view.workspace, view.container.feedback, MAP_JOB)
-    return back(view, "The map will be drawn in a moment; this takes some seconds.", to=url_for("dashboard.map_whole"))
+    return back(view, "The map is being redrawn. This takes a few seconds.", to=url_for("dashboard.map_whole"))
 
 
 def title_of(one: Community) -> str:
@@ -183,7 +183,7 @@ def colour_of(number: int) -> str:
 
 def _title(number: int, names: Iterable[str]) -> str:
     if number == STRAY:
-        return "On their own"
+        return "Unconnected"
     # One name may be that of a person and of an organisation.
     return ", ".join(dict.fromkeys(preview(name, NAME_CHARS) for name in islice(names, NAMED_BY)))
 

@@ -182,7 +182,7 @@ def set_value(view: View) -> Response:
     message = _format_setting(setting, form.valid_from)
     if setting.similar:
         others = ", ".join(f"{words(key.attribute)} of {words(key.subject)}" for key in setting.similar[:3])
-        message += f" It may be the same as {preview(others, 120)}."
+        message += f" Possible duplicate of {preview(others, 120)}."
     undo = (url_for("dashboard.facts_take_back"), {"fact_id": setting.receipt.id})
     return back(view, message, to=_address(setting.key, one.scope), undo=undo if setting.is_new else None)
 
@@ -197,7 +197,7 @@ def end(view: View) -> Response:
     undo = {"fact_id": ended.fact.id} | ({} if ended.held_until is None else {"until": ended.held_until})
     return back(
         view,
-        f"{_name(ended.fact.key or one.key)} has no value from {minute(form.valid_to or ended.fact.valid_to)} UTC on.",
+        f"{_name(ended.fact.key or one.key)} has no value from {minute(form.valid_to or ended.fact.valid_to)} UTC.",
         undo=(url_for("dashboard.facts_reopen"), undo),
     )
 
@@ -212,7 +212,7 @@ def take_back(view: View) -> Response:
         Remaining.SUBJECT: url_for("dashboard.facts_subject", subject=taken.key.subject),
         Remaining.NOTHING: url_for("dashboard.facts_subjects"),
     }
-    return back(view, f"The value of {_name(taken.key)} is taken back.", to=where[remaining])
+    return back(view, f"The value of {_name(taken.key)} was removed.", to=where[remaining])
 
 
 @section.action("/facts/reopen", ReopenForm)
@@ -220,7 +220,7 @@ def reopen(view: View) -> Response:
     """Undo the end of a value."""
     opened = facts.reopen_fact(view.workspace, view.form.fact_id, view.form.until)
     assert opened.key is not None
-    return back(view, f"{_name(opened.key)} has its value again.")
+    return back(view, f"{_name(opened.key)} has its previous value again.")
 
 
 def _key_of(named: Any) -> ScopedKey:
@@ -288,11 +288,11 @@ def _number(given: str) -> float:
 def _format_setting(setting: FactSetting, valid_from: str | None) -> str:
     outcome, name = setting.receipt.outcome, _name(setting.key)
     if outcome is Outcome.REJECTED:
-        return f"Not kept: {setting.receipt.reason}."
+        return f"Not stored: {setting.receipt.reason}."
     if outcome is Outcome.MERGED:
-        return f"{name} has this value already."
-    since = f" from {minute(valid_from)} UTC on" if valid_from else ""
-    review = " once it is reviewed" if outcome is Outcome.CANDIDATE else ""
+        return f"{name} already has this value."
+    since = f" from {minute(valid_from)} UTC" if valid_from else ""
+    review = " after review" if outcome is Outcome.CANDIDATE else ""
     return f"{name} is {preview(_format_value(setting.value), 80)}{since}{review}."
 
 

@@ -76,8 +76,8 @@ def add(view: View) -> Response:
     draft = Draft(content=form.title, kind=Kind.GOAL, details={"status": GoalStatus.OPEN, **due})
     setting = goals.set_goal(view.workspace, draft, due.keys())
     if setting.outcome is Outcome.MERGED:
-        return back(view, "This goal begins anew." if setting.began_anew else "This goal was set already.")
-    message = "The goal is a candidate." if setting.outcome is Outcome.CANDIDATE else "The goal is set."
+        return back(view, "The goal is open again." if setting.began_anew else "This goal already exists.")
+    message = "The goal waits for review." if setting.outcome is Outcome.CANDIDATE else "Goal added."
     return back(view, message, undo=(url_for("dashboard.goals_archive", goal_id=setting.goal.id), {}))
 
 
@@ -85,7 +85,7 @@ def add(view: View) -> Response:
 def archive(view: View, goal_id: str) -> Response:
     """Archive a goal."""
     memories.archive(view.workspace, goals.get_goal(view.workspace, goal_id).id)
-    return back(view, "The goal is archived.")
+    return back(view, "Goal archived.")
 
 
 @section.action("/goals/<goal_id>", ChangeForm)
@@ -100,7 +100,7 @@ def change(view: View, goal_id: str) -> Response:
     title = None if form.title == goal.content else form.title
     goals.change_goal(view.workspace, goal.id, title, details)
     undo = (url_for("dashboard.goals_change", goal_id=goal_id), before)
-    return back(view, "The goal is changed.", to=url_for("dashboard.goals_list_all"), undo=undo)
+    return back(view, "Goal changed.", to=url_for("dashboard.goals_list_all"), undo=undo)
 
 
 @section.action("/goals/<goal_id>/status", StatusForm)
@@ -110,7 +110,7 @@ def set_status(view: View, goal_id: str) -> Response:
     before = str(goal.details.get("status", GoalStatus.OPEN))
     goals.change_goal(view.workspace, goal_id, details={"status": view.form.status})
     undo = (url_for("dashboard.goals_set_status", goal_id=goal_id), {"status": before})
-    return back(view, f"The goal is {view.form.status.replace('_', ' ')} now.", undo=undo)
+    return back(view, f"The goal is now {view.form.status.replace('_', ' ')}.", undo=undo)
 
 
 def due_in_words(goal: Memory, now: datetime) -> tuple[str, bool]:

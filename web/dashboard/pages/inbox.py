@@ -35,7 +35,7 @@ section = Section("inbox", Role.OWNER)
 
 # An entry holds up to two texts; more would make a page too long to load and to read.
 PAGE = 20
-UNDONE = "It waits again."
+UNDONE = "Undone. The entry waits for review again."
 
 
 class Tab(StrEnum):
@@ -127,7 +127,7 @@ def _if_still_waiting(judge: Callable[..., Response]) -> Callable[..., Response]
         try:
             return judge(view, **path)
         except (Conflict, NotFound) as error:
-            return _go_on(view, f"Nothing was done: {error}.")
+            return _go_on(view, f"Nothing changed: {error}.")
 
     return try_judging
 
@@ -161,7 +161,7 @@ def judge_candidate(view: View, memory_id: str) -> Response:
     verdict: CandidateVerdict = view.form.action
     accepted = verdict is CandidateVerdict.ACCEPT
     review.settle_candidate(view.workspace, memory_id, verdict)
-    message = "The candidate is a memory now." if accepted else "The candidate is archived."
+    message = "Candidate accepted." if accepted else "Candidate rejected and archived."
     return _go_on(
         view, message, Undo("undo_candidate", {"memory_id": memory_id}, f"e-{memory_id}", {"action": verdict})
     )
@@ -182,7 +182,7 @@ def judge_pair(view: View, pair_id: str) -> Response:
     verdict: PairVerdict = view.form.action
     review.settle_pair(view.workspace, pair_id, verdict)
     merged = verdict is PairVerdict.MERGE
-    message = "The newer memory is merged into the older." if merged else "Both are kept."
+    message = "The newer memory was merged into the older." if merged else "Both memories were kept."
     return _go_on(view, message, Undo("undo_pair", {"pair_id": pair_id}, f"e-{pair_id}", {}))
 
 
@@ -199,9 +199,9 @@ def undo_pair(view: View, pair_id: str) -> Response:
 def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
     """Archive the memory that does not hold, or take the contradiction away."""
     settlement = review.settle_contradiction(view.workspace, denying_id, denied_id, view.form.action)
-    message = "Both are kept, and do not contradict each other any more."
+    message = "Both memories were kept, and the contradiction was removed."
     if settlement.archived is not None:
-        message = "The other memory is archived."
+        message = "The other memory was archived."
     path = {"denying_id": denying_id, "denied_id": denied_id}
     undo = Undo("undo_contradiction", path, f"e-{denying_id}.{denied_id}", asdict(settlement))
     return _go_on(view, message, undo)
@@ -222,7 +222,7 @@ def undo_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
 def undo_act(view: View, entry_id: str) -> Response:
     """Take back what was merged or archived without asking."""
     review.undo_act(view.workspace, entry_id)
-    return _go_on(view, "The memory is back in every answer.")
+    return _go_on(view, "The memory was restored.")
 
 
 @section.action("/inbox/refused/<memory_id>", InboxForm)
@@ -230,7 +230,7 @@ def undo_act(view: View, entry_id: str) -> Response:
 def accept_refused(view: View, memory_id: str) -> Response:
     """Change one's mind about what was refused."""
     memory = review.accept_refused(view.workspace, memory_id)
-    return _go_on(view, "It is a memory again." if memory is not None else "It may be offered again.")
+    return _go_on(view, "The memory was accepted." if memory is not None else "The text will be accepted next time.")
 
 
 def _go_on(view: View, message: str, undo: Undo | None = None) -> Response:

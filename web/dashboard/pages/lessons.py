@@ -74,25 +74,25 @@ def answer(view: View, surface_id: str) -> Response:
     before = lessons.get_impression(view.workspace, surface_id)
     if form.followed == "unknown":
         withdraw_answer(view.workspace, view.container.feedback, surface_id)
-        return back(view, "Noted: nobody says.")
+        return back(view, "Rating removed.")
     followed = form.followed == "true"
     answer_impression(view.workspace, view.container.feedback, surface_id, form.note, followed=followed)
     undo = (url_for("dashboard.lessons_answer", surface_id=surface_id), _answer_of(before))
-    return back(view, f"Noted: {'followed' if followed else 'ignored'}.", undo=undo)
+    return back(view, f"Marked as {'followed' if followed else 'ignored'}.", undo=undo)
 
 
 @section.action("/lessons/<lesson_id>/archive")
 def archive(view: View, lesson_id: str) -> Response:
     """Archive a lesson."""
     memories.archive(view.workspace, lessons.get_lesson(view.workspace, lesson_id).memory.id)
-    return back(view, "The lesson is archived.", undo=(url_for("dashboard.lessons_restore", lesson_id=lesson_id), {}))
+    return back(view, "Lesson archived.", undo=(url_for("dashboard.lessons_restore", lesson_id=lesson_id), {}))
 
 
 @section.action("/lessons/<lesson_id>/restore")
 def restore(view: View, lesson_id: str) -> Response:
     """Bring a lesson back."""
     memories.restore(view.workspace, lessons.get_lesson(view.workspace, lesson_id).memory.id)
-    return back(view, "The lesson is back.")
+    return back(view, "Lesson restored.")
 
 
 def _answer_of(impression: Impression) -> dict[str, str]:

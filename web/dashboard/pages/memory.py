@@ -173,7 +173,7 @@ def bring_back(view: View, memory_id: str) -> Response:
     try:
         return _revise(view, memory_id, wanted)
     except Conflict as error:
-        return back(view, f"Nothing was changed: {error}.", to=_address(memory_id))
+        return back(view, f"Not changed: {error}.", to=_address(memory_id))
 
 
 def _revise(view: View, memory_id: str, wanted: Revision) -> Response:
@@ -182,8 +182,8 @@ def _revise(view: View, memory_id: str, wanted: Revision) -> Response:
     edited = memories.edit_as_seen(view.workspace, memory_id, wanted, seen)
     undo = _undo_of(edited, wanted)
     if not undo:
-        return back(view, "Nothing was changed.", to=_address(memory_id))
-    return back(view, "The memory is changed.", to=_address(memory_id), undo=(_path("bring_back", memory_id), undo))
+        return back(view, "No changes.", to=_address(memory_id))
+    return back(view, "Memory changed.", to=_address(memory_id), undo=(_path("bring_back", memory_id), undo))
 
 
 def _undo_of(edited: memories.Edited, wanted: Revision) -> dict[str, str]:
@@ -208,7 +208,7 @@ def pin(view: View, memory_id: str) -> Response:
     """Pin a memory, so that it never fades, or let it go."""
     pinned: bool = view.form.pinned
     memories.edit(view.workspace, memory_id, Revision(pinned=pinned))
-    message = "The memory is pinned; it does not fade." if pinned else "The memory is not pinned any more."
+    message = "Memory pinned. It keeps its importance." if pinned else "Memory unpinned."
     return back(view, message, undo=(_path("pin", memory_id), {"pinned": str(not pinned).lower()}))
 
 
@@ -217,23 +217,23 @@ def confirm(view: View, memory_id: str) -> Response:
     """Confirm what nobody vouched for."""
     memory, is_new = memories.confirm(view.workspace, memory_id)
     if not is_new:
-        return back(view, "The memory is confirmed already.")
+        return back(view, "This memory is already confirmed.")
     undo = (_path("unconfirm", memory_id), {"since": memory.updated_at})
-    return back(view, "The memory is confirmed; it may speak as a rule.", undo=undo)
+    return back(view, "Memory confirmed. Agents can treat it as a rule.", undo=undo)
 
 
 @section.action("/memories/<memory_id>/unconfirm", UnconfirmForm)
 def unconfirm(view: View, memory_id: str) -> Response:
     """Take a confirmation back."""
     memories.unconfirm(view.workspace, memory_id, view.form.since)
-    return back(view, "The memory is evidence again, and so is what was derived from it meanwhile.")
+    return back(view, "The memory and the memories derived from it are evidence again.")
 
 
 @section.action("/memories/<memory_id>/archive")
 def archive(view: View, memory_id: str) -> Response:
     """Take a memory out of every answer."""
     memories.archive(view.workspace, memory_id)
-    message = "The memory is archived; no answer contains it."
+    message = "Memory archived. Results no longer contain it."
     return back(view, message, to=_address(memory_id), undo=(_path("restore", memory_id), {}))
 
 
@@ -243,7 +243,7 @@ def restore(view: View, memory_id: str) -> Response:
     merged = memories.is_merged(view.workspace, memory_id)
     memories.restore(view.workspace, memory_id)
     undo = None if merged else (_path("archive", memory_id), dict[str, str]())
-    return back(view, "The memory is back in every answer.", undo=undo)
+    return back(view, "Memory restored.", undo=undo)
 
 
 @section.action("/memories/<memory_id>/share")
@@ -251,7 +251,7 @@ def share(view: View, memory_id: str) -> Response:
     """Let everybody in the workspace see a memory."""
     sharing.share_memory(view.workspace, view.workspace, memory_id)
     undo = (_path("withdraw", memory_id), dict[str, str]())
-    return back(view, "The memory is shared with everybody in the workspace.", undo=undo)
+    return back(view, "Memory shared with all members of the workspace.", undo=undo)
 
 
 @section.action("/memories/<memory_id>/withdraw")
@@ -259,7 +259,7 @@ def withdraw(view: View, memory_id: str) -> Response:
     """Let a shared memory be its person's own again."""
     is_owner = g.caller.may(view.workspace_id, Role.OWNER)
     sharing.withdraw_memory(view.workspace, memory_id, is_owner=is_owner)
-    return back(view, "The memory is its person's own again.", to=url_for("dashboard.timeline_journal"))
+    return back(view, "Memory withdrawn. Only its author can see it now.", to=url_for("dashboard.timeline_journal"))
 
 
 @section.page("/memories/<memory_id>/purge", needs=Role.OWNER)
@@ -273,7 +273,7 @@ def purge_warning(view: View, memory_id: str) -> str:
 def purge(view: View, memory_id: str) -> Response:
     """Delete a memory for good."""
     memories.purge(view.workspace, view.container.feedback, memory_id, view.may_write)
-    message = "The memory is purged; a worker scrubs the indexes and the copies now."
+    message = "Memory purged. A worker now removes it from the indexes and snapshots."
     return back(view, message, to=url_for("dashboard.timeline_journal"))
 
 
@@ -296,7 +296,7 @@ def _parse_changed_tags(given: str, seen: str) -> tuple[str, ...] | None:
     if tags == _split_tags(seen):
         return None
     if len(tags) > MAX_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
-        raise InvalidField(FieldError("tags", f"must be at most {MAX_TAGS}, of the letters a to z, digits and hyphens"))
+        raise InvalidField(FieldError("tags", f"must be at most {MAX_TAGS} tags of letters a to z, digits and hyphens"))
     return tags
 
 

@@ -48,7 +48,7 @@ def one(view: View, session_id: str) -> str:
 def rename(view: View, session_id: str) -> Response:
     """Give a session another name."""
     agent_history.rename_session(view.workspace, session_id, view.form.name)
-    return back(view, "The session has another name.")
+    return back(view, "Session renamed.")
 
 
 @hooks_section.page("/hooks", Paged, empty_too=True)
@@ -57,7 +57,7 @@ def log(view: View) -> str:
     page = view.container.hook_runs.page(
         PAGE_SIZE, view.query.before, view.workspace.id, person_id=view.workspace.person_id
     )
-    return show("hook_runs.html", view, title="Told to agents", runs=page.items, next_url=next_page(page.next_cursor))
+    return show("hook_runs.html", view, title="Hook runs", runs=page.items, next_url=next_page(page.next_cursor))
 
 
 @hooks_section.page("/hooks/<run_id>", empty_too=True)
@@ -66,7 +66,7 @@ def run(view: View, run_id: str) -> str:
     return show(
         "hook_run.html",
         view,
-        title="Told to an agent",
+        title="Hook run",
         run=view.container.hook_runs.get(run_id, view.workspace.person_id),
     )
 
@@ -97,18 +97,18 @@ def about_me(view: View) -> str:
 def add(view: View) -> Response:
     """Keep something about the person."""
     memories.write_memory(view.workspace.person, Draft(view.form.content, scope=view.workspace.personal_scope))
-    return back(view, "It is kept.")
+    return back(view, "Memory added.")
 
 
 @me_section.action("/me/<memory_id>", TextForm)
 def edit(view: View, memory_id: str) -> Response:
     """Let a memory about the person say something else."""
     memories.edit(view.workspace.person, memory_id, Revision(content=view.form.content))
-    return back(view, "It is changed; the earlier text is in its history.")
+    return back(view, "Memory changed. The previous text is in its history.")
 
 
 @me_section.action("/me/<memory_id>/purge")
 def purge(view: View, memory_id: str) -> Response:
     """Delete a memory about the person for good."""
     memories.purge(view.workspace.person, view.container.feedback, memory_id, view.may_write)
-    return back(view, "It is gone for good.")
+    return back(view, "Memory deleted permanently.")

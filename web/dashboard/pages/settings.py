@@ -159,7 +159,7 @@ def set_value(view: View) -> Response:
     """Give this workspace a value of its own, or take it away."""
     name, given = view.form.name, view.form.value
     if name not in WORKSPACE_SETTINGS:
-        raise NotFound("no setting of that name differs between workspaces")
+        raise NotFound(f"There is no workspace setting {name}. Change server settings in config.toml.")
     before = explain_for_page(view.container, view.workspace_id).own[name].own
     _save(view, name, None if given is None else _parse_value(name, given))
     undo = (
@@ -167,7 +167,7 @@ def set_value(view: View) -> Response:
         {"name": name, "value": "" if before is None else _format_value(before)},
     )
     now = explain_for_page(view.container, view.workspace_id).own[name]
-    whose = "as the home has it" if now.own is None else "in this workspace"
+    whose = "the default" if now.own is None else "in this workspace"
     return back(view, f"{name} is {_format_value(now.value)}, {whose}.", undo=undo)
 
 
@@ -176,7 +176,7 @@ def begin_incognito(view: View) -> Response:
     """Make a session incognito."""
     incognito.begin_incognito(view.workspace, _session(view))
     undo = (url_for("dashboard.settings_end_incognito"), {"session_id": view.form.session_id})
-    return back(view, "The session is incognito: nothing that it says is stored.", undo=undo)
+    return back(view, "The session is incognito. Reverie stores nothing from it.", undo=undo)
 
 
 @section.action("/settings/sessions/unsilence", SessionForm)
@@ -190,7 +190,7 @@ def end_incognito(view: View) -> Response:
 @section.page("/settings/token", empty_too=True, needs=Access.HOME)
 def token(view: View) -> str:
     """Tell what a new token brings with it, and ask."""
-    return show("new_token.html", view, title="Make a new token?", token=_token(view))
+    return show("new_token.html", view, title="Create a new token?", token=_token(view))
 
 
 @section.action("/settings/token/new", needs=Access.HOME)
@@ -200,7 +200,7 @@ def renew_token(view: View) -> Response:
     # Signed anew, with the token of now, even if nothing else in it changes.
     session.modified = True
     to = url_for("dashboard.settings_list_all", _anchor="token")
-    return back(view, "There is a new token. Every other browser is signed out, and the old one opens nothing.", to=to)
+    return back(view, "New token created. The old token no longer works, and all other browsers are signed out.", to=to)
 
 
 def _session(view: View) -> str:
@@ -317,7 +317,7 @@ def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOri
 
 def _format_masked(value: Any) -> str:
     if isinstance(value, Secret):
-        return "set, never shown" if value.reveal() else "not set"
+        return "set, hidden" if value.reveal() else "not set"
     if isinstance(value, bool):
         return "true" if value else "false"
     # An address may hold a password.

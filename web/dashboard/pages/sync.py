@@ -42,4 +42,4 @@ def restore(view: View) -> Response:
     """Let a value that did not win hold again."""
     form = view.form
     view.container.sync.restore_lost(view.workspace.id, form.memory_id, form.field, form.operation)
-    return back(view, "It holds again; what held before stands in its history.")
+    return back(view, "Value restored. The previous value is in the history.")

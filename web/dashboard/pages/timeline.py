@@ -28,7 +28,7 @@ _NAME = StringConstraints(strip_whitespace=True, max_length=MAX_SESSION_ID_CHARS
 Name = Annotated[str, _NAME, AfterValidator(timeline.normalize_name)]
 Tag = Annotated[str, BeforeValidator(lambda tag: tag.strip().lower()), StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Cursor = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z_\d{1,18}$")]
-STAGES = {Stage.EMBED: "embedding", Stage.ENTITIES: "entities", Stage.DEDUP: "comparison"}
+STAGES = {Stage.EMBED: "embedding", Stage.ENTITIES: "entities", Stage.DEDUP: "duplicate check"}
 _CHANGE_NUMBER = re.compile(r"\d{1,18}")
 
 
@@ -160,8 +160,8 @@ def describe_digestion(digestion: Undigested) -> dict[str, DigestionSign]:
         {known: ", ".join(STAGES[stage] for stage in stages) for known, stages in some.items()}
         for some in (digestion.waiting, digestion.failed)
     )
-    return {known: DigestionSign("waiting", f"waits for {stages}") for known, stages in waiting.items()} | {
-        known: DigestionSign("failed", f"not digested: {stages}") for known, stages in failed.items()
+    return {known: DigestionSign("waiting", f"pending: {stages}") for known, stages in waiting.items()} | {
+        known: DigestionSign("failed", f"failed: {stages}") for known, stages in failed.items()
     }
 
 

@@ -32,12 +32,12 @@ SCHEDULER = "scheduler"
 # The web server runs this job itself.
 HERE = frozenset({"touches"})
 STAGES: Mapping[Stage, str] = {
-    Stage.EMBED: "so that it is found by meaning",
-    Stage.ENTITIES: "finds what it names",
-    Stage.DEDUP: "looks whether it was said before",
-    Stage.SCREEN: "flags text that asks the agent to act",
-    Stage.CAPTURE: "reads what was said for what lasts",
-    Stage.PURGE: "takes out of every index what was purged",
+    Stage.EMBED: "computes embeddings for search by meaning",
+    Stage.ENTITIES: "extracts entities",
+    Stage.DEDUP: "detects duplicates",
+    Stage.SCREEN: "flags text that instructs the agent",
+    Stage.CAPTURE: "extracts memories from messages",
+    Stage.PURGE: "removes purged memories from every index",
 }
 
 
@@ -103,14 +103,14 @@ def now(view: View) -> Response:
 def retry(view: View) -> Response:
     """Give dead letters a fresh start."""
     retried = operations.retry_dead_letters(view.workspace, view.form.stage)
-    return back(view, f"{number(retried)} piece{'' if retried == 1 else 's'} of work will be tried again.")
+    return back(view, f"{number(retried)} queue entr{'y' if retried == 1 else 'ies'} will be retried.")
 
 
 @section.action("/workers/jobs/<name>")
 def run(view: View, name: str) -> Response:
     """Run a job now."""
     maintenance.request_job(view.workspace, view.container.feedback, name)
-    outcome = "has run" if name in HERE else "is asked for; a worker runs it as soon as it can"
+    outcome = "has run" if name in HERE else "is queued. A worker runs it as soon as possible"
     return back(view, f"The job {name} {outcome}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
 
 
@@ -122,7 +122,7 @@ def _read(view: View) -> tuple[QueueCounts, list[JobStatus]]:
 def _cells(found: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
     """Return everything on the page that changes by itself: texts by name."""
     pending, oldest, total = found.pending, found.oldest_by_stage, found.total
-    cells = {"pending": f"{number(total)} to do" if total else "everything is digested"}
+    cells = {"pending": f"{number(total)} pending" if total else "empty"}
     for stage in STAGES:
         cells[f"pending-{stage}"] = number(pending[stage])
         cells[f"oldest-{stage}"] = ago(oldest[stage], now) if stage in oldest else "–"
@@ -133,7 +133,9 @@ def _cells(found: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict
 
 def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
     last, state = status.last, str(status.state)
-    if status.state is JobState.RUNNING and last is not None and last.total:
+    if status.state is JobState.ASKED:
+        state = "queued"
+    elif status.state is JobState.RUNNING and last is not None and last.total:
         state = f"running, {number(last.done)} of {number(last.total)}"
     cells = {"state": state, "last": "", "did": "", "error": "", "next": f"next {_until(status.next_at, now)}"}
     if last is not None:
@@ -143,7 +145,7 @@ def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
         cells["error"] = preview(last.error or "", ERROR_CHARS)
     elif status.state is JobState.NEVER and status.job.elsewhere:
         # What it does by the clock leaves no run behind.
-        cells |= {"state": "by itself", "next": ""}
+        cells |= {"state": "automatic", "next": ""}
     return cells
 
 

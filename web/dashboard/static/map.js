@@ -26,7 +26,7 @@ const everythingLoaded = document.readyState === "complete"
   : new Promise((resolve) => { window.addEventListener("load", resolve, { once: true }); });
 
 if (root?.hasAttribute("data-waiting")) reloadWhenDrawn();
-if (root && part("stage")) open().catch((error) => tell(`The map could not be opened: ${error.message}`));
+if (root && part("stage")) open().catch((error) => tell(`Cannot open the map: ${error.message}. Reload the page.`));
 
 function tell(text) {
   part("window").hidden = false;
@@ -51,7 +51,7 @@ async function open() {
   part("window").hidden = false;
   part("keys").hidden = false;
   const answer = await loading;
-  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`the server responded with status ${answer.status}`);
   const map = await answer.json();
   // Search and panel are modules of their own: nothing is said before they listen.
   await everythingLoaded;

@@ -4,7 +4,7 @@ const live = document.querySelector("#live");
 const SETTLE_MS = 250;
 // Streams end and are taken up again within seconds; later than that, nobody is there.
 const SILENT_MS = 8000;
-const STAGES = { embed: "embedding", entities: "entities", dedup: "comparison" };
+const STAGES = { embed: "embedding", entities: "entities", dedup: "duplicate check" };
 
 let seen = Number(journal.firstElementChild.dataset.change);
 let source = null;
@@ -59,7 +59,7 @@ function lookSoon() {
 }
 
 function lost() {
-  tell("Not live: the server does not answer", "off");
+  tell("Not live: the server does not respond", "off");
 }
 
 function show(found, fresh) {
@@ -81,7 +81,7 @@ function offer(found, fresh) {
   waitingRows = document.createElement("button");
   waitingRows.type = "button";
   waitingRows.className = "more-news primary";
-  waitingRows.textContent = fresh ? `Show ${count(fresh)}` : "Show what changed";
+  waitingRows.textContent = fresh ? `Show ${count(fresh)}` : "Show changes";
   waitingRows.addEventListener("click", () => {
     show(found, fresh);
     window.scrollTo({ top: 0 });
@@ -108,9 +108,9 @@ function digest() {
   const named = (stages) => stages.map((stage) => STAGES[stage] ?? stage).join(", ");
   for (const row of rows(journal)) {
     const id = row.dataset.id;
-    if (failed[id]) mark(row, "failed", `not digested: ${named(failed[id])}`);
-    else if (waiting[id]) mark(row, "waiting", `waits for ${named(waiting[id])}`);
-    else if (Number(row.dataset.seq) >= since && row.querySelector(".digestion")) mark(row, "done", "✓ digested");
+    if (failed[id]) mark(row, "failed", `failed: ${named(failed[id])}`);
+    else if (waiting[id]) mark(row, "waiting", `pending: ${named(waiting[id])}`);
+    else if (Number(row.dataset.seq) >= since && row.querySelector(".digestion")) mark(row, "done", "✓ processed");
   }
 }
 

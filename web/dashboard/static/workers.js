@@ -21,7 +21,7 @@ function tell(state) {
     if (row) row.dataset.state = jobState;
   }
   tellRate(state.pending);
-  if (wasBusy && !state.busy) finished.textContent = "The work is done.";
+  if (wasBusy && !state.busy) finished.textContent = "All work is done.";
   else if (state.busy) finished.textContent = "";
   wasBusy = state.busy;
 }
@@ -35,7 +35,7 @@ function tellRate(pending) {
   rate.hidden = done <= 0 || pending === 0;
   if (rate.hidden) return;
   const perMinute = done / minutes;
-  rate.textContent = `Falls by about ${Math.round(perMinute).toLocaleString("en")} a minute; done in about ${Math.max(1, Math.round(pending / perMinute))} min.`;
+  rate.textContent = `About ${Math.round(perMinute).toLocaleString("en")} per minute; done in about ${Math.max(1, Math.round(pending / perMinute))} min.`;
 }
 
 async function ask() {
