@@ -123,7 +123,7 @@ def test_words_that_stand_in_no_lesson_find_none(browser, lesson, words):
     lesson("Quote every zebra path before deleting", shown=1)
     lesson("Take the walrus lock before counting", shown=1)
     assert "No lesson contains all search words" in browser.page(f"/w/default/lessons?q={quote(words)}")
-    assert "No shown lesson contains all search words" in browser.page(
+    assert "No shown lesson contains" in browser.page(
         f"/w/default/lessons?q={quote(words)}&order=shown"
     )
 

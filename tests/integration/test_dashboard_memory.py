@@ -483,7 +483,7 @@ def test_its_life_is_one_sequence_from_the_turn_to_now(client, browser, containe
             "(followed)",
             "archived",
             "now",
-            "processed: embedding, entities, duplicate check",
+            "processed: embedding",
         ),
     )
     places = [life.find(step) for step in steps]

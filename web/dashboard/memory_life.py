@@ -1,4 +1,4 @@
-"""The life of a memory as one sequence: from the turn that it came from to what is true of it now."""
+"""The events of a memory in chronological order: written, changed, linked, shown, archived."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _ANSWERED = {None: "not rated yet", True: "followed", False: "ignored"}
 
 @dataclass(frozen=True, slots=True)
 class LifeEvent:
-    """Something that happened to a memory: when, what, in which session and to which other memory."""
+    """An event of a memory, with its time, session and the other memory that it involves."""
 
     at: str
     text: str
@@ -23,13 +23,13 @@ class LifeEvent:
 
 
 def list_life(known: MemoryDetails) -> list[LifeEvent]:
-    """List what happened to a memory, the first first; of long parts the last entries."""
+    """List the events of a memory, oldest first; long lists contain only their latest entries."""
     return sorted(_events(known), key=lambda event: event.at)
 
 
 def _events(known: MemoryDetails) -> Iterator[LifeEvent]:
     memory = known.memory
-    # What happened and was written in one turn stands in this order.
+    # Sorting is stable: events with the same time stay in this order.
     yield LifeEvent(memory.occurred_at, f"event, reported by {memory.source}", memory.session_id)
     yield LifeEvent(memory.created_at, "written", note=describe_admission(known))
     yield from map(_describe_change, known.history)
@@ -49,7 +49,7 @@ def _events(known: MemoryDetails) -> Iterator[LifeEvent]:
 
 
 def describe_admission(known: MemoryDetails) -> str:
-    """Say how a memory was admitted, and why; nothing where nobody decided."""
+    """Return the admission outcome and its reasons, "" without a decision."""
     decision = known.admission
     if decision is None:
         return ""

@@ -1,4 +1,4 @@
-"""The pages of a sign-in by OpenID Connect: to the provider, and back as a person whom this home knows."""
+"""Routes of the sign-in with OpenID Connect: redirect to the provider, and return from it."""
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ EXTENSION = "oidc_provider"
 
 
 class SignInFailed(ReverieError):
-    """Say why the provider signed nobody in; `is_fault` where that is the provider's or the settings' doing."""
+    """A failed sign-in; `is_fault` if the provider or the settings are the cause."""
 
     def __init__(self, message: str, *, is_fault: bool = False) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class SignInFailed(ReverieError):
 
 
 def begin_provider_sign_in() -> AnyResponse:
-    """Lead a browser to the provider."""
+    """Redirect a browser to the provider."""
     provider = _find_provider()
     try:
         return provider.begin(url_for("dashboard.end_provider_sign_in", _external=True))
@@ -35,7 +35,7 @@ def begin_provider_sign_in() -> AnyResponse:
 
 
 def end_provider_sign_in() -> AnyResponse:
-    """Sign a browser in that comes back from the provider, as whom this home knows by what the provider says."""
+    """Sign in a browser that returns from the provider, if its user is registered here."""
     provider = _find_provider()
     try:
         known_by = provider.finish()
@@ -69,9 +69,9 @@ def _find_provider() -> "Provider":
             "This server has no sign-in provider. Set oidc_issuer, or run `reverie dashboard` to sign in.",
         )
     if EXTENSION not in current_app.extensions:
-        # Loaded by the first who asks: few homes have a provider.
+        # Import on first use: few servers have a provider.
         from web.dashboard.oidc import Provider
 
         current_app.extensions[EXTENSION] = Provider(current_app, settings)
-    found: Provider = current_app.extensions[EXTENSION]
-    return found
+    provider: Provider = current_app.extensions[EXTENSION]
+    return provider

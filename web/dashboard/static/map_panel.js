@@ -1,4 +1,4 @@
-// The panel beside the map: what is known of the chosen entity. Everything is put in as text.
+// The panel next to the map with details of the selected entity. All content is inserted as text.
 const root = document.querySelector("[data-map]");
 const panel = root?.querySelector("[data-panel]");
 let asked = 0;

@@ -1,4 +1,4 @@
-// While something waits or runs, the page tells how far it is; when all is done it falls silent.
+// Polls the server often while work is pending, and rarely when all work is done.
 const ASK_EVERY_MS = 2000;
 const REST_MS = 15000;
 const WATCHED_MS = 30000;
@@ -40,7 +40,7 @@ function tellRate(pending) {
 
 async function ask() {
   const answer = await fetch(place.dataset.workers, { headers: { Accept: "application/json" } });
-  // Signed out, or the workspace is gone: what stands here stays.
+  // Signed out, or the workspace is gone: keep the current texts.
   if (!answer.ok) return REST_MS * 20;
   const state = await answer.json();
   tell(state);
