@@ -19,6 +19,7 @@ from web.contract import STATUS_OF_ERROR
 from web.dashboard.filters import FILTERS
 from web.dashboard.pages import (
     access_log,
+    agents,
     claims,
     entities,
     facts,
@@ -28,7 +29,6 @@ from web.dashboard.pages import (
     memory,
     overview,
     recall,
-    said,
     settings,
     sync,
     timeline,
@@ -57,9 +57,9 @@ SECTIONS: tuple[Section, ...] = (
     workers.section,
     settings.section,
     claims.section,
-    said.sessions_section,
-    said.hooks_section,
-    said.me_section,
+    agents.sessions_section,
+    agents.hooks_section,
+    agents.me_section,
     sync.section,
     access_log.section,
 )

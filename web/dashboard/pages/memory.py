@@ -21,7 +21,7 @@ from pipeline.services.memory_details import (
     read_details,
     read_earlier_text,
 )
-from web.dashboard.memory_life import describe_admission, list_life
+from web.dashboard.memory_events import describe_admission, list_events
 from web.dashboard.pages.facts import scope_text
 from web.dashboard.pages.timeline import describe_digestion
 from web.dashboard.text_diff import Side, TextPart, diff_texts, shorten
@@ -109,7 +109,7 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
         known=known,
         sign=describe_digestion(known.undigested).get(memory.id),
         metadata=json.dumps(memory.metadata, ensure_ascii=False, indent=2) if memory.metadata else "",
-        life=list_life(known),
+        events=list_events(known),
         admission=describe_admission(known),
         changes=[_compare(change) for change in known.history],
         older_url=None if older is None else url_for("dashboard.memory_record", memory_id=memory.id, before=older),

@@ -12,7 +12,7 @@ _ANSWERED = {None: "not rated yet", True: "followed", False: "ignored"}
 
 
 @dataclass(frozen=True, slots=True)
-class LifeEvent:
+class MemoryEvent:
     """An event of a memory, with its time, session and the other memory that it involves."""
 
     at: str
@@ -22,30 +22,30 @@ class LifeEvent:
     note: str = ""
 
 
-def list_life(known: MemoryDetails) -> list[LifeEvent]:
+def list_events(known: MemoryDetails) -> list[MemoryEvent]:
     """List the events of a memory, oldest first; long lists contain only their latest entries."""
     return sorted(_events(known), key=lambda event: event.at)
 
 
-def _events(known: MemoryDetails) -> Iterator[LifeEvent]:
+def _events(known: MemoryDetails) -> Iterator[MemoryEvent]:
     memory = known.memory
     # Sorting is stable: events with the same time stay in this order.
-    yield LifeEvent(memory.occurred_at, f"event, reported by {memory.source}", memory.session_id)
-    yield LifeEvent(memory.created_at, "written", note=describe_admission(known))
+    yield MemoryEvent(memory.occurred_at, f"event, reported by {memory.source}", memory.session_id)
+    yield MemoryEvent(memory.created_at, "written", note=describe_admission(known))
     yield from map(_describe_change, known.history)
     for (kind, outgoing), links in known.links.items():
         if kind in _LINKED:
-            yield from (LifeEvent(link.edge.at, _LINKED[kind][not outgoing], None, link.other) for link in links)
+            yield from (MemoryEvent(link.edge.at, _LINKED[kind][not outgoing], None, link.other) for link in links)
     for shown in known.impressions:
-        yield LifeEvent(shown.at, "shown to an agent", shown.session_id, note=shown.note or _ANSWERED[shown.followed])
+        yield MemoryEvent(shown.at, "shown to an agent", shown.session_id, note=shown.note or _ANSWERED[shown.followed])
     if known.recalled_at:
-        yield LifeEvent(known.recalled_at, "last recalled", note=f"{memory.recall_count:,} in total")
+        yield MemoryEvent(known.recalled_at, "last recalled", note=f"{memory.recall_count:,} in total")
     for act in known.acts:
-        yield LifeEvent(act.at, f"{act.action}d by {'a person' if act.actor == 'review' else act.actor}")
+        yield MemoryEvent(act.at, f"{act.action}d by {'a person' if act.actor == 'review' else act.actor}")
         if act.undone_at:
-            yield LifeEvent(act.undone_at, f"{act.action} undone")
+            yield MemoryEvent(act.undone_at, f"{act.action} undone")
     if memory.archived_at and not any(act.at == memory.archived_at for act in known.acts):
-        yield LifeEvent(memory.archived_at, "archived", None, known.survivor)
+        yield MemoryEvent(memory.archived_at, "archived", None, known.survivor)
 
 
 def describe_admission(known: MemoryDetails) -> str:
@@ -57,13 +57,13 @@ def describe_admission(known: MemoryDetails) -> str:
     return f"{_ADMITTED[str(decision.outcome)]}, score {decision.score:.2f}{reasons}"
 
 
-def _describe_change(change: HistoryChange) -> LifeEvent:
+def _describe_change(change: HistoryChange) -> MemoryEvent:
     entry = change.entry
     detail = entry.detail
     if entry.event == EDITED:
-        return LifeEvent(entry.at, "edited", note=f"by {detail['by']}" if detail.get("by") else "")
+        return MemoryEvent(entry.at, "edited", note=f"by {detail['by']}" if detail.get("by") else "")
     if entry.event == "merged" and entry.content is not None:
-        return LifeEvent(entry.at, "merged with a near-duplicate", None, change.other, str(detail.get("by", "")))
+        return MemoryEvent(entry.at, "merged with a near-duplicate", None, change.other, str(detail.get("by", "")))
     if entry.event == "merged":
-        return LifeEvent(entry.at, "same text stored again", detail.get("session_id"))
-    return LifeEvent(entry.at, entry.event.replace("_", " "), None, change.other)
+        return MemoryEvent(entry.at, "same text stored again", detail.get("session_id"))
+    return MemoryEvent(entry.at, entry.event.replace("_", " "), None, change.other)
