@@ -115,7 +115,7 @@ def test_a_fact_tells_its_values_in_time(client, browser):
     put_fact(client, "second value", valid_from=MIDDLE)
     put_fact(client, "coming value", valid_from=FUTURE)
     page = browser.page(one())
-    listed = page.partition("All values")[2]
+    listed = page.partition("Values, newest first")[2]
     assert listed.index("coming value") < listed.index("second value") < listed.index("first value")
     assert [listed.count(state) for state in (">future<", ">current<", ">past<")] == [1, 1, 1]
     assert f'href="#v-{first}"' in page
