@@ -62,7 +62,7 @@ def test_what_was_offered_again_may_be_let_in(client, browser):
     client.delete(f"/v1/memories/{memory['id']}")
     client.post("/v1/memories", {"content": FACT, "source": "agent"})
     page = browser.page("/w/default/inbox?kind=refused")
-    assert "You archived it; offered 1 time since" in page
+    assert "You archived it; submitted again 1 time" in page
     browser.submit_in(page, "Accept")
     assert [one["id"] for one in client.get("/v1/memories").get_json()["items"]] == [memory["id"]]
 

@@ -108,7 +108,7 @@ def test_what_lessons_do_is_counted(client, container, browser):
     assert "Lessons shown 4 times in 30 days Followed not rated yet" in overview(browser)
     for number, one in enumerate(shown):
         answer_impression(workspace, container.feedback, one.id, None, followed=number < 4)
-    assert "75% of those that somebody answered: 3 followed, 1 ignored" in overview(browser)
+    assert "75% of rated uses: 3 followed, 1 ignored" in overview(browser)
 
 
 def test_trouble_behind_the_front_is_told(client, container, browser):

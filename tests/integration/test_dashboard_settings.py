@@ -57,7 +57,7 @@ def test_what_the_next_start_takes_is_told_beside_what_runs(container, browser, 
     assert "port 7077" in row(browser.page(PAGE), "port")
     assert "7099 after the next start" in row(browser.page(PAGE), "port")
     monkeypatch.setenv("REVERIE_PORT", "7100")
-    assert "environment REVERIE_PORT the next start takes 7100" in row(browser.page(PAGE), "port")
+    assert "environment REVERIE_PORT 7100 after the next start" in row(browser.page(PAGE), "port")
 
 
 def test_no_secret_is_shown(browser, monkeypatch):
@@ -65,7 +65,7 @@ def test_no_secret_is_shown(browser, monkeypatch):
     monkeypatch.setenv("REVERIE_QUEUE_URL", "redis://:hunter2hunter2@localhost:6379/0")
     page = browser.page(PAGE)
     assert "hunter2" not in page
-    assert "the next start takes set, never shown" in row(page, "llm_api_key")
+    assert "set, hidden after the next start" in row(page, "llm_api_key")
     assert "localhost:6379" in row(page, "queue_url")
 
 
@@ -90,7 +90,7 @@ def test_a_workspace_gets_a_value_of_its_own_and_gives_it_back(client, container
     page = browser.page(PAGE)
     assert "review true" in row(page, "review")
     assert "this workspace" in row(page, "review")
-    assert "the default" in row(page, "hook_budget_ms")
+    assert "default 10" in row(page, "hook_budget_ms")
     assert set_value(browser, "review", "").status_code == 303
     assert file.read_text() == "# ours\nhook_max_chars = 3000 # short\n"
     assert client.write("A memory that is kept", kind="decision")
