@@ -181,7 +181,7 @@ def _measure_moving(page: Page, report: Report) -> None:
     _measure_frames("nothing happens", page, report, lambda: page.wait_for_timeout(2000))
     _measure_frames("dragged, all of it in view", page, report, lambda: page.evaluate(DRAG, [MOVES_S * 1000, 6]))
     for _ in range(3):
-        page.get_by_role("button", name="Nearer").click()
+        page.get_by_role("button", name="Zoom in").click()
     page.wait_for_timeout(1000)
     _measure_frames("dragged, nearer", page, report, lambda: page.evaluate(DRAG, [MOVES_S * 1000, 6]))
     _measure_frames("dragged, nearer and fast", page, report, lambda: page.evaluate(DRAG, [MOVES_S * 1000, 16]))

@@ -28,7 +28,7 @@ def test_the_slider_asks_about_any_moment_without_leaving_the_page(opened, fact_
     expect(slider).to_be_focused()
     slider.press("End")
     expect(page.locator(".held")).to_contain_text("6432")
-    page.get_by_label("What held at (UTC)").fill("2026-02-01T00:00:00")
+    page.get_by_label("Values at (UTC)").fill("2026-02-01T00:00:00")
     expect(page.locator(".held")).to_contain_text("5433")
     page.reload()
     expect(page.locator(".held")).to_contain_text("5433")

@@ -46,9 +46,9 @@ def press(page, key, says):
 @pytest.mark.parametrize(
     ("kind", "yes", "no", "left"),
     [
-        ("candidates", "is a memory now", "is archived", (0, 1)),
-        ("duplicates", "merged into the older", "Both are kept", (1, 1)),
-        ("contradictions", "is archived", "Both are kept", (2, 1)),
+        ("candidates", "Candidate accepted", "rejected and archived", (0, 1)),
+        ("duplicates", "merged into the older", "Both memories were kept", (1, 1)),
+        ("contradictions", "was archived", "Both memories were kept", (2, 1)),
     ],
 )
 def test_every_kind_is_judged_by_keys_and_taken_back(opened, inbox_site, kind, yes, no, left):
@@ -89,8 +89,8 @@ def test_a_merge_is_taken_back(opened, inbox_site):
 def test_the_older_holds(opened, inbox_site):
     page = opened(inbox_site, f"{INBOX}?kind=contradictions")
     page.keyboard.press("j")
-    press(page, "o", "is archived")
-    page.get_by_role("link", name="Done without asking").click()
+    press(page, "o", "was archived")
+    page.get_by_role("link", name="Automatic changes").click()
     expect(page.locator(".entry")).to_have_count(0)
     assert counts(inbox_site)[2] == 2
 
@@ -99,9 +99,9 @@ def test_what_was_done_without_asking_is_taken_back(opened, site):
     older, newer = site.write([{"content": "The build runs nightly."}, {"content": "the build runs nightly"}])
     page = opened(site, f"{INBOX}?kind=done")
     page.keyboard.press("j")
-    press(page, "x", "back in every answer")
+    press(page, "x", "was restored")
     assert site.client.get(f"/v1/memories/{newer}").get_json()["archived_at"] is None
-    expect(page.get_by_role("button", name="Take it back")).to_have_count(0)
+    expect(page.get_by_role("button", name="Undo this change")).to_have_count(0)
     assert older != newer
 
 
@@ -120,7 +120,7 @@ def test_without_scripts_the_buttons_do(chromium, inbox_site):
     page.goto(INBOX)
     expect(page.locator(".keys")).to_be_hidden()
     page.get_by_role("button", name="Accept").first.click()
-    expect(page.get_by_role("status")).to_contain_text("is a memory now")
+    expect(page.get_by_role("status")).to_contain_text("Candidate accepted")
     page.get_by_role("button", name="Undo").click()
     assert counts(inbox_site) == (3, 3, 3)
     context.close()

@@ -62,7 +62,7 @@ def scale(page):
 
 
 def panel(page):
-    return page.get_by_role("region", name="Chosen entity")
+    return page.get_by_role("region", name="Selected entity")
 
 
 def test_an_entity_is_searched_chosen_and_its_memory_opened(opened, small_map):
@@ -99,7 +99,7 @@ def test_a_click_chooses_what_stands_there_and_escape_lets_go(opened, small_map)
     expect(page.locator("[data-tip]")).to_have_text("lamp · product")
     stage.click()
     expect(panel(page).get_by_role("heading", name="lamp")).to_be_visible()
-    panel(page).get_by_role("link", name="Everything about it").click()
+    panel(page).get_by_role("link", name="Open the entity").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("lamp")
 
 
@@ -152,8 +152,8 @@ def test_the_theme_repaints_the_map(opened, small_map):
 
 def test_a_map_is_drawn_when_it_is_asked_for(opened, blank):
     page = opened(blank, "/w/default/map")
-    page.get_by_role("button", name="Draw it now").click()
-    expect(page.get_by_text("The map is being drawn.")).to_be_visible()
+    page.get_by_role("button", name="Draw the map now").click()
+    expect(page.get_by_text("Drawing the map …")).to_be_visible()
     assert list_requests(blank.worker) == ["layout"]
     blank.sleep("layout")
     # The page looks by itself whether it is there.

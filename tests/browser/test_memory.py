@@ -56,7 +56,7 @@ def test_a_memory_is_changed_and_every_change_taken_back(opened, site):
     expect_status(page, "archived")
     assert read(site, memory_id)["archived_at"] is not None
     press(page, "Undo")
-    expect_status(page, "back in every answer")
+    expect_status(page, "restored")
     press(page, "Archive")
     press(page, "Restore")
     expect(page.get_by_role("button", name="Archive", exact=True)).to_be_visible()
@@ -71,7 +71,7 @@ def test_a_purge_takes_two_clicks_and_leaves_nothing(opened, site):
     page.get_by_role("link", name="Back").click()
     assert read(site, memory_id)["content"] == "The flumadiddle is in the cellar"
     page.get_by_role("link", name="Purge…").click()
-    press(page, "Purge for good")
+    press(page, "Purge permanently")
     expect_status(page, "purged")
     expect(page).to_have_url(re.compile("/timeline$"))
     expect(page.get_by_text("flumadiddle")).to_have_count(0)

@@ -11,12 +11,12 @@ def test_a_new_token_signs_everybody_else_out(opened, chromium, site):
     stranger.goto(site.link())
     before = site.container.token
     page = opened(site, PAGE)
-    page.get_by_role("link", name="Make a new token").click()
-    page.get_by_role("link", name="Keep this one").click()
+    page.get_by_role("link", name="Create new token").click()
+    page.get_by_role("link", name="Keep the current token").click()
     assert site.container.token == before
-    page.get_by_role("link", name="Make a new token").click()
-    page.get_by_role("button", name="Make a new token").click()
-    expect(page.get_by_role("status")).to_contain_text("There is a new token.")
+    page.get_by_role("link", name="Create new token").click()
+    page.get_by_role("button", name="Create new token").click()
+    expect(page.get_by_role("status")).to_contain_text("New token created.")
     assert site.container.token != before
     assert site.client.get("/v1/incognito").status_code == 401
     assert stranger.goto("/w/default/goals").status == 401

@@ -151,7 +151,7 @@ def test_metrics_overview_and_doctor_look_where_they_lie(open_machine, monkeypat
     machine.client.write(SAID[0])
     machine.build()
     assert read_ages(machine) == {}
-    assert "There is no copy of this workspace yet" in read_overview(machine)
+    assert "This workspace has no snapshot yet" in read_overview(machine)
     missing = check_snapshots(machine)
     assert (missing.state, missing.says) == ("warn", "there is none yet")
     assert missing.repair().startswith("took ")
@@ -159,7 +159,7 @@ def test_metrics_overview_and_doctor_look_where_they_lie(open_machine, monkeypat
     assert read_ages(machine) == {}
     monkeypatch.setattr(snapshots, "KEPT_S", 0.0)
     assert read_ages(machine)["default"] < 600
-    assert "There is no copy" not in read_overview(machine)
+    assert "has no snapshot" not in read_overview(machine)
     [kept] = snapshots.list_snapshots(machine.settings, "default")
     assert check_snapshots(machine).says == f"1, the newest {kept.name}"
 
@@ -174,8 +174,8 @@ def test_storage_out_of_reach_is_told_and_breaks_nothing(open_machine, gate, mon
     getattr(gate, trouble)()
     assert read_ages(machine) == {}
     page = read_overview(machine)
-    assert "storage cannot be reached" in page
-    assert "There is no copy" not in page
+    assert "cannot reach the snapshot storage" in page
+    assert "has no snapshot" not in page
     found = check_snapshots(machine)
     assert found.state == "fail"
     assert "cannot be used" in found.says

@@ -49,7 +49,7 @@ def test_an_arc_that_is_gone_is_told_of(browser):
 
 def test_without_an_arc_it_says_how_to_look_for_some(sample, browser):
     sample.client.write("Alone", workspace="alone")
-    assert "reverie sleep arcs" in browser.page("/w/alone/arcs")
+    assert "reverie jobs run arcs" in browser.page("/w/alone/arcs")
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_every_member_of_an_arc_stands_on_one_page(client, arcs):
     browser = sign_in(client)
     first = browser.page(f"/w/default/arcs/{identity}")
     second = browser.follow(first, "Later")
-    parts = (page.partition("What it is made of")[2] for page in (first, second))
+    parts = (page.partition("Memories in chronological order")[2] for page in (first, second))
     found = [step for part in parts for step in re.findall(r">Step (\d+) of", part)]
     assert [int(step) for step in found] == list(range(PAGE_SIZE + 3))
     assert 'rel="next"' not in second

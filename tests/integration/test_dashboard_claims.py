@@ -24,13 +24,13 @@ def claim(client, tmp_path):
 
 
 def test_without_a_claim_the_page_says_so(browser):
-    assert "No project claims a workspace" in browser.page(PAGE)
+    assert "No requests." in browser.page(PAGE)
 
 
 def test_a_person_agrees_and_takes_it_back(container, browser, claim):
     page = browser.page(PAGE)
     assert claim["file"] in page
-    assert "not agreed" in page
+    assert "not allowed" in page
     assert browser.post(f"{PAGE}/agree", claim).status_code == 303
     [agreed] = list_claims(container.settings)
     assert agreed.agreed

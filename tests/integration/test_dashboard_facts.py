@@ -95,7 +95,7 @@ def test_a_fact_is_found_by_its_words(client, browser, words):
 def test_words_that_stand_in_no_fact_find_none(client, browser, words):
     put_fact(client, 5432)
     put_fact(client, "CET", subject="ada", attribute="time zone")
-    assert "No fact holds all of these words." in browser.page(f"/w/default/facts?{urlencode({'q': words})}")
+    assert "No results" in browser.page(f"/w/default/facts?{urlencode({'q': words})}")
 
 
 def test_any_moment_of_a_subject_can_be_asked(client, browser):
@@ -105,7 +105,7 @@ def test_any_moment_of_a_subject_can_be_asked(client, browser):
     then = browser.page(of("staging", as_of="2026-01-15T00:00"))
     assert "<b>first</b>" in then
     assert "now second" in then
-    assert "nothing held" in then
+    assert "no value" in then
     assert "<b>second</b>" in browser.follow(then, "Later change, 2026-02-01 00:00 ›")
     assert "<b>later</b>" in browser.page(of("staging"))
 
@@ -115,7 +115,7 @@ def test_a_fact_tells_its_values_in_time(client, browser):
     put_fact(client, "second value", valid_from=MIDDLE)
     put_fact(client, "coming value", valid_from=FUTURE)
     page = browser.page(one())
-    listed = page.partition("All values")[2]
+    listed = page.partition("Values, newest first")[2]
     assert listed.index("coming value") < listed.index("second value") < listed.index("first value")
     assert [listed.count(state) for state in (">future<", ">current<", ">past<")] == [1, 1, 1]
     assert f'href="#v-{first}"' in page
@@ -137,9 +137,9 @@ def test_every_value_stands_on_one_page(client, browser, container):
 def test_a_value_is_set_and_taken_back(client, browser):
     put_fact(client, 5432, valid_from=EARLY)
     page = browser.submit(one(), "Set", value="6543", reading="number", valid_from="2026-02-01T00:00")
-    assert "port of staging is 6543 from 2026-02-01 00:00 UTC on." in page
+    assert "port of staging is 6543 from 2026-02-01 00:00 UTC." in page
     assert spans(client) == [(5432, EARLY, MIDDLE), (6543, MIDDLE, None)]
-    assert "taken back" in browser.submit_in(page, "Undo")
+    assert "was removed" in browser.submit_in(page, "Undo")
     assert spans(client) == [(5432, EARLY, None)]
 
 
@@ -157,7 +157,7 @@ def test_what_holds_at_no_moment_cannot_be_ended(client, browser):
     put_fact(client, 5432, valid_from=LATE)
     page = browser.page(one())
     assert browser.post("/w/default/facts/end", {**_key(), "valid_to": "2026-01-01"}).status_code == 404
-    assert "End it" in page
+    assert "End the current value" in page
     assert spans(client) == [(5432, LATE, None)]
 
 
@@ -190,7 +190,7 @@ def test_a_value_that_cannot_be_taken_is_told_and_changes_nothing(client, browse
 def test_the_same_value_again_is_no_change(client, browser):
     put_fact(client, "before", valid_from=EARLY)
     page = browser.submit(one(), "Set", value="before")
-    assert "has this value already" in page
+    assert "already has this value" in page
     assert "Undo" not in page
 
 
@@ -222,8 +222,8 @@ def test_what_waits_for_review_is_told_and_what_contradicts(client, browser, con
     put_fact(client, 9999, valid_from=MIDDLE, source="import")
     denied = client.write("The staging port was never 5432", edges=[{"kind": "contradicts", "to": _id(client)}])
     page = browser.page(one())
-    assert "Waits for review" in page
-    assert "9999" in page.partition("Waits for review")[2]
+    assert "Waiting for review" in page
+    assert "9999" in page.partition("Waiting for review")[2]
     assert f"/memories/{denied}" in page.partition("Contradicted by")[2]
 
 
@@ -291,6 +291,6 @@ def test_where_nothing_is_left_of_a_fact_its_first_value_is_taken_back_to_a_page
     page = browser.submit("/w/default/facts", "Set", subject="staging", attribute="port", value="5432")
     assert browser._at.startswith("/w/default/facts/one?")
     page = browser.submit_in(page, "Undo")
-    assert "The value of port of staging is taken back." in page
+    assert "The value of port of staging was removed." in page
     assert browser._at == (of("staging") if others else "/w/default/facts")
     assert value(client) is None

@@ -30,7 +30,7 @@ def goal(client, title="Ship the importer", **fields):
 
 
 def test_a_goal_is_set_and_taken_back(client, browser):
-    page = browser.submit(GOALS, "Set the goal", title=" Ship the importer ", due_at="2126-01-31")
+    page = browser.submit(GOALS, "Add goal", title=" Ship the importer ", due_at="2126-01-31")
     (item,) = goals(client)
     assert (item["title"], item["status"], item["due_at"]) == ("Ship the importer", "open", "2126-01-31T00:00:00.000Z")
     assert "due 2126-01-31" in page
@@ -51,15 +51,15 @@ def test_a_long_goal_is_changed_back_too(client, browser):
 
 def test_a_goal_that_is_known_is_not_set_twice(client, browser):
     goal(client)
-    page = browser.submit(GOALS, "Set the goal", title="Ship the importer", due_at="2126-01-31")
-    assert "set already" in page
+    page = browser.submit(GOALS, "Add goal", title="Ship the importer", due_at="2126-01-31")
+    assert "already exists" in page
     (item,) = goals(client)
     assert item["due_at"] == "2126-01-31T00:00:00.000Z"
 
 
 def test_a_goal_that_was_finished_begins_anew(client, browser):
     goal(client, status="done", progress=1.0, due_at="2020-01-01T00:00:00Z")
-    assert "begins anew" in browser.submit(GOALS, "Set the goal", title="Ship the importer")
+    assert "is open again" in browser.submit(GOALS, "Add goal", title="Ship the importer")
     (item,) = goals(client)
     assert (item["status"], item["progress"], item["due_at"]) == ("open", 0.0, None)
 

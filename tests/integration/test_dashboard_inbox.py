@@ -68,10 +68,10 @@ def count_waiting(container):
 def test_an_empty_inbox_says_how_each_kind_gets_there(client, browser):
     client.write(ONE)
     for kind, text in (
-        ("", "No candidates."),
-        ("?kind=duplicates", "No two memories may be one"),
-        ("?kind=contradictions", "No two memories contradict"),
-        ("?kind=done", "Nothing was done without asking"),
+        ("", "No candidates"),
+        ("?kind=duplicates", "No duplicates"),
+        ("?kind=contradictions", "No contradictions"),
+        ("?kind=done", "No automatic changes"),
     ):
         assert text in browser.page(f"{INBOX}{kind}")
 
@@ -86,7 +86,7 @@ def test_the_first_kind_of_which_something_waits_is_shown(client, browser, conta
     client.write(ONE)
     client.write(SAME)
     digested()
-    assert "Take it back" in browser.page(INBOX)
+    assert "Undo this change" in browser.page(INBOX)
     deny(container, client, 1)
     assert "Keep both" in browser.page(INBOX)
 
@@ -101,7 +101,7 @@ def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, containe
     # The next one is where the page goes on.
     assert browser._at.endswith(f"#e-{first}")
     undone = browser.submit_in(done, "Undo")
-    assert "It waits again" in undone
+    assert "waits for review again" in undone
     assert browser._at.endswith(f"#e-{second}")
     assert read(client, second)["candidate"]
     assert count_waiting(container).candidates == 2
@@ -162,7 +162,7 @@ def test_both_of_a_pair_are_kept_and_wait_again(client, browser, container):
 def test_of_a_contradiction_one_is_archived_and_comes_back(client, browser, container, button, archived):
     [ids] = deny(container, client, 1)
     page = browser.page(f"{INBOX}?kind=contradictions")
-    assert "The newer denies the older" in page
+    assert "The newer contradicts the older" in page
     assert "<mark>never</mark>" in page
     done = browser.submit_in(page, button)
     assert [read(client, one)["archived_at"] is not None for one in ids] == [archived == 0, archived == 1]
@@ -203,7 +203,7 @@ def test_what_was_told_later_of_an_earlier_day_may_be_the_older(client, browser,
         first, second = memories.get(db, early), memories.get(db, late)
         edges.add(db, first.seq, EdgeKind.CONTRADICTS, second.seq, "caller", utc_now())
     page = browser.page(f"{INBOX}?kind=contradictions")
-    assert "The older denies the newer" in page
+    assert "The older contradicts the newer" in page
     browser.submit_in(page, "Keep the newer")
     assert (read(client, early)["archived_at"] is None, read(client, late)["archived_at"] is None) == (False, True)
 
@@ -213,10 +213,10 @@ def test_what_was_merged_without_asking_is_taken_back(client, browser, digested)
     digested()
     page = browser.page(f"{INBOX}?kind=done")
     assert "Merged by dedup" in page
-    done = browser.submit_in(page, "Take it back")
+    done = browser.submit_in(page, "Undo this change")
     assert read(client, newer)["archived_at"] is None
     assert "undone" in done
-    assert "Take it back" not in done
+    assert "Undo this change" not in done
     assert read(client, older)["merge_count"] == 0
 
 
@@ -229,7 +229,7 @@ def test_what_was_archived_without_asking_tells_why(client, browser, container):
         audit.add(db, utc_now(), "archive", audit.AuditAction.ARCHIVE, memory_id, detail=detail)
     page = browser.page(f"{INBOX}?kind=done")
     assert "Unused for 190 days" in page
-    browser.submit_in(page, "Take it back")
+    browser.submit_in(page, "Undo this change")
     assert client.find_ids(ONE) == [memory_id]
 
 
@@ -239,7 +239,7 @@ def test_of_what_was_purged_only_its_id_is_told(client, browser, digested):
     client.delete(f"/v1/memories/{older}?hard=true")
     page = browser.page(f"{INBOX}?kind=done")
     assert "was purged" in page
-    assert "Take it back" not in page
+    assert "Undo this change" not in page
     assert "nightly" not in page
     assert newer[-6:] in page
 
@@ -249,7 +249,7 @@ def test_whoever_is_too_late_goes_on(client, browser, container):
     page = browser.page(f"{INBOX}?kind=duplicates")
     client.delete(f"/v1/memories/{other}")
     left = browser.submit_in(page, "Merge")
-    assert "Nothing was done: this pair is settled." in left
+    assert "Nothing changed: this pair is settled." in left
     assert "Undo" not in left
     assert read(client, newer)["archived_at"] is None
     for path in ("pairs/nobody", "candidates/nobody", "contradictions/nobody/no-one"):
@@ -317,7 +317,7 @@ def test_a_later_page_that_is_judged_empty_leads_to_the_first(client, browser, r
     moved = browser.get(answer.headers["Location"])
     assert moved.status_code == 303
     page = browser.page(moved.headers["Location"])
-    assert "The candidate is archived." in page
+    assert "Candidate rejected and archived." in page
     assert "Nobody waits" not in page
     assert page.count('data-key="m"') == PAGE
     # Where it is taken back, it stands again.

@@ -63,9 +63,9 @@ def test_a_person_says_what_became_of_a_surfacing_and_takes_it_back(client, brow
         return item["followed"], item["ignored"]
 
     assert tally() == (0, 1)
-    page = browser.submit(f"/w/default/lessons/{identity}", "It was followed")
+    page = browser.submit(f"/w/default/lessons/{identity}", "Mark as followed")
     assert tally() == (1, 0)
-    assert "Noted: followed." in page
+    assert "Marked as followed." in page
     browser.submit_in(page, "Undo")
     assert tally() == (0, 1)
 
@@ -122,13 +122,13 @@ def test_a_lesson_is_found_by_its_words(browser, lesson, words, order):
 def test_words_that_stand_in_no_lesson_find_none(browser, lesson, words):
     lesson("Quote every zebra path before deleting", shown=1)
     lesson("Take the walrus lock before counting", shown=1)
-    assert "No lesson holds all of these words" in browser.page(f"/w/default/lessons?q={quote(words)}")
-    assert "No lesson holds all of these words" in browser.page(f"/w/default/lessons?q={quote(words)}&order=shown")
+    assert "No lesson contains all search words" in browser.page(f"/w/default/lessons?q={quote(words)}")
+    assert "No shown lesson contains" in browser.page(f"/w/default/lessons?q={quote(words)}&order=shown")
 
 
 def test_a_first_answer_is_taken_back_to_none(client, browser, lesson):
     identity = lesson("Take the walrus lock before counting", shown=1)
-    page = browser.submit(f"/w/default/lessons/{identity}", "It was ignored")
+    page = browser.submit(f"/w/default/lessons/{identity}", "Mark as ignored")
     assert "ignored</b>" in page
     page = browser.submit_in(page, "Undo")
     assert "no answer yet</b>" in page
@@ -143,20 +143,20 @@ def test_what_was_said_with_an_answer_comes_back_with_it(client, browser, contai
     client.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": False, "note": "there was no time"})
     page = browser.page(f"/w/default/lessons/{identity}")
     assert "there was no time" in page
-    page = browser.submit_in(page, "It was followed")
-    assert "there was no time" not in page.partition("The last times")[2]
+    page = browser.submit_in(page, "Mark as followed")
+    assert "there was no time" not in page.partition("Recent uses")[2]
     page = browser.submit_in(page, "Undo")
-    assert "there was no time" in page.partition("The last times")[2]
+    assert "there was no time" in page.partition("Recent uses")[2]
 
 
 def test_a_lesson_tells_what_its_record_proves(browser, lesson):
     unproven = browser.page(f"/w/default/lessons/{lesson('Take the walrus lock', shown=2, followed=1)}")
-    assert "unproven until at least" in unproven
+    assert "Unproven: at least" in unproven
     useful = browser.page(f"/w/default/lessons/{lesson('Quote every zebra path', shown=9, followed=9)}")
-    assert "followed more often than not" in useful
+    assert "Agents usually follow it" in useful
     ignored = browser.page(f"/w/default/lessons/{lesson('Close the octopus tank', shown=9, ignored=9)}")
-    assert "ignored more often than not" in ignored
-    assert "between 0% and 30%" in ignored
+    assert "Agents usually ignore it" in ignored
+    assert "interval: 0% and 30%" in ignored
 
 
 def test_an_answer_that_cannot_be_is_refused(browser, lesson):

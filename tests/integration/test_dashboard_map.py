@@ -56,15 +56,15 @@ def entity(client, name):
 
 def test_a_map_is_asked_for_and_drawn(client, browser, named_entities, container, worker):
     assert "No map yet" in browser.page("/w/default/map")
-    page = browser.submit("/w/default/map", "Draw it now")
-    assert "will be drawn in a moment" in page
-    assert "The map is being drawn" in page
+    page = browser.submit("/w/default/map", "Draw the map now")
+    assert "is being redrawn" in page
+    assert "Drawing the map" in page
     assert container.notify.sent[-1] == ("default", None)
     assert list_requests(worker) == ["layout"]
     assert data(browser)["waiting"]
     run_job(worker, "default", "layout")
     assert not data(browser)["waiting"]
-    assert "The same as a list" in browser.page("/w/default/map")
+    assert ">List</h2>" in browser.page("/w/default/map")
     [job] = [job for job in client.get("/v1/jobs").get_json()["items"] if job["name"] == "layout"]
     assert (job["last_run"]["ok"], job["last_run"]["counts"]["redrawn"]) == (True, 1)
 
@@ -85,7 +85,7 @@ def test_the_data_hold_the_map_in_columns(browser, drawn_map):
     home = dict(zip(known["names"], known["community"], strict=True))
     assert home["ada"] == home["bob"] != home["x.py"] == home["y.py"]
     assert home["alone"] == maps.STRAY
-    assert dict(map(tuple, known["communities"]))[maps.STRAY] == "On their own"
+    assert dict(map(tuple, known["communities"]))[maps.STRAY] == "Unconnected"
     assert max(map(len, known["names"])) <= 61
 
 
@@ -177,13 +177,13 @@ def test_entities_are_listed_filtered_and_paged(client, browser, database):
     names = re.findall(r'/entities/\w+">([^<]+)</a>', first)
     assert names[0] == "often.py"
     assert len(names) == 50
-    rest = re.findall(r'/entities/\w+">([^<]+)</a>', browser.follow(first, "Less mentioned"))
+    rest = re.findall(r'/entities/\w+">([^<]+)</a>', browser.follow(first, "Next"))
     assert len(names + rest) == len(set(names + rest)) == 62
     assert re.findall(r'/entities/\w+">([^<]+)</a>', browser.page("/w/default/entities?kind=person")) == [
         "Ada Thingley"
     ]
     assert "Ada Thingley" in browser.page("/w/default/entities?q=THINGL")
-    assert "No entity like this" in browser.page("/w/default/entities?q=zebra")
+    assert "No results" in browser.page("/w/default/entities?q=zebra")
 
 
 def test_an_entity_and_who_mentions_it(client, browser, database, named_entities):
@@ -208,7 +208,7 @@ def test_memories_of_an_entity_are_paged(client, browser, database):
 
 def test_before_there_is_anything_both_pages_say_so(client, browser):
     client.write("Nothing here has a name")
-    assert "No entity yet" in browser.page("/w/default/entities")
+    assert "No entities yet" in browser.page("/w/default/entities")
     assert "No map yet" in browser.page("/w/default/map")
 
 

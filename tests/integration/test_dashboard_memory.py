@@ -73,15 +73,15 @@ def test_the_whole_record_is_told(client, browser, digested):
     )
     digested()
     page = browser.page(path(memory_id))
-    for text in ("it failed twice", "a queue; nothing", "As agents read it", "&#34;author&#34;: &#34;Ada&#34;"):
+    for text in ("it failed twice", "a queue; nothing", "Text shown to agents", "&#34;author&#34;: &#34;Ada&#34;"):
         assert text in page
     comes = card(page, "Origin")
     for text in ("import", "evidence", "s-1", "agent claude", "main", "accepted, score"):
         assert text in comes
-    assert "10 to 24" in card(page, "In the code")
-    assert "not checked" in card(page, "In the code")
-    assert "src/door.py" in card(page, "What it names")
-    assert "365 days" in card(page, "Loss of importance")
+    assert "10 to 24" in card(page, "Code location")
+    assert "not checked" in card(page, "Code location")
+    assert "src/door.py" in card(page, "Entities")
+    assert "365 days" in card(page, "Decay")
     assert re.search(r'href="/w/default/entities/[0-9A-Z]{26}"', page)
     assert 'href="/w/default/timeline?tag=ops"' in page
 
@@ -99,9 +99,9 @@ def test_changed_code_makes_a_memory_stale(client, browser, tmp_path):
     file = tmp_path / "door.py"
     file.write_text("open()\n")
     memory_id = client.write("The door opens", anchor={"path": str(file)})
-    assert "unchanged" in card(browser.page(path(memory_id)), "In the code")
+    assert "unchanged" in card(browser.page(path(memory_id)), "Code location")
     file.write_text("close()\n")
-    assert "stale" in card(browser.page(path(memory_id)), "In the code")
+    assert "stale" in card(browser.page(path(memory_id)), "Code location")
 
 
 def test_an_edit_is_told_word_by_word_and_undone(client, browser, container):
@@ -131,7 +131,7 @@ def test_what_is_saved_as_it_is_changes_nothing(client, browser):
     memory_id = client.write("Two lines\nof text", tags=["ops"])
     before = read(client, memory_id)
     page = browser.submit(path(memory_id), "Save", content="Two lines\r\nof text", tags="ops", importance="0.5")
-    assert "Nothing was changed" in page
+    assert "No changes." in page
     assert read(client, memory_id) == before
 
 
@@ -222,7 +222,7 @@ def test_what_was_changed_after_an_edit_is_not_undone_with_it(client, browser):
     page = browser.submit(path(memory_id), "Save", content=MORE, tags="net", importance="0.5")
     client.patch(f"/v1/memories/{memory_id}", {"content": "Somebody was faster."})
     refused = browser.submit_in(page, "Undo")
-    assert "Nothing was changed: its text changed since you opened it." in refused
+    assert "Not changed: somebody changed its text meanwhile." in refused
     assert (read(client, memory_id)["content"], read(client, memory_id)["tags"]) == ("Somebody was faster.", ["net"])
 
 
@@ -254,7 +254,7 @@ def test_an_older_text_is_brought_back_from_the_history(client, browser):
         client.patch(f"/v1/memories/{memory_id}", {"content": text})
     page = browser.page(path(memory_id))
     # The last edit stands first: the text before it is the second.
-    browser.submit_in(page, "Bring the older text back")
+    browser.submit_in(page, "Restore this text")
     assert read(client, memory_id)["content"] == "second text"
 
 
@@ -273,9 +273,9 @@ def test_the_text_of_a_fact_is_changed_elsewhere(client, browser):
     fact = client.put("/v1/facts/staging/port", {"value": 5433}).get_json()["id"]
     page = browser.page(path(fact))
     assert 'name="content"' not in page
-    assert "set its value" in page
-    assert "further notice" in card(page, "Validity")
-    assert "This fact is current" in card(page, "Why it keeps its importance")
+    assert "set a new value" in page
+    assert "no end set" in card(page, "Validity")
+    assert "a current fact" in card(page, "No decay")
     browser.submit_in(page, "Save", tags="net", importance="0.9")
     assert read(client, fact)["tags"] == ["net"]
 
@@ -285,20 +285,20 @@ def test_a_fact_of_one_scope_leads_to_the_fact_of_that_scope(client, browser):
     agents = {"kind": "agent", "id": "claude & co"}
     fact = client.put("/v1/facts/staging/port", {"value": 2222, "scope": agents}).get_json()["id"]
     page = browser.page(path(fact))
-    for link in ("set its value", "staging · port"):
+    for link in ("set a new value", "staging · port"):
         followed = browser.follow(page, link)
         assert "claude &amp; co" in followed
         assert "2222" in followed
         assert "1111" not in followed
     plain = client.get("/v1/facts/staging/port").get_json()["id"]
-    assert "scope=" not in re.search(r'href="([^"]+)">set its value', browser.page(path(plain)))[1]
+    assert "scope=" not in re.search(r'href="([^"]+)">set a new value', browser.page(path(plain)))[1]
 
 
 def test_pin_and_unpin(client, browser):
     memory_id = client.write(ONE)
     page = browser.submit(path(memory_id), "Pin")
     assert read(client, memory_id)["pinned"]
-    assert "Pinned." in card(page, "Why it keeps its importance")
+    assert "The memory is pinned" in card(page, "No decay")
     assert "Unpin" in page
     browser.submit_in(page, "Undo")
     assert not read(client, memory_id)["pinned"]
@@ -332,14 +332,14 @@ def test_whoever_confirms_twice_can_take_back_nothing_that_was_before(client, br
     opened = browser.page(path(memory_id))
     browser.submit_in(opened, "Confirm")
     again = browser.submit_in(opened, "Confirm")
-    assert "confirmed already" in again
+    assert "already confirmed" in again
     assert "Undo" not in again
 
 
 def test_archive_undo_and_restore(client, browser):
     memory_id = client.write(ONE)
     page = browser.submit(path(memory_id), "Archive")
-    assert "Archived" in card(page, "Why no answer contains it")
+    assert "was archived" in card(page, "Archived")
     assert client.find_ids(ONE) == []
     browser.submit_in(page, "Undo")
     assert client.find_ids(ONE) == [memory_id]
@@ -352,11 +352,11 @@ def test_what_was_merged_leads_to_what_speaks_for_it_and_comes_back(client, brow
     older, newer = client.write(ONE), client.write(SAME)
     digested()
     page = browser.page(path(newer))
-    assert "speaks for it" in card(page, "Why no answer contains it")
+    assert "as a duplicate of" in card(page, "Archived")
     assert path(older) in page
     assert "Merged" in card(page, "Origin")
     survivor = browser.page(path(older))
-    assert "took in a memory" in survivor
+    assert "merged with a duplicate" in survivor
     assert "<mark>the</mark>" in survivor
     browser.submit(path(newer), "Restore")
     assert set(client.find_ids(ONE)) == {older, newer}
@@ -365,25 +365,25 @@ def test_what_was_merged_leads_to_what_speaks_for_it_and_comes_back(client, brow
 def test_a_pair_that_waits_is_settled_from_the_record(client, browser, digested):
     older, newer = client.write(ONE), client.write(MORE)
     digested()
-    assert "May say the same as" in browser.page(path(newer))
+    assert "Possible duplicates" in browser.page(path(newer))
     page = browser.submit(path(newer), "Keep both")
     assert browser._at == path(newer)
-    assert "May say the same as" not in page
+    assert "Possible duplicates" not in page
     browser.submit_in(page, "Undo")
     page = browser.submit(path(older), "Merge")
     assert read(client, newer)["archived_at"] is not None
     page = browser.submit_in(page, "Undo")
     assert read(client, newer)["archived_at"] is None
-    assert "May say the same as" in page
+    assert "Possible duplicates" in page
 
 
 def test_edges_are_told_in_words(client, browser):
     cause = client.write("The disk was full")
     effect = client.write("The build failed", edges=[{"kind": "derived_from", "to": cause}])
     client.post(f"/v1/memories/{cause}/edges", {"kind": "cause", "to": effect})
-    assert "It brought about The build failed" in card(browser.page(path(cause)), "Bears on")
-    assert "Went into The build failed" in card(browser.page(path(cause)), "Bears on")
-    assert "Brought about by The disk was full" in card(browser.page(path(effect)), "Bears on")
+    assert "Caused The build failed" in card(browser.page(path(cause)), "Related memories")
+    assert "Source of The build failed" in card(browser.page(path(cause)), "Related memories")
+    assert "Caused by The disk was full" in card(browser.page(path(effect)), "Related memories")
 
 
 def test_use_is_told(client, browser, container):
@@ -395,11 +395,11 @@ def test_use_is_told(client, browser, container):
         impressions.add(db, [Impression("one", seq, "s1", utc_now()), Impression("two", seq, "s1", utc_now())])
         impressions.answer(db, "one", None, utc_now(), followed=True)
     page = browser.page(path(lesson))
-    matters = card(page, "How much it matters")
+    matters = card(page, "Importance")
     assert "4 times, last just now" in matters
     assert "2 times: followed 1, ignored 0" in matters
-    assert "after the next decay job" in matters
-    assert "used 4 times" in card(page, "Loss of importance")
+    assert "After the next decay job" in matters
+    assert "used 4 times" in card(page, "Decay")
 
 
 def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digested, container):
@@ -410,10 +410,10 @@ def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digest
     assert read(client, newer)["archived_at"] is not None
     page = browser.follow(browser.page(path(older)), "Purge…")
     assert "This cannot be undone" in page
-    assert "1 memory that was merged into it" in " ".join(page.split())
-    assert "2 entries of its history" in " ".join(page.split())
+    assert "1 memory merged into it" in " ".join(page.split())
+    assert "2 history entries" in " ".join(page.split())
     assert read(client, older)["content"] == f"{text} Twice!"
-    left = browser.submit_in(page, "Purge for good")
+    left = browser.submit_in(page, "Purge permanently")
     assert "flumadiddle" not in left
     assert "purged" in left
     assert {client.get(f"/v1/memories/{one}").status_code for one in (older, newer)} == {404}
@@ -424,7 +424,7 @@ def test_whoever_hesitates_archives_instead(client, browser):
     memory_id = client.write(ONE)
     page = browser.submit(f"{path(memory_id)}/purge", "Archive instead")
     assert browser._at == path(memory_id)
-    assert "Archived" in card(page, "Why no answer contains it")
+    assert "was archived" in card(page, "Archived")
 
 
 def test_a_purge_needs_a_form_of_ours(client, browser):
@@ -474,10 +474,10 @@ def test_its_life_is_one_sequence_from_the_turn_to_now(client, browser, containe
         impressions.answer(db, "i-1", None, utc_now(), followed=True)
     digested()
     browser.post(f"{path(memory_id)}/archive")
-    life = card(browser.page(path(memory_id)), "History")
+    life = card(browser.page(path(memory_id)), "Events")
     steps = (
-        *("happened, as told by", "s-1", "written", "accepted, score", "written again, word for word", "s-2"),
-        *("shown to an agent", "s-3", "(followed)", "archived", "now", "digested: embedding, entities, comparison"),
+        *("event, reported by", "s-1", "written", "accepted, score", "same text stored again", "s-2"),
+        *("shown to an agent", "s-3", "(followed)", "archived", "now", "processed: embedding"),
     )
     places = [life.find(step) for step in steps]
     assert -1 not in places
@@ -485,5 +485,5 @@ def test_its_life_is_one_sequence_from_the_turn_to_now(client, browser, containe
 
 
 def test_what_is_not_digested_says_so_at_the_end_of_its_life(client, browser):
-    life = card(browser.page(path(client.write(ONE))), "History")
-    assert "waits for" in life.partition(" now ")[2]
+    life = card(browser.page(path(client.write(ONE))), "Events")
+    assert "pending:" in life.partition(" now ")[2]

@@ -45,7 +45,7 @@ def test_what_is_known_is_counted(client, browser, digested):
     text = overview(browser)
     stats = client.get("/v1/stats").get_json()
     assert f"Memories {stats['memories']['active']} 1 archived" in text
-    assert "Facts that hold 1" in text
+    assert "Current facts 1" in text
     assert f"Entities {stats['graph']['entities']}" in text
     assert "Sessions 2" in text
     for kind, count in stats["memories"]["by_kind"].items():
@@ -65,7 +65,7 @@ def test_growth_is_drawn_and_told_in_numbers(client, browser):
 
 def test_a_single_day_needs_no_chart(client, browser):
     client.write("The only memory of them all", occurred_at="2026-03-01T10:00:00Z")
-    assert "All memories are of one day so far, 2026-03-01: 1 memory" in overview(browser)
+    assert "All memories so far are from 2026-03-01: 1 memory" in overview(browser)
 
 
 def test_today_tells_what_was_done_and_to_which_memory(client, browser):
@@ -82,7 +82,7 @@ def test_today_tells_what_was_done_and_to_which_memory(client, browser):
         assert done in today
     assert "CSV and TSV" in today
     assert "leaves no word" not in text
-    assert "a memory that is purged" in today
+    assert "a purged memory" in today
 
 
 def test_open_goals_and_active_arcs_lead_to_their_pages(client, browser):
@@ -105,10 +105,10 @@ def test_what_lessons_do_is_counted(client, container, browser):
     ]
     container.feedback.record_impressions(workspace, shown)
     container.feedback.submit(lambda: None).result(timeout=20)
-    assert "Lessons shown 4 times in 30 days Followed no answers yet" in overview(browser)
+    assert "Lessons shown 4 times in 30 days Followed not rated yet" in overview(browser)
     for number, one in enumerate(shown):
         answer_impression(workspace, container.feedback, one.id, None, followed=number < 4)
-    assert "75% of the answered ones: 3 followed, 1 ignored" in overview(browser)
+    assert "75% of rated uses: 3 followed, 1 ignored" in overview(browser)
 
 
 def test_trouble_behind_the_front_is_told(client, container, browser):
@@ -120,7 +120,7 @@ def test_trouble_behind_the_front_is_told(client, container, browser):
         runs.end(db, run, utc_now(), {}, "KeyError: boom")
     container.operations.record_error("job.decay", "KeyError: boom", workspace="default")
     text = overview(browser)
-    assert "Digestion left 1 dead letter." in text
+    assert "Processing failed permanently for 1 queue entry." in text
     assert "decay failed" in text
     assert "Errors today 1" in text
     with database.write() as db:
@@ -131,12 +131,12 @@ def test_trouble_behind_the_front_is_told(client, container, browser):
 def test_hints_come_only_where_they_help(client, container, worker, browser, digested):
     client.write("The port is 8123", source="user")
     assert "No agent has used this workspace" in hints(browser)
-    assert "no copy of this workspace" in hints(browser)
-    assert "no worker runs" in hints(browser)
+    assert "no snapshot yet" in hints(browser)
+    assert "no worker is running" in hints(browser)
     digested()
-    assert "no worker runs" not in hints(browser)
+    assert "no worker is running" not in hints(browser)
     run_job(worker, "default", "snapshot")
-    assert "no copy" not in hints(browser)
+    assert "no snapshot" not in hints(browser)
     files.write_state(
         container.settings.paths.root, {"/home/ann/.claude/settings.json": InstalledFile(frozenset({"claude-code"}))}
     )
@@ -147,8 +147,8 @@ def test_what_waits_for_a_decision_leads_to_the_inbox(client, container, browser
     client.write("The port is 8123")
     with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET candidate = 1")
-    assert "1 decision waits for you." in hints(browser)
-    assert "Wait for review 1" in overview(browser)
+    assert "1 decision waits in your inbox." in hints(browser)
+    assert "Waiting for review 1" in overview(browser)
 
 
 def test_an_incognito_workspace_says_so(client, container, browser):
@@ -181,6 +181,6 @@ def test_a_candidate_that_is_turned_away_waits_no_more(client, container, browse
     candidate = client.write("It may be that the port is 8123")
     with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET candidate = 1 WHERE id = ?", (candidate,))
-    assert "1 decision waits for you" in overview(browser)
+    assert "1 decision waits in your inbox" in overview(browser)
     settle_candidate(container.workspace("default"), candidate, CandidateVerdict.REJECT)
-    assert "decision waits for you" not in overview(browser)
+    assert "decision waits in your inbox" not in overview(browser)

@@ -98,7 +98,7 @@ def test_a_comparison_begins_with_equal_settings(browser, memory_ids):
 def test_a_setting_that_leaves_everything_out_leaves_everything_out(browser, memory_ids, setting):
     page = browser.page(lab(q="zebra", **setting))
     assert list_found(page) == []
-    assert "Nothing is found with these settings." in page
+    assert "No results." in page
 
 
 def test_k_and_session_are_heeded(browser, memory_ids):
@@ -119,10 +119,10 @@ def test_why_not_one_that_an_id_names(client, browser, memory_ids, digested):
 
 def test_why_not_one_that_words_find(browser, memory_ids):
     page = browser.page(lab(q="unique", why="stable south", k=1))
-    assert "Which one do you miss?" in page
-    asked = browser.follow(page, "Why not this one?")
-    assert "Why, or why not, this one" in asked
-    assert f"/memories/{memory_ids[1]}" in asked.partition("Why, or why not")[2].partition("</section>")[0]
+    assert "Matching memories" in page
+    asked = browser.follow(page, "Explain")
+    assert "Explanation for one memory" in asked
+    assert f"/memories/{memory_ids[1]}" in asked.partition("Explanation for one memory")[2].partition("</section>")[0]
 
 
 def test_the_owner_sees_what_a_session_owns(client, browser, digested):
@@ -185,5 +185,5 @@ def test_what_is_foreseen_can_be_asked(browser, container, memory_ids):
 
 def test_before_a_question_it_says_what_it_is_for(browser, memory_ids):
     page = browser.page(lab())
-    assert "Looking changes nothing" in page
-    assert browser.page(lab(q="   ")).count("Looking changes nothing") == 1
+    assert "Searches on this page are not recorded" in page
+    assert browser.page(lab(q="   ")).count("Searches on this page are not recorded") == 1

@@ -55,9 +55,9 @@ def test_what_the_next_start_takes_is_told_beside_what_runs(container, browser, 
     config = container.settings.paths.config
     config.write_text(f"{config.read_text()}port = 7099\n")
     assert "port 7077" in row(browser.page(PAGE), "port")
-    assert "the next start takes 7099" in row(browser.page(PAGE), "port")
+    assert "7099 after the next start" in row(browser.page(PAGE), "port")
     monkeypatch.setenv("REVERIE_PORT", "7100")
-    assert "environment REVERIE_PORT the next start takes 7100" in row(browser.page(PAGE), "port")
+    assert "environment REVERIE_PORT 7100 after the next start" in row(browser.page(PAGE), "port")
 
 
 def test_no_secret_is_shown(browser, monkeypatch):
@@ -65,7 +65,7 @@ def test_no_secret_is_shown(browser, monkeypatch):
     monkeypatch.setenv("REVERIE_QUEUE_URL", "redis://:hunter2hunter2@localhost:6379/0")
     page = browser.page(PAGE)
     assert "hunter2" not in page
-    assert "the next start takes set, never shown" in row(page, "llm_api_key")
+    assert "set, hidden after the next start" in row(page, "llm_api_key")
     assert "localhost:6379" in row(page, "queue_url")
 
 
@@ -90,7 +90,7 @@ def test_a_workspace_gets_a_value_of_its_own_and_gives_it_back(client, container
     page = browser.page(PAGE)
     assert "review true" in row(page, "review")
     assert "this workspace" in row(page, "review")
-    assert "as the home has it" in row(page, "hook_budget_ms")
+    assert "default 10" in row(page, "hook_budget_ms")
     assert set_value(browser, "review", "").status_code == 303
     assert file.read_text() == "# ours\nhook_max_chars = 3000 # short\n"
     assert client.write("A memory that is kept", kind="decision")
@@ -140,18 +140,18 @@ def test_what_cannot_be_edited_stays_as_it_is(container, browser):
 def test_the_environment_is_stronger_and_no_control_pretends_otherwise(browser, monkeypatch):
     monkeypatch.setenv("REVERIE_REVIEW", "true")
     page = browser.page(PAGE)
-    assert "the environment is stronger than any file: REVERIE_REVIEW" in row(page, "review")
+    assert "environment variable REVERIE_REVIEW" in row(page, "review")
     part = page.partition('class="name">review<')[2].partition("</li>")[0]
     assert '<select name="value" aria-label="review in this workspace" disabled>' in part
 
 
 def test_a_workspace_becomes_incognito_and_back(client, container, browser):
     client.write("The port is 8123")
-    page = browser.submit(PAGE, "Make it incognito")
+    page = browser.submit(PAGE, "Turn on incognito")
     assert "This workspace is incognito." in page
     assert container.workspace("default").write_policy().incognito
-    page = browser.submit(PAGE, "Stop being incognito")
-    assert "This workspace keeps what is said in it." in page
+    page = browser.submit(PAGE, "Turn off incognito")
+    assert "Reverie stores memories in this workspace." in page
     assert not container.workspace("default").write_policy().incognito
     assert own(container).read_text() == ""
 
@@ -161,33 +161,33 @@ def test_where_the_home_is_incognito_a_workspace_may_still_speak(container, brow
     config.write_text(f"{config.read_text()}incognito = true\n")
     own(container).parent.mkdir(parents=True)
     own(container).write_text("review = true\n")
-    browser.submit(PAGE, "Stop being incognito")
+    browser.submit(PAGE, "Turn off incognito")
     assert own(container).read_text() == "review = true\nincognito = false\n"
 
 
 def test_sessions_become_incognito_and_back(client, container, browser):
-    assert "No session is incognito by itself." in browser.page(PAGE)
-    page = browser.submit(PAGE, "Make incognito", session_id=" s1 ")
+    assert "No incognito sessions." in browser.page(PAGE)
+    page = browser.submit(PAGE, "Start incognito", session_id=" s1 ")
     assert [item["session_id"] for item in client.get("/v1/incognito").get_json()["items"]] == ["s1"]
     page = browser.submit_in(page, "Undo")
     assert client.get("/v1/incognito").get_json()["items"] == []
     for number in range(51):
         client.post("/v1/incognito", {"session_id": f"session-{number}"})
     page = browser.page(PAGE)
-    assert page.count("Store again</button>") == 50
+    assert page.count("End incognito</button>") == 50
     rest = browser.follow(page, "Older")
     assert re.findall(r"<code class=\"grow\">([^<]+)</code>", rest) == ["session-0"]
-    browser.submit_in(rest, "Store again")
+    browser.submit_in(rest, "End incognito")
     assert len(client.get("/v1/incognito").get_json()["items"]) == 50
 
 
 def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, container, app, browser):
     other, before = sign_in(client), container.token
-    page = browser.follow(browser.page(PAGE), "Make a new token …")
+    page = browser.follow(browser.page(PAGE), "Create new token …")
     assert container.token == before
-    assert "Make a new token?" in page
-    answer = browser.submit_in(page, "Make a new token")
-    assert "There is a new token." in answer
+    assert "Create a new token?" in page
+    answer = browser.submit_in(page, "Create new token")
+    assert "New token created." in answer
     assert container.token != before
     assert container.token == container.settings.paths.token()
     assert container.settings.paths.token_file.stat().st_mode & 0o777 == 0o600
@@ -200,9 +200,9 @@ def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, con
 
 def test_a_token_that_others_may_read_is_told(container, browser):
     container.settings.paths.token_file.chmod(0o644)
-    assert "by other users (0644)" in browser.page(PAGE)
+    assert "other users (mode 0644)" in browser.page(PAGE)
     container.settings.paths.token_file.unlink()
-    assert "goes on with the token that it knows" in browser.page(PAGE)
+    assert "keeps using the current token" in browser.page(PAGE)
 
 
 def test_settings_are_there_before_the_first_memory(container, browser):
@@ -215,4 +215,4 @@ def test_settings_are_there_before_the_first_memory(container, browser):
 def test_keys_are_turned_off_by_a_switch_that_is_there_only_for_scripts(browser):
     part = browser.page(PAGE).partition('id="browser"')[2].partition("</section>")[0]
     assert re.search(r"<p hidden><label><input type=\"checkbox\"[^>]*> Single-key shortcuts</label>", part)
-    assert "With JavaScript" in part
+    assert "focuses the search field" in part

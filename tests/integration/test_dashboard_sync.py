@@ -25,7 +25,7 @@ def browser(client):
 
 def test_a_home_that_shares_with_nobody_is_told_how_to_begin(browser):
     page = browser.page("/w/default/sync")
-    assert "No other machine yet" in page
+    assert "No other machines yet" in page
     assert "reverie sync add" in page
 
 

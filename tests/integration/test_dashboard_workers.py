@@ -42,14 +42,14 @@ def test_the_queue_is_the_one_that_the_api_tells(client, database, browser):
         assert live["cells"][f"pending-{stage}"] == str(count)
     assert live["pending"] == sum(told["pending"].values())
     assert live["busy"]
-    assert f"{live['pending']} to do" in browser.page(PAGE)
+    assert f"{live['pending']} pending" in browser.page(PAGE)
 
 
 def test_a_digested_workspace_is_at_rest(database, browser, digested):
     digested()
     assert not now(browser)["busy"]
     page = browser.page(PAGE)
-    assert "everything is digested" in page
+    assert "empty" in page
     assert re.search(r"minute</th><td class=\"number\">1</td><td class=\"number\">1 ", page)
 
 
@@ -65,7 +65,7 @@ def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, b
     assert cells["last-segment"].startswith("just now, took ")
     assert re.fullmatch(r"next in ([1-4] min|\d+ s)|next due", cells["next-segment"])
     assert (cells["state-decay"], cells["last-decay"]) == ("never ran", "")
-    assert (cells["state-sweep"], cells["next-sweep"]) == ("by itself", "")
+    assert (cells["state-sweep"], cells["next-sweep"]) == ("automatic", "")
 
 
 def test_a_job_is_run_now(client, container, database, worker, browser, digested):
@@ -73,8 +73,8 @@ def test_a_job_is_run_now(client, container, database, worker, browser, digested
     page = browser.page(PAGE)
     answer = browser.post(f"{PAGE}/jobs/segment")
     assert answer.headers["Location"] == f"{PAGE}#job-segment"
-    assert "The job segment is asked for" in browser.page(PAGE)
-    assert "asked for" not in page
+    assert "The job segment is queued" in browser.page(PAGE)
+    assert "is queued" not in page
     assert container.notify.sent[-1] == ("default", None)
     assert now(browser)["job_states"]["segment"] == "asked for"
     assert now(browser)["busy"]
@@ -111,11 +111,11 @@ def test_dead_letters_are_told_and_tried_again_by_stage(container, database, bro
     page = browser.page(PAGE)
     assert "The port is 8123" in page
     assert "RuntimeError: boom" in page
-    assert "1 piece of work will be tried again." in browser.submit(PAGE, "Try embed again (1)")
+    assert "1 queue entry will be retried." in browser.submit(PAGE, "Retry embed (1)")
     assert container.notify.sent[-1] == ("default", None)
     with database.read() as db:
         assert (work.count_dead(db)[Stage.EMBED], work.count_pending(db)[Stage.EMBED]) == (0, 1)
-    assert "fails five times in a row" in browser.page(PAGE)
+    assert "fails five times" in browser.page(PAGE)
 
 
 def test_all_dead_letters_are_tried_again_at_once(client, database, browser):
@@ -123,7 +123,7 @@ def test_all_dead_letters_are_tried_again_at_once(client, database, browser):
     with database.write() as db:
         db.execute("UPDATE work SET dead = 1")
         count = db.execute("SELECT count(*) FROM work").fetchone()[0]
-    assert f"{count} pieces of work will be tried again." in browser.submit(PAGE, "Try all again")
+    assert f"{count} queue entries will be retried." in browser.submit(PAGE, "Retry all")
     assert not any(client.get("/v1/queue").get_json()["dead"].values())
     assert browser.post(f"{PAGE}/retry", {"stage": "nothing"}).status_code == 422
 
@@ -138,13 +138,13 @@ def test_both_lists_go_on_independently(client, container, database, browser):
     first = browser.page(PAGE)
     assert first.count("error number") == LISTED
     assert "of another one" not in first
-    assert len(re.findall("dead after", first)) == LISTED
+    assert len(re.findall("failed permanently after", first)) == LISTED
     dead_url, errors_url = (path.replace("&amp;", "&") for path in re.findall(r'rel="next" href="([^"]+)"', first))
     second = browser.page(errors_url.partition("#")[0])
     assert second.count("error number") == 3
-    assert len(re.findall("dead after", second)) == LISTED
+    assert len(re.findall("failed permanently after", second)) == LISTED
     third = browser.page(dead_url.partition("#")[0])
-    assert len(re.findall("dead after", third)) == 4
+    assert len(re.findall("failed permanently after", third)) == 4
     assert third.count("error number") == LISTED
 
 
@@ -166,7 +166,7 @@ def test_looking_at_the_queue_does_not_count_as_use(container, database, browser
 
 
 def test_workers_that_live_are_named(container, database, browser):
-    assert "none has reported" in browser.page(PAGE)
+    assert "none running" in browser.page(PAGE)
     from config.process import process_owner
 
     container.operations.report_worker("elsewhere-long-gone:1:1.00")

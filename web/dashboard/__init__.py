@@ -1,1 +1,1 @@
-"""The dashboard: pages for the person whose memory it is, rendered here, opened by a one-time link."""
+"""The dashboard: server-rendered pages for the owner of the memories, opened with a one-time link."""

@@ -1,4 +1,4 @@
-"""The dashboard as a whole: its sections, the layout around them, their errors and headers."""
+"""The dashboard blueprint: sections, navigation, error pages and headers."""
 
 import hashlib
 import logging
@@ -19,6 +19,7 @@ from web.access import may_enter
 from web.dashboard.filters import FILTERS
 from web.dashboard.pages import (
     access_log,
+    agents,
     claims,
     entities,
     facts,
@@ -28,7 +29,6 @@ from web.dashboard.pages import (
     memory,
     overview,
     recall,
-    said,
     settings,
     sync,
     timeline,
@@ -57,9 +57,9 @@ SECTIONS: tuple[Section, ...] = (
     workers.section,
     settings.section,
     claims.section,
-    said.sessions_section,
-    said.hooks_section,
-    said.me_section,
+    agents.sessions_section,
+    agents.hooks_section,
+    agents.me_section,
     sync.section,
     access_log.section,
 )
@@ -67,7 +67,7 @@ SECTIONS: tuple[Section, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """A page's name in the navigation, its endpoint, and the group that it stands in."""
+    """A page in the navigation: label, endpoint and group."""
 
     label: str
     endpoint: str
@@ -86,16 +86,16 @@ NAVIGATION = (
     NavigationEntry("Arcs", "arcs_list_all", "Knowledge"),
     NavigationEntry("Goals", "goals_list_all", "Knowledge"),
     NavigationEntry("Lessons", "lessons_list_all", "Knowledge"),
-    NavigationEntry("Inbox", "inbox_review_entries", "Upkeep"),
-    NavigationEntry("Told to agents", "hooks_log", "Upkeep"),
-    NavigationEntry("Workers", "workers_state", "Upkeep"),
-    NavigationEntry("Other machines", "sync_overview", "Upkeep"),
-    NavigationEntry("Settings", "settings_list_all", "Upkeep"),
+    NavigationEntry("Inbox", "inbox_review_entries", "Maintenance"),
+    NavigationEntry("Hook runs", "hooks_log", "Maintenance"),
+    NavigationEntry("Workers", "workers_state", "Maintenance"),
+    NavigationEntry("Other machines", "sync_overview", "Maintenance"),
+    NavigationEntry("Settings", "settings_list_all", "Maintenance"),
 )
-# Where people have tokens of their own.
-OF_PEOPLE = NavigationEntry("Who read what", "access_log", "Upkeep")
+# Shown if other people have tokens.
+ACCESS_LOG = NavigationEntry("Access log", "access_log", "Maintenance")
 
-# Scripts, styles and pictures are our own files; nothing stands inline, nothing comes from elsewhere.
+# Scripts, styles and images are local files; inline code and other origins are forbidden.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -103,7 +103,7 @@ POLICY = (
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
-    # `no-referrer` would make browsers send `Origin: null` with our own forms.
+    # `no-referrer` would make browsers send `Origin: null` with the forms of the dashboard.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -111,7 +111,7 @@ HEADERS = {
 
 
 def dashboard() -> Blueprint:
-    """Return the blueprint with every page."""
+    """Return the blueprint with all pages."""
     blueprint = Blueprint(
         "dashboard", __name__, template_folder="templates", static_folder="static", static_url_path="/assets"
     )
@@ -129,16 +129,16 @@ def dashboard() -> Blueprint:
     blueprint.add_url_rule("/sign-out", "sign_out", sign_out, methods=["POST"])
     for section in SECTIONS:
         section.enter(blueprint)
-    # Flask's own way to the last slash belongs to no blueprint, so it would ask a signed-in browser for the token.
+    # Flask's redirect to the trailing slash belongs to no blueprint and would require the bearer token.
     blueprint.add_url_rule("/w/<workspace>", "workspace", workspace_home)
-    # Without it, who mistypes an address would be told of tokens.
+    # Otherwise a mistyped address would return the error for a missing token.
     blueprint.add_url_rule("/w/<workspace>/<path:rest>", "no_such_page", no_such_page)
     blueprint.record_once(lambda state: state.app.jinja_env.filters.update(FILTERS))
     return blueprint
 
 
 def home() -> AnyResponse:
-    """Show the overview of the workspace that was looked at last, else of the one that was written to last."""
+    """Show the overview of the last viewed workspace, else of the last changed workspace."""
     g.workspace = _usual_workspace()
     answer = current_app.view_functions["dashboard.overview_home"](workspace=g.workspace)
     assert isinstance(answer, AnyResponse)
@@ -146,13 +146,13 @@ def home() -> AnyResponse:
 
 
 def workspace_home(workspace: str) -> AnyResponse:
-    """Lead to the overview of a workspace."""
+    """Redirect to the overview of a workspace."""
     return redirect(url_for("dashboard.overview_home", workspace=workspace), 303)
 
 
 def no_such_page(**_path: str) -> AnyResponse:
-    """Say that there is no such page."""
-    raise NotFound("There is no such page.")
+    """Raise NotFound for an unknown page."""
+    raise NotFound("There is no such page. Check the address.")
 
 
 def _usual_workspace() -> str:
@@ -160,13 +160,13 @@ def _usual_workspace() -> str:
     for name in (session.get("workspace"), usual):
         if name in known:
             return str(name)
-    # Where something was written last.
+    # Choose the workspace with the latest change.
     states = container().databases.states()
     return max(known, key=lambda name: max(changed for _, changed, _ in states[name]), default=usual)
 
 
 def _list_workspaces() -> list[str]:
-    """List the workspaces that who looks may enter."""
+    """List the workspaces that the caller may read."""
     return [name for name in container().databases.ids() if may_enter(g.caller, name, container().people)]
 
 
@@ -202,19 +202,19 @@ def _layout_values() -> dict[str, Any]:
 
 def _navigation() -> tuple[NavigationEntry, ...]:
     is_owner = g.get("workspace") and g.caller.may(g.workspace, Role.OWNER)
-    return (*NAVIGATION, OF_PEOPLE) if is_owner and container().people.exists else NAVIGATION
+    return (*NAVIGATION, ACCESS_LOG) if is_owner and container().people.exists else NAVIGATION
 
 
 def _here() -> str:
-    """Return the endpoint of the list that a page belongs to: what another workspace has too."""
+    """Return the list endpoint of the current page, which exists in every workspace."""
     section = (request.endpoint or "").removeprefix("dashboard.").partition("_")[0]
-    lists = {entry.endpoint.partition("_")[0]: entry.endpoint for entry in (*NAVIGATION, OF_PEOPLE)}
+    lists = {entry.endpoint.partition("_")[0]: entry.endpoint for entry in (*NAVIGATION, ACCESS_LOG)}
     return f"dashboard.{lists.get(section, 'overview_home')}"
 
 
 @lru_cache(maxsize=64)
 def _asset(name: str) -> str:
-    """Return the address of one of our files; it changes with the file, so that browsers may keep it for ever."""
+    """Return the address of a static file; it contains a hash, so that browsers can cache it permanently."""
     content = (Path(__file__).with_name("static") / name).read_bytes()
     return url_for("dashboard.static", filename=name, v=hashlib.sha256(content).hexdigest()[:8])
 
@@ -237,4 +237,7 @@ def _show_http_error(error: HTTPException) -> Response:
 def _show_unexpected_error(error: Exception) -> Response:
     log.error("unexpected error", exc_info=error)
     container().operations.record_error("dashboard", f"{type(error).__name__}: {error}")
-    return error_page(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the error log says more.")
+    return error_page(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "An unexpected error occurred. See the list of errors on the Workers page or run `reverie logs errors`.",
+    )

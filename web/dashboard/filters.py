@@ -1,4 +1,4 @@
-"""How records look on a page."""
+"""Template filters that format values of records."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ _UNITS = (("year", 31_557_600), ("month", 2_629_800), ("day", 86_400), ("h", 360
 
 
 def ago(moment: str | float | None, now: datetime) -> str:
-    """Return how long ago a moment was, or in how long it will be."""
+    """Return the time between a past or future time and now, in words."""
     if moment is None:
         return "never"
     then = parse(moment) if isinstance(moment, str) else datetime.fromtimestamp(moment, UTC)
@@ -29,38 +29,38 @@ def ago(moment: str | float | None, now: datetime) -> str:
 
 
 def minute(moment: str) -> str:
-    """Return a moment as date and time of day (UTC)."""
+    """Return date and time of day (UTC)."""
     return moment[:16].replace("T", " ")
 
 
 def short_id(identity: str) -> str:
-    """Return the end of an id, by which a person may name it."""
+    """Return the end of an id, which commands accept as a short id."""
     return identity[-SHORT_ID_CHARS:]
 
 
 def words(name: str) -> str:
-    """Return a name of the API as words."""
+    """Return an API name with spaces instead of underscores."""
     return name.replace("_", " ")
 
 
 def preview(text: str, limit: int = 240) -> str:
-    """Return how a text begins, in one line."""
+    """Return the start of a text in one line."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[:limit].rstrip()}…"
 
 
 def number(count: float) -> str:
-    """Return a number with its thousands apart."""
+    """Return a number with thousands separators."""
     return f"{count:,}".replace(",", "\u202f")
 
 
 def percent(share: float | None) -> str:
-    """Return a share of 1 as per cent."""
+    """Return a share from 0 to 1 as a percentage."""
     return "–" if share is None else f"{share:.0%}"
 
 
 def size(count: float) -> str:
-    """Return a number of bytes."""
+    """Return a number of bytes with its unit."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -69,14 +69,14 @@ def size(count: float) -> str:
 
 
 def milliseconds(seconds: float | None) -> str:
-    """Return seconds as milliseconds, or as seconds from one on."""
+    """Return a duration in milliseconds, or in seconds from 1 s."""
     if seconds is None:
         return "–"
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
 
 
 def web_link(text: str) -> str | None:
-    """Return an address that a page may link to: http and https alone, never what a browser would run."""
+    """Return an http or https address unchanged, else None: other schemes can run code."""
     try:
         parts = urlsplit(text)
     except ValueError:

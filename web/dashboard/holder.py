@@ -1,11 +1,11 @@
-"""Whom a browser is signed in as."""
+"""Identity of a signed-in browser."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A person, by a token of theirs or by the provider, else the home's owner."""
+    """A person (signed in with a token or a provider), or the owner of the data directory if both are None."""
 
     person_id: str | None = None
     token_id: str | None = None

@@ -1,7 +1,7 @@
-"""Server-sent events of a workspace: what changed, and how far digestion has come.
+"""Server-sent events of a workspace: changes and the processing state of memories.
 
-A stream that is held occupies one of the server's threads, so only few are, each for a while; whoever finds them taken
-is told what is new and asks again. https://html.spec.whatwg.org/multipage/server-sent-events.html
+An open stream occupies a server thread, so their number and duration are limited. If all streams are in use, a client
+gets the latest changes once and reconnects. https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
 
 import json
@@ -28,14 +28,14 @@ MOST_HELD = 2
 HELD_S = 25.0
 POLL_S = 0.5
 RETRY_MS = 3000
-# After its time a held stream is taken up again at once.
+# After the time limit, the client reconnects immediately.
 SOON_MS = 200
-# A comment: writing it is how a server learns that nobody listens any more.
+# A comment; writing it fails once the client has disconnected.
 BEAT = b":\n\n"
 
 
 class Streams:
-    """Say which streams are held: a few at once, for their time, and none once the server stops."""
+    """Limit the number and duration of open streams, and close all when the server stops."""
 
     def __init__(self, most: int, stopping: threading.Event, held_s: float = HELD_S) -> None:
         self._most = most
@@ -46,27 +46,27 @@ class Streams:
 
     @contextmanager
     def hold(self) -> Iterator[bool]:
-        """Take a place during a block, and tell whether there was one."""
+        """Reserve a stream during a block; yield whether one was free."""
         with self._lock:
-            taken = self._held < self._most
-            self._held += taken
+            reserved = self._held < self._most
+            self._held += reserved
         try:
-            yield taken
+            yield reserved
         finally:
             with self._lock:
-                self._held -= taken
+                self._held -= reserved
 
     def ends_at(self) -> float:
-        """Return when a stream that begins now ends (time.monotonic seconds)."""
+        """Return the end of a stream that starts now (time.monotonic seconds)."""
         return time.monotonic() + self._held_s
 
     def rest(self) -> bool:
-        """Wait until it is time to look again; return False once the server stops."""
+        """Wait for the poll interval; return False once the server stops."""
         return not self._stopping.wait(POLL_S)
 
 
 def streams_of(container: WebContainer) -> Streams:
-    """Return the streams of the running app: with few threads, most of them must stay free."""
+    """Return the stream limits of the running app, which leave most threads free."""
     known: Streams = current_app.extensions.setdefault(
         EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 3), container.stopping)
     )
@@ -74,7 +74,7 @@ def streams_of(container: WebContainer) -> Streams:
 
 
 class Watch:
-    """What a page has received of a workspace, and what is new since."""
+    """The changes that a page has received, and the changes since then."""
 
     def __init__(self, workspace: Workspace, after: int) -> None:
         self._workspace = workspace
@@ -82,23 +82,23 @@ class Watch:
         self._digestion: Undigested | None = None
 
     def news(self) -> bytes:
-        """Return events on everything that was not sent yet."""
+        """Return events for all changes that were not sent yet."""
         news = read_news(self._workspace, self._number)
         events = b""
         if news.changes or news.more:
             listed = [{"id": change.memory_id, "op": change.op} for change in news.changes]
             events += _event("changes", {"changes": listed, "more": news.more}, news.number)
-        # Sent with every change, since it speaks for what was written up to its number.
+        # Send the state with every change, since it covers all changes up to this number.
         if news.number != self._number or news.digestion != self._digestion:
             events += _event("digestion", asdict(news.digestion), news.number)
         self._number, self._digestion = news.number, news.digestion
         return events
 
 
-def events(watch: Watch, streams: Streams, is_let_in: Callable[[], bool] = lambda: True) -> Iterator[bytes]:
-    """Yield events for as long as a stream may be held, and who listens may still read."""
+def events(watch: Watch, streams: Streams, has_access: Callable[[], bool] = lambda: True) -> Iterator[bytes]:
+    """Yield events until the time limit, or until the caller loses access."""
     yield _retry(RETRY_MS)
-    # Not before the first of it is asked for: of an answer that nobody reads, no end is heard of.
+    # Reserve after the first read: an unread response would never release its stream.
     with streams.hold() as held:
         ends_at = streams.ends_at()
         try:
@@ -107,11 +107,11 @@ def events(watch: Watch, streams: Streams, is_let_in: Callable[[], bool] = lambd
                 if time.monotonic() >= ends_at:
                     yield _retry(SOON_MS)
                     return
-                if not is_let_in():
+                if not has_access():
                     return
                 yield watch.news() or BEAT
         except StoreUnavailable as error:
-            log.info("a stream ends: %s", error)
+            log.info("event stream closed: %s", error)
 
 
 def _event(name: str, data: Any, number: int) -> bytes:

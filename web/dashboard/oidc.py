@@ -1,8 +1,8 @@
-"""Signing in by OpenID Connect: the provider says who somebody is, and this home says whom it knows by that.
+"""Sign-in with OpenID Connect: the provider identifies a user, who must be registered on this server.
 
-Authlib speaks the protocol: authorization code with PKCE, state and nonce, which wait in the browser's signed cookie.
-What the protocol leaves to us stands here: the provider must call itself what the settings call it, tokens must be
-signed with a key of its own, and an e-mail address counts once it is verified.
+Authlib implements the protocol: authorization code with PKCE, state and nonce, stored in the signed cookie. This module
+adds three checks: the issuer must match the settings, ID tokens must be signed with the provider's private key, and an
+e-mail address must be verified.
 """
 
 from collections.abc import Iterator
@@ -23,18 +23,18 @@ from web.dashboard.sign_in import SignInFailed
 
 NAME = "reverie"
 DISCOVERY = "/.well-known/openid-configuration"
-# A provider that takes longer is none: a thread waits for it.
+# A server thread waits for the provider, so slow providers are treated as unreachable.
 TIMEOUT_S = 5
-# Signatures of keys that the provider alone has: neither none, nor by a secret that both know.
+# Asymmetric algorithms only: neither unsigned tokens nor tokens signed with the shared client secret.
 SIGNATURES = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"}
 )
-# Where Authlib keeps a sign-in that has begun.
+# Session key prefix under which Authlib stores a started sign-in.
 STATE_PREFIX = f"_state_{NAME}_"
 
 
 class Provider:
-    """The provider that the settings name."""
+    """The OpenID Connect provider in the settings."""
 
     def __init__(self, app: Flask, settings: Settings) -> None:
         self._issuer = settings.oidc_issuer
@@ -48,14 +48,14 @@ class Provider:
                 "scope": "openid email profile",
                 "code_challenge_method": "S256",
                 "default_timeout": TIMEOUT_S,
-                # A client without a secret is a public one, which PKCE alone protects.
+                # A client without a secret is public; only PKCE protects it.
                 **({} if settings.oidc_client_secret.reveal() else {"token_endpoint_auth_method": "none"}),
             },
         )
 
     def begin(self, callback: str) -> AnyResponse:
-        """Send a browser to the provider; raise SignInFailed where it cannot be asked."""
-        # One at a time: a cookie has room for little.
+        """Redirect a browser to the provider; raise SignInFailed if the provider is unreachable."""
+        # Keep one started sign-in only: a cookie has little room.
         for known in [name for name in session if name.startswith(STATE_PREFIX)]:
             del session[known]
         with self._typed_errors():
@@ -64,31 +64,39 @@ class Provider:
             return redirected
 
     def finish(self) -> list[str]:
-        """Return what a browser that came back is known by, the e-mail address first; raise SignInFailed."""
+        """Return the identifiers of the signed-in user, the e-mail address first; raise SignInFailed."""
         with self._typed_errors():
             self._discover()
-            told = self._client.authorize_access_token(
+            response = self._client.authorize_access_token(
                 claims_options={
                     "iss": {"essential": True, "value": self._issuer},
                     "aud": {"essential": True, "value": self._client_id},
                 }
             )
-        # Without an ID token the provider has not said who that is.
-        if not (claims := told.get("userinfo")):
-            raise SignInFailed("the provider sent no ID token", is_fault=True)
+        # Only the ID token identifies the user.
+        if not (claims := response.get("userinfo")):
+            raise SignInFailed(
+                "The provider sent no ID token. Check that the client may request the scope openid", is_fault=True
+            )
         is_verified = claims.get("email_verified") in (True, "true")
-        found = [claims.get("email") if is_verified else None, claims["sub"]]
-        return [normalize_email(one) for one in found if isinstance(one, str) and one]
+        identifiers = [claims.get("email") if is_verified else None, claims["sub"]]
+        return [normalize_email(name) for name in identifiers if isinstance(name, str) and name]
 
     def _discover(self) -> None:
-        """Read what the provider says of itself, once; raise SignInFailed where it is another one."""
+        """Load the provider metadata once; raise SignInFailed if it names another issuer."""
         metadata = self._client.load_server_metadata()
         if metadata.get("issuer") != self._issuer:
-            raise SignInFailed(f"the provider does not call itself {self._issuer}", is_fault=True)
+            raise SignInFailed(
+                f"The provider has another issuer than {self._issuer}. Set oidc_issuer to the issuer in its metadata",
+                is_fault=True,
+            )
         offered = metadata.get("id_token_signing_alg_values_supported", ["RS256"])
         known = sorted(SIGNATURES.intersection(offered))
         if not known:
-            raise SignInFailed("the provider signs with nothing that counts here", is_fault=True)
+            raise SignInFailed(
+                "The provider offers no supported signature algorithm. Let it sign ID tokens with RS256 or ES256",
+                is_fault=True,
+            )
         metadata["id_token_signing_alg_values_supported"] = known
 
     @contextmanager
@@ -96,12 +104,17 @@ class Provider:
         try:
             yield
         except OAuthError as error:
-            # The state is not this browser's, somebody said no at the provider, or the code is worth nothing.
-            raise SignInFailed(f"the provider signed nobody in ({error.error})") from error
+            # The state belongs to another browser, the user declined, or the code is invalid.
+            raise SignInFailed(f"The provider rejected the sign-in ({error.error})") from error
         except JoseError as error:
-            raise SignInFailed(f"what the provider sent does not hold ({error.error})") from error
+            raise SignInFailed(f"The provider's ID token is not valid ({error.error})") from error
         except RequestException as error:
-            raise SignInFailed(f"the provider cannot be reached ({type(error).__name__})", is_fault=True) from error
+            raise SignInFailed(
+                f"Cannot reach the provider ({type(error).__name__}). Try again later", is_fault=True
+            ) from error
         except (AuthlibBaseError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            # What it sent is not what the protocol says.
-            raise SignInFailed(f"the provider cannot be understood ({type(error).__name__})", is_fault=True) from error
+            # The response does not follow the protocol.
+            raise SignInFailed(
+                f"The provider's response is not valid OpenID Connect ({type(error).__name__}). Check oidc_issuer",
+                is_fault=True,
+            ) from error

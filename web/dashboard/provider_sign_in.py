@@ -1,4 +1,4 @@
-"""The pages of a sign-in by OpenID Connect: to the provider, and back as a person whom this home knows."""
+"""Routes of the sign-in with OpenID Connect: redirect to the provider, and return from it."""
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from pipeline.extras import require_extra
 from web.dashboard.holder import Holder
 from web.dashboard.sign_in import SignInFailed, begin_session, refusal
 from web.endpoint import container
@@ -17,8 +16,16 @@ if TYPE_CHECKING:
 EXTENSION = "oidc_provider"
 
 
+class SignInFailed(ReverieError):
+    """A failed sign-in; `is_fault` if the provider or the settings are the cause."""
+
+    def __init__(self, message: str, *, is_fault: bool = False) -> None:
+        super().__init__(message)
+        self.is_fault = is_fault
+
+
 def begin_provider_sign_in() -> AnyResponse:
-    """Lead a browser to the provider."""
+    """Redirect a browser to the provider."""
     provider = _find_provider()
     try:
         return provider.begin(url_for("dashboard.end_provider_sign_in", _external=True))
@@ -27,7 +34,7 @@ def begin_provider_sign_in() -> AnyResponse:
 
 
 def end_provider_sign_in() -> AnyResponse:
-    """Sign a browser in that comes back from the provider, as whom this home knows by what the provider says."""
+    """Sign in a browser that returns from the provider, if its user is registered here."""
     provider = _find_provider()
     try:
         known_by = provider.finish()
@@ -39,29 +46,31 @@ def end_provider_sign_in() -> AnyResponse:
         if person is not None:
             return begin_session(Holder(person.id))
     return refusal(
-        "This Reverie does not know you.",
+        "You have no account on this server.",
         HTTPStatus.FORBIDDEN,
-        advice=f"The provider knows you as {known_by[0]}. Ask whoever runs this server to add you: "
+        advice=f"The provider identifies you as {known_by[0]}. Ask the administrator of this server to add you: "
         f"reverie user add NAME --email {known_by[0]}",
     )
 
 
 def _show_failure(error: SignInFailed) -> AnyResponse:
     if not error.is_fault:
-        return refusal("Nobody was signed in.", advice=f"{error}. Begin again on this page.")
+        return refusal("Sign-in failed.", advice=f"{error}. Try again on this page.")
     container().operations.record_error("sign-in", str(error))
-    return refusal("Nobody can be signed in now.", HTTPStatus.BAD_GATEWAY, advice=f"{error}.")
+    return refusal("Sign-in is not available.", HTTPStatus.BAD_GATEWAY, advice=f"{error}.")
 
 
 def _find_provider() -> "Provider":
     settings = container().settings
     if not settings.oidc_issuer:
-        abort(HTTPStatus.NOT_FOUND, "No provider signs anybody in here.")
+        abort(
+            HTTPStatus.NOT_FOUND,
+            "This server has no sign-in provider. Set oidc_issuer, or run `reverie dashboard` to sign in.",
+        )
     if EXTENSION not in current_app.extensions:
-        # Loaded by the first who asks: few homes have a provider.
-        require_extra("team")
+        # Import on first use: few servers have a provider.
         from web.dashboard.oidc import Provider
 
         current_app.extensions[EXTENSION] = Provider(current_app, settings)
-    found: Provider = current_app.extensions[EXTENSION]
-    return found
+    provider: Provider = current_app.extensions[EXTENSION]
+    return provider

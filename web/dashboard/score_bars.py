@@ -1,4 +1,4 @@
-"""Recall's results as bars, and how two orders of them differ."""
+"""Bars of recall scores, and rank changes between two result lists."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pipeline.records.recall import Hit, Signals
 
 @dataclass(frozen=True, slots=True)
 class BarSegment:
-    """A group's stretch of a bar; `x` and `width` are per cent of the bar, `value` its share of the score."""
+    """Part of a bar for one group; `x` and `width` are percentages of the bar, `value` is a part of the score."""
 
     group: str
     value: float
@@ -19,26 +19,26 @@ class BarSegment:
 
 @dataclass(frozen=True, slots=True)
 class BarScale:
-    """What the bars of one page have in common: how far the worst reaches below zero, and the best above."""
+    """Common scale of the bars of a page: largest sums below and above zero."""
 
     below: float
     above: float
 
     def place(self, value: float) -> float:
-        """Return where a value stands, in per cent."""
+        """Return the position of a value in percent."""
         return 100 * (self.below + value) / (self.below + self.above)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What became of a result's rank from one list to another; no rank is no place in that list."""
+    """Ranks of a result in two lists; None if a list does not contain it."""
 
     before: int | None
     now: int | None
 
     @property
     def sign(self) -> str:
-        """Return the change in signs."""
+        """Return the change as a symbol."""
         if self.now is None:
             return "gone"
         if self.before is None:
@@ -50,15 +50,15 @@ class Move:
     def words(self) -> str:
         """Return the change in words."""
         if self.now is None:
-            return f"number {self.before} of the other list is not in this one"
+            return f"rank {self.before} in the other list, missing here"
         if self.before is None:
             return "not in the other list"
         rise = self.before - self.now
-        return "same rank" if not rise else f"{abs(rise)} {'up' if rise > 0 else 'down'}, from number {self.before}"
+        return "same rank" if not rise else f"{abs(rise)} {'up' if rise > 0 else 'down'}, from rank {self.before}"
 
 
 def totals(signals: Signals) -> dict[str, float]:
-    """Return what each group adds to a score, or takes from it."""
+    """Return the contribution of each group to a score."""
     return {
         group: sum(signals.parts.get(feature.name, 0.0) for feature in features)
         for group, features in FEATURES_OF_GROUP.items()
@@ -66,7 +66,7 @@ def totals(signals: Signals) -> dict[str, float]:
 
 
 def scale_of(explained: Iterable[Signals]) -> BarScale:
-    """Return the scale on which bars can be compared."""
+    """Return the common scale of several bars."""
     sums = [totals(signals).values() for signals in explained]
     below = max((-sum(value for value in values if value < 0) for values in sums), default=0.0)
     above = max((sum(value for value in values if value > 0) for values in sums), default=0.0)
@@ -74,18 +74,18 @@ def scale_of(explained: Iterable[Signals]) -> BarScale:
 
 
 def segments(signals: Signals, scale: BarScale) -> list[BarSegment]:
-    """Return the bar of a score: what adds to it to the right of zero, what takes from it to the left."""
-    found, right, left = [], 0.0, 0.0
+    """Return the parts of a bar, positive parts right of zero and negative parts left of it."""
+    parts, right, left = [], 0.0, 0.0
     for group, value in totals(signals).items():
         start = right if value >= 0 else left + value
         right, left = (right + value, left) if value >= 0 else (right, left + value)
         if value:
             x = scale.place(start)
-            found.append(BarSegment(group, value, x, scale.place(start + abs(value)) - x))
-    return found
+            parts.append(BarSegment(group, value, x, scale.place(start + abs(value)) - x))
+    return parts
 
 
 def moves(before: Sequence[Hit], now: Sequence[Hit]) -> dict[str, Move]:
-    """Return how the rank of each memory of two lists changed, by id."""
-    was, stands = ({hit.memory.id: rank for rank, hit in enumerate(hits, 1)} for hits in (before, now))
-    return {identity: Move(was.get(identity), stands.get(identity)) for identity in (*stands, *was)}
+    """Return the rank change of each memory in two lists by id."""
+    old, new = ({hit.memory.id: rank for rank, hit in enumerate(hits, 1)} for hits in (before, now))
+    return {identity: Move(old.get(identity), new.get(identity)) for identity in (*new, *old)}

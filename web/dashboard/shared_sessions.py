@@ -1,7 +1,7 @@
-"""Who is signed in where several web servers stand behind one address: each knows what any of them began.
+"""Dashboard sessions and one-time links shared by several web servers behind one address.
 
-The same as `Sessions` and `Links`, kept in the store that the servers share: hashes of names and codes, and when each
-ends. A code is taken by one server, once.
+These classes replace `Sessions` and `Links` and store hashes of names and codes, with their expiry, in the shared
+store. Only one server can redeem a code.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ SESSION, LINK = "browser.", "link."
 
 
 class SharedSessions:
-    """Know which browsers are signed in, on whichever server they did."""
+    """Sessions of signed-in browsers, valid on every server."""
 
     def __init__(self, values: HomeValues, lifetime_s: float, most: int, now: Callable[[], float] = time.time) -> None:
         self._values = values
@@ -26,26 +26,27 @@ class SharedSessions:
         self._now = now
 
     def begin(self) -> str:
-        """Return the name of a new session."""
-        kept = sorted(_drop_ended(self._values, SESSION, self._now()).items(), key=lambda one: one[1])
-        for surplus, _ in kept[: max(0, len(kept) + 1 - self._most)]:
+        """Start a session and return its name."""
+        ends = _drop_ended(self._values, SESSION, self._now())
+        by_end = sorted(ends, key=lambda name: ends[name])
+        for surplus in by_end[: max(0, len(by_end) + 1 - self._most)]:
             self._values.drop(SESSION + surplus)
         name = secrets.token_urlsafe(32)
         self._values.put(SESSION + _hash(name), json.dumps([self._now() + self._lifetime_s]))
         return name
 
     def end(self, name: str) -> None:
-        """End a session; its cookie opens nothing any more, anywhere."""
+        """End a session, so that its cookie is rejected on every server."""
         self._values.drop(SESSION + _hash(name))
 
     def is_valid(self, name: object) -> bool:
-        """Tell whether a session of this name began and has not ended."""
+        """Return whether a session with this name exists and has not expired."""
         ends = self._values.get(SESSION + _hash(name)) if isinstance(name, str) else None
         return ends is not None and _read_end(ends) > self._now()
 
 
 class SharedLinks:
-    """Keep the codes of one-time links for whichever server they are followed to."""
+    """Codes of one-time links that every server accepts."""
 
     def __init__(self, values: HomeValues, lifetime_s: float, now: Callable[[], float] = time.time) -> None:
         self._values = values
@@ -53,21 +54,21 @@ class SharedLinks:
         self._now = now
 
     def make(self, holder: Holder) -> str:
-        """Return a new code for somebody."""
+        """Return a new code that signs in as the holder."""
         _drop_ended(self._values, LINK, self._now())
         code, until = secrets.token_urlsafe(32), self._now() + self._lifetime_s
         self._values.put(LINK + _hash(code), json.dumps([until, holder.person_id, holder.token_id]))
         return code
 
     def redeem(self, code: str) -> Holder | None:
-        """Use a code up; return whom it is for, None where it is worth nothing."""
-        found = self._values.take(LINK + _hash(code))
-        until, *holder = [0.0] if found is None else json.loads(found)
+        """Redeem a code and return its holder, None for an unknown, used or expired code."""
+        value = self._values.take(LINK + _hash(code))
+        until, *holder = [0.0] if value is None else json.loads(value)
         return Holder(*holder) if until > self._now() else None
 
 
 def _drop_ended(values: HomeValues, prefix: str, now: float) -> dict[str, float]:
-    """Forget what has ended; return when the others end."""
+    """Delete expired entries; return the expiry of the others by name."""
     ends = {name: _read_end(value) for name, value in values.list(prefix).items()}
     for name, until in ends.items():
         if until <= now:

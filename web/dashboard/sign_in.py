@@ -1,6 +1,6 @@
-"""Signing in: a one-time link, made for whoever holds the token, becomes a cookie.
+"""Sign-in: a caller with the token gets a one-time link, and the link sets a cookie.
 
-A cookie ends when the token does, when its time is up, or when its browser signs out.
+A cookie is valid until the token changes, the cookie expires, or the browser signs out.
 """
 
 import hashlib
@@ -53,15 +53,15 @@ from web.listener import find_listener
 
 LINK_LIFETIME_S = 120
 SESSION_LIFETIME = timedelta(days=30)
-# Whoever may make links holds the token; more than this are only forgotten tabs.
+# Only callers with the token can create links, so more unused links are forgotten tabs.
 MOST_LINKS = 16
-# The oldest end where more browsers than these are signed in.
+# Above this number, the oldest sessions end.
 MOST_SESSIONS = 256
-# What a browser may ask that is not signed in.
+# Endpoints that need no sign-in.
 OPEN = frozenset(
     {"dashboard.sign_in", "dashboard.static", "dashboard.begin_provider_sign_in", "dashboard.end_provider_sign_in"}
 )
-# Of a team's.
+# Limit for a team server.
 MOST_SHARED = 4096
 EXTENSION = "dashboard_links"
 SESSIONS = "dashboard_sessions"
@@ -72,14 +72,14 @@ api = Api("dashboard_links")
 
 
 class LinkAnswer(Answer):
-    """A link that signs one browser in, once."""
+    """A one-time link that signs in a browser."""
 
     url: str
     expires_in_s: int
 
 
 class Links:
-    """Keep the codes of one-time links: as hashes, in memory, each for one use."""
+    """Codes of one-time links, stored as hashes in memory."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -87,7 +87,7 @@ class Links:
         self._made: dict[bytes, tuple[float, Holder]] = {}
 
     def make(self, holder: Holder) -> str:
-        """Return a new code for somebody."""
+        """Return a new code that signs in as the holder."""
         code = secrets.token_urlsafe(32)
         with self._lock:
             self._drop_expired()
@@ -97,11 +97,11 @@ class Links:
         return code
 
     def redeem(self, code: str) -> Holder | None:
-        """Use a code up; return whom it is for, None where it is worth nothing."""
+        """Redeem a code and return its holder, None for an unknown, used or expired code."""
         with self._lock:
             self._drop_expired()
-            found = self._made.pop(_hash(code), None)
-            return None if found is None else found[1]
+            link = self._made.pop(_hash(code), None)
+            return None if link is None else link[1]
 
     def _drop_expired(self) -> None:
         for known in [known for known, (until, _) in self._made.items() if until <= self._now()]:
@@ -109,7 +109,7 @@ class Links:
 
 
 class Sessions:
-    """Know which browsers are signed in: the hashes of their sessions' names and when each ends, in a file."""
+    """Sessions of signed-in browsers: hashes of their names with expiry times, stored in a file."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file = file
@@ -119,20 +119,20 @@ class Sessions:
         self._ends: dict[str, float] = {}
 
     def begin(self) -> str:
-        """Return the name of a new session."""
+        """Start a session and return its name."""
         name = secrets.token_urlsafe(32)
         with self._lock:
-            kept = sorted(self._valid().items(), key=lambda one: one[1])[-(MOST_SESSIONS - 1) :]
-            self._save({**dict(kept), _hash(name).hex(): self._now() + SESSION_LIFETIME.total_seconds()})
+            newest = sorted(self._valid().items(), key=lambda entry: entry[1])[-(MOST_SESSIONS - 1) :]
+            self._save({**dict(newest), _hash(name).hex(): self._now() + SESSION_LIFETIME.total_seconds()})
         return name
 
     def end(self, name: str) -> None:
-        """End a session; its cookie opens nothing any more."""
+        """End a session, so that its cookie is rejected."""
         with self._lock:
             self._save({known: ends for known, ends in self._valid().items() if known != _hash(name).hex()})
 
     def is_valid(self, name: object) -> bool:
-        """Tell whether a session of this name began and has not ended."""
+        """Return whether a session with this name exists and has not expired."""
         with self._lock:
             return isinstance(name, str) and _hash(name).hex() in self._valid()
 
@@ -141,19 +141,19 @@ class Sessions:
         return {name: ends for name, ends in self._ends.items() if ends > self._now()}
 
     def _read(self) -> None:
-        """Read the file where it changed; without a readable one nobody is signed in."""
+        """Read the file if it changed; without a readable file, all browsers are signed out."""
         try:
-            found = file_state(self._file)
-            if found == self._read_at:
+            state = file_state(self._file)
+            if state == self._read_at:
                 return
             read = json.loads(self._file.read_bytes())
             self._ends = {str(name): float(ends) for name, ends in read.items()}
         except FileNotFoundError:
-            found, self._ends = None, {}
+            state, self._ends = None, {}
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            log.warning("%s: nobody is signed in: %s", self._file, error)
-            found, self._ends = None, {}
-        self._read_at = found
+            log.warning("cannot read %s, so all browsers are signed out: %s", self._file, error)
+            state, self._ends = None, {}
+        self._read_at = state
 
     def _save(self, ends: dict[str, float]) -> None:
         write_atomically(self._file, json.dumps(ends).encode(), mode=PRIVATE)
@@ -161,26 +161,26 @@ class Sessions:
 
 
 class TokenSessions(SecureCookieSessionInterface):
-    """Sign cookies with the token as it is now; those of a browser that came by TLS go by nothing else."""
+    """Sign cookies with the current token; cookies set over TLS are only sent over TLS."""
 
     def __init__(self, token: Callable[[], str]) -> None:
         self._token = token
         self._signed_for = ""
 
     def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
-        """Return the session that a cookie holds, an empty one without any cookie."""
+        """Return the session in the cookie, or an empty session without a cookie."""
         self._follow_token(app)
-        # Most requests are a program's.
+        # Most requests come from programs, without cookies.
         return super().open_session(app, request) if "Cookie" in request.headers else self.session_class()
 
     def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
-        """Sign a session that changed, with the token that the request left behind."""
+        """Sign a changed session with the current token, which the request may have replaced."""
         if session.modified:
             self._follow_token(app)
         super().save_session(app, session, response)
 
     def get_cookie_secure(self, app: Flask) -> bool:  # noqa: ARG002 - Flask's signature
-        """Tell whether a browser may send the cookie over TLS alone."""
+        """Return whether the browser must send the cookie only over TLS."""
         return request.is_secure
 
     def _follow_token(self, app: Flask) -> None:
@@ -191,26 +191,26 @@ class TokenSessions(SecureCookieSessionInterface):
 
 
 class SharedTokenSessions(TokenSessions):
-    """Sign cookies with what every web server of the home knows, which is read when the first browser comes."""
+    """Sign cookies with a secret shared by all web servers, read at the first request with a cookie."""
 
     def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
-        """Return the session that a cookie holds; whoever brings none waits for no store."""
+        """Return the session in the cookie; do not read the store for requests without a cookie."""
         return super().open_session(app, request) if "Cookie" in request.headers else self.session_class()
 
     def _follow_token(self, app: Flask) -> None:
-        # It never changes.
+        # The shared secret never changes.
         if not self._signed_for:
             super()._follow_token(app)
 
 
 def register_sessions(app: Flask, token: Callable[[], str], settings: Settings) -> None:
-    """Let the app sign its cookies; a port has its own, since browsers send a host's cookies to every port."""
+    """Set up signed cookies; their name contains the port, since browsers send cookies to all ports of a host."""
     app.session_interface = TokenSessions(token)
     app.extensions[SESSIONS] = Sessions(settings.paths.sessions)
     app.config.update(
         SESSION_COOKIE_NAME=f"reverie-{settings.port}",
         SESSION_COOKIE_HTTPONLY=True,
-        # Who comes back from a provider comes from another site.
+        # A browser that returns from a provider comes from another site.
         SESSION_COOKIE_SAMESITE="Lax" if settings.oidc_issuer else "Strict",
         SESSION_REFRESH_EACH_REQUEST=False,
         PERMANENT_SESSION_LIFETIME=SESSION_LIFETIME,
@@ -219,7 +219,7 @@ def register_sessions(app: Flask, token: Callable[[], str], settings: Settings) 
 
 
 def share_sessions(app: Flask, values: HomeValues) -> None:
-    """Let every web server of the home know who is signed in: by one secret, under one name, with one list."""
+    """Share sign-ins between all web servers: one secret, one cookie name, one list of sessions."""
     app.session_interface = SharedTokenSessions(partial(read_secret, values, "browsers"))
     app.config.update(SESSION_COOKIE_NAME="reverie")
     app.extensions[SESSIONS] = SharedSessions(values, SESSION_LIFETIME.total_seconds(), MOST_SHARED)
@@ -227,28 +227,28 @@ def share_sessions(app: Flask, values: HomeValues) -> None:
 
 
 def sign_sessions_with(app: Flask, token: str) -> None:
-    """Bind every cookie and link to a token and every cookie to its name: with another one nobody is signed in."""
+    """Bind cookies and links to a token, so that a new token signs out all browsers."""
     if not isinstance(app.extensions.get(EXTENSION), SharedLinks):
         app.extensions[EXTENSION] = Links()
     bound_to = f"dashboard sessions {app.config['SESSION_COOKIE_NAME']}"
-    # Without a token nobody can sign in; a key that anybody could compute would let everybody.
+    # Without a token, use a random key: a key derived from an empty token could be computed by an attacker.
     app.secret_key = hmac.digest(token.encode() or secrets.token_bytes(32), bound_to.encode(), "sha256")
 
 
 def new_link() -> str:
-    """Return the path of a one-time link, for whose token this request holds."""
+    """Return the path of a one-time link that signs in as the caller."""
     links: Links | SharedLinks = current_app.extensions[EXTENSION]
     return url_for("dashboard.sign_in", code=links.make(Holder(g.caller.person_id, g.caller.token_id)))
 
 
 @api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201, needs=Access.ANYBODY))
 def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a call
-    """Make a one-time link that opens the dashboard."""
+    """Create a one-time link that opens the dashboard."""
     return LinkAnswer(url=urljoin(request.host_url, new_link()), expires_in_s=LINK_LIFETIME_S)
 
 
 def open_door() -> AnyResponse | None:
-    """Let a signed-in browser pass, and what needs no sign-in; refuse all others with a page that says how."""
+    """Accept signed-in browsers and open endpoints; return the sign-in page for all other requests."""
     caller = _find_signed_in()
     if caller is not None:
         g.caller = caller
@@ -260,56 +260,56 @@ def open_door() -> AnyResponse | None:
 
 
 def _find_signed_in() -> Caller | None:
-    """Return whom this browser is signed in as."""
+    """Return the caller that this browser is signed in as, None if it is not."""
     if not _sessions().is_valid(session.get("id")):
         return None
     person_id = session.get("person")
     if person_id is None:
-        # Whoever followed a link that was made with the home's token, which counts on this machine alone.
+        # Signed in with the token of the data directory, which is valid only on this machine.
         return HOME_OWNER if find_listener().is_local() else None
     return _find_person(container().people, Holder(person_id, session.get("token")), session["at"])
 
 
 def _find_person(people: People, holder: Holder, since: str) -> Caller | None:
-    """Return who was signed in at a moment, None where they, or the token that they came by, were sent away since."""
+    """Return the person who signed in at a time, None if the person or token was revoked since."""
     assert holder.person_id is not None
-    found = people.find_signed_in(holder.person_id, since)
-    if found is None or holder.token_id is None:
-        return found
+    person = people.find_signed_in(holder.person_id, since)
+    if person is None or holder.token_id is None:
+        return person
     return people.find_holder(holder.token_id, utc_now())
 
 
 def watch_caller(workspace_id: str) -> Callable[[], bool]:
-    """Return what tells whether this request would still be let in: an answer may outlive its token or session."""
+    """Return a function that checks whether the caller still has access, for long responses."""
     services, caller, sessions = container(), g.caller, _sessions()
     token, name, since = services.token, session.get("id"), session.get("at", "")
     is_bearer = bool(g.get("bearer"))
 
-    def is_let_in() -> bool:
+    def has_access() -> bool:
         if not is_bearer and not sessions.is_valid(name):
             return False
         if caller.person is None:
             return services.token == token
         if is_bearer:
-            found = services.people.find_holder(caller.token_id or "", utc_now())
+            person = services.people.find_holder(caller.token_id or "", utc_now())
         else:
-            found = _find_person(services.people, Holder(caller.person_id, caller.token_id), since)
-        return found is not None and may_enter(found, workspace_id, services.people)
+            person = _find_person(services.people, Holder(caller.person_id, caller.token_id), since)
+        return person is not None and may_enter(person, workspace_id, services.people)
 
-    return is_let_in
+    return has_access
 
 
 def sign_in() -> AnyResponse:
-    """Turn a one-time code into a cookie."""
+    """Redeem a one-time code and set a cookie."""
     links: Links | SharedLinks = current_app.extensions[EXTENSION]
     holder = links.redeem(request.args.get("code", ""))
     if holder is None:
-        return refusal("This link was used already, or is too old.")
+        return refusal("This link has expired or was already used.")
     return begin_session(holder)
 
 
 def begin_session(holder: Holder) -> AnyResponse:
-    """Sign this browser in, and lead it to the dashboard."""
+    """Sign this browser in and redirect it to the dashboard."""
     _end_session()
     session.permanent = True
     session["id"] = _sessions().begin()
@@ -320,9 +320,9 @@ def begin_session(holder: Holder) -> AnyResponse:
 
 
 def sign_out() -> AnyResponse:
-    """End this browser's session, here and there."""
+    """End the session of this browser on the server and in its cookie."""
     if is_forged(request.form.get("csrf", "")):
-        abort(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
+        abort(HTTPStatus.FORBIDDEN, "This form has expired. Reload the page and try again.")
     _end_session()
     return refusal("This browser is signed out.", 200)
 
@@ -339,7 +339,7 @@ def _end_session() -> None:
 
 
 def refusal(reason: str, status: int = 401, *, advice: str = "") -> Response:
-    """Return the page that tells how to sign in, or what else helps."""
+    """Return the sign-in page with a reason and advice."""
     settings = container().settings
     values = {"reason": reason, "home": settings.home, "provider": urlsplit(settings.oidc_issuer).netloc}
     page = Response(render("sign_in.html", **values, advice=advice), status, mimetype="text/html")
@@ -349,17 +349,17 @@ def refusal(reason: str, status: int = 401, *, advice: str = "") -> Response:
 
 
 def csrf_token() -> str:
-    """Return what every form of this browser must bring along."""
+    """Return the CSRF token that all forms of this browser must send."""
     token: str = session.get("csrf", "")
     return token
 
 
-def is_forged(given: str) -> bool:
-    """Tell whether a change comes from elsewhere than a form of ours; one with the bearer token needs no form."""
+def is_forged(submitted: str) -> bool:
+    """Return whether the CSRF token is wrong; requests with the bearer token need none."""
     if g.get("bearer"):
         return False
     expected = csrf_token()
-    return not expected or not hmac.compare_digest(expected.encode(), given.encode("utf-8", "surrogateescape"))
+    return not expected or not hmac.compare_digest(expected.encode(), submitted.encode("utf-8", "surrogateescape"))
 
 
 def _hash(code: str) -> bytes:

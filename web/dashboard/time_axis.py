@@ -1,4 +1,4 @@
-"""A time axis: where moments stand on it, in per cent, and what its marks say."""
+"""A time axis: positions of times in percent, and labels."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from pipeline.times import parse
 
-# The room tells that something went before, or goes on; what lies outside stays at the edge.
+# Margins before the first and after the last time, as shares of the span.
 ROOM_BEFORE, ROOM_AFTER = 0.02, 0.08
 MOST_MARKS = 7
 LEAST_S = 60.0
@@ -20,7 +20,7 @@ _MONTH_S = 30.44 * _DAY_S
 
 @dataclass(frozen=True, slots=True)
 class AxisMark:
-    """A moment that is named below the line."""
+    """A labelled time below the axis."""
 
     x: float
     text: str
@@ -28,25 +28,25 @@ class AxisMark:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """A stretch of time, in seconds since 1970; it may begin long before."""
+    """A time span in seconds since 1970 (negative before)."""
 
     start: float
     end: float
 
     def position(self, moment: str | datetime) -> float:
-        """Return where a moment stands, 0 to 100."""
+        """Return the position of a time, limited to 0 to 100."""
         share = (_seconds(moment) - self.start) / (self.end - self.start)
         return round(100 * min(max(share, 0.0), 1.0), 3)
 
     def stretch(self, since: str | datetime, until: str | datetime | None) -> tuple[float, float]:
-        """Return where a span begins and how wide it is; one without an end reaches to the edge."""
+        """Return position and width of a span; without an end, it reaches the right edge."""
         x = self.position(since)
         return x, round((100.0 if until is None else self.position(until)) - x, 3)
 
     def marks(self) -> list[AxisMark]:
-        """Return round moments to name."""
-        found = self._by_months() if (self.end - self.start) / MOST_MARKS > _STEPS_S[-1] else self._by_seconds()
-        return [AxisMark(round(100 * (at - self.start) / (self.end - self.start), 3), text) for at, text in found]
+        """Return the labels at round times."""
+        marks = self._by_months() if (self.end - self.start) / MOST_MARKS > _STEPS_S[-1] else self._by_seconds()
+        return [AxisMark(round(100 * (at - self.start) / (self.end - self.start), 3), text) for at, text in marks]
 
     def _by_seconds(self) -> Iterator[tuple[float, str]]:
         step = next(step for step in _STEPS_S if (self.end - self.start) / step <= MOST_MARKS)
@@ -67,7 +67,7 @@ class TimeAxis:
 
 
 def axis_over(moments: Iterable[str | datetime]) -> TimeAxis:
-    """Return the line on which moments, at least one, have their places, with some room at both ends."""
+    """Return an axis over one or more times, with margins at both ends."""
     known = [_seconds(moment) for moment in moments]
     first, last = min(known), max(known)
     before, after = (max((last - first) * room, LEAST_S) for room in (ROOM_BEFORE, ROOM_AFTER))

@@ -1,4 +1,4 @@
-"""How a page is declared: its path, its query or form, what it renders."""
+"""Declaration of pages and actions: path, query or form, and access."""
 
 import secrets
 import threading
@@ -34,20 +34,20 @@ from web.endpoint import SESSION_ID, container
 
 PAGE_SIZE = 50
 MAX_SEARCH_CHARS = 200
-# No field holds more, whatever the models say of each; the longest is a memory's text.
+# Limit of every field, checked before validation; the text of a memory is the longest.
 MAX_FIELD_CHARS = 2 * MAX_CONTENT_CHARS
 MAX_BOXES = 100
-# What a change can be taken back with is kept until the page that offers it is drawn: a cookie has room for little.
+# Undo fields are stored on the server until the next page shows them: a cookie has little room.
 UNDOS = "dashboard_undos"
 MOST_UNDOS = 64
 
 
-def _to_utc_text(given: str) -> str:
-    # A browser's `datetime-local` tells no zone; its label says that UTC is meant.
+def _to_utc_text(text: str) -> str:
+    # A `datetime-local` field has no time zone; its label says UTC.
     try:
-        return normalize_typed_time(given)
+        return normalize_typed_time(text)
     except ValueError as error:
-        raise PydanticCustomError("moment", "must be a date or a time in UTC, as 2026-03-01T12:00") from error
+        raise PydanticCustomError("moment", "must be a date or time in UTC, such as 2026-03-01T12:00") from error
 
 
 Moment = Annotated[str, AfterValidator(_to_utc_text)]
@@ -55,7 +55,7 @@ Search = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_
 
 
 class Query(BaseModel):
-    """What stands behind the question mark; empty fields of a form count as not given, unknown ones as a mistake."""
+    """Query string of a page; empty fields are ignored, unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -64,14 +64,14 @@ Cursor = Annotated[int, Field(ge=0, lt=2**62)]
 
 
 class Paged(Query):
-    """The query of a list: from below which cursor."""
+    """Query of a list with its cursor."""
 
     before: Cursor | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a page is asked for: the container, the workspace's id, the validated query or form, and the present."""
+    """A request: container, workspace id, validated query or form, and current time."""
 
     container: WebContainer
     workspace_id: str
@@ -81,21 +81,21 @@ class View:
 
     @property
     def workspace(self) -> Workspace:
-        """Return the workspace that is looked at, as who looks may use it, whether anything was written or not."""
+        """Return the workspace with the access of the caller; it may not exist yet."""
         return workspace_of_caller(self.container, g.caller, self.workspace_id)
 
     def may_write(self, workspace_id: str) -> bool:
-        """Tell whether who looks may change a workspace."""
+        """Return whether the caller may change a workspace."""
         return may_write(g.caller, workspace_id, self.container.people)
 
 
 Handler = Callable[..., str | AnyResponse]
 
 
-# The parameters of a path that name a memory.
+# Path parameters that contain the id of a memory.
 MEMORIES = frozenset({"memory_id", "goal_id", "lesson_id", "denying_id", "denied_id"})
-# Sections that change nothing that is remembered in the workspace itself.
-UPKEEP = frozenset({"settings", "workers", "claims", "me"})
+# Sections that do not change memories of the workspace.
+WITHOUT_MEMORIES = frozenset({"settings", "workers", "claims", "me"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class _Route:
 
 
 class Section:
-    """Pages and actions on one subject, all of them below `/w/<workspace>`."""
+    """Pages and actions of one topic, all below `/w/<workspace>`."""
 
     def __init__(self, name: str, needs: Need | None = None) -> None:
         self.name = name
@@ -117,16 +117,16 @@ class Section:
     def page(
         self, rule: str, query: type[Query] = Query, *, empty_too: bool = False, needs: Need | None = None
     ) -> Callable[[Handler], Handler]:
-        """Register a page: gets a View and the path's parameters, returns HTML or a response.
+        """Register a page: its handler gets a View and the path parameters, and returns HTML or a response.
 
-        Of a workspace without any memory a page tells just that, unless `empty_too`. Who `needs` more than to read, or
-        for an action to write, says so here or for the whole section.
+        Workspaces without memories show an empty page, unless `empty_too`. `needs` overrides the access of the section
+        (default: read; for actions: write).
         """
 
         def register(handler: Handler) -> Handler:
             def call(view: View, **path: str) -> str | AnyResponse:
                 if not empty_too and not _exists(view):
-                    return show("nothing_yet.html", view, title="Nothing yet")
+                    return show("nothing_yet.html", view, title="No memories yet")
                 return handler(view, **path)
 
             self._add(rule, handler, call, query=query, need=needs or self.needs or Role.READER)
@@ -137,7 +137,7 @@ class Section:
     def action(
         self, rule: str, form: type[BaseModel] | None = None, *, needs: Need | None = None
     ) -> Callable[[Handler], Handler]:
-        """Register a change, asked for by a form of ours; most return `back(…)`."""
+        """Register an action of a form; most handlers return `back(…)`."""
 
         def register(handler: Handler) -> Handler:
             self._add(rule, handler, handler, form=form, need=needs or self.needs or Role.WRITER)
@@ -158,11 +158,11 @@ class Section:
         @wraps(handler)
         def answer(workspace: str, **path: str) -> AnyResponse:
             if not is_workspace_id(workspace):
-                raise NotFound("no such workspace")
+                raise NotFound("This is not a valid workspace name. Check the address.")
             require(g.caller, need, workspace, container().people)
             if query is None and is_forged(request.form.get("csrf", "")):
-                return error_page(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
-            if query is None and self.name not in UPKEEP:
+                return error_page(HTTPStatus.FORBIDDEN, "This form has expired. Reload the page and try again.")
+            if query is None and self.name not in WITHOUT_MEMORIES:
                 container().workspace(workspace).require_writable()
             view = View(
                 container(),
@@ -179,20 +179,20 @@ class Section:
             if SESSION_ID in path:
                 path[SESSION_ID] = own_name(view.workspace.person_id, check_name(SESSION_ID, path[SESSION_ID])) or ""
             with written_by(view.workspace.person_id):
-                found = call(view, **path)
-            return Response(found, mimetype="text/html") if isinstance(found, str) else found
+                result = call(view, **path)
+            return Response(result, mimetype="text/html") if isinstance(result, str) else result
 
         method = "GET" if query is not None else "POST"
         self.routes.append(_Route(f"/w/<workspace>{rule}", f"{self.name}_{handler.__name__}", answer, method))
 
     def enter(self, blueprint: Blueprint) -> None:
-        """Register everything with the blueprint; a handler `list_all` of the section `goals` is `goals_list_all`."""
+        """Register all routes with the blueprint; `list_all` in the section `goals` becomes `goals_list_all`."""
         for route in self.routes:
             blueprint.add_url_rule(route.rule, route.name, route.call, methods=[route.method])
 
 
 def show(template: str, view: View, **values: Any) -> str:
-    """Render a page within the frame of all pages."""
+    """Render a page with the common layout."""
     if "id" in session and session.get("workspace") != view.workspace_id:
         session["workspace"] = view.workspace_id
     return render_template(template, view=view, workspace=view.workspace_id, now=view.now, **values)
@@ -201,29 +201,29 @@ def show(template: str, view: View, **values: Any) -> str:
 def back(
     view: View, message: str, *, to: str | None = None, undo: tuple[str, Mapping[str, str]] | None = None
 ) -> AnyResponse:
-    """Return to where the form stood, or to a path of ours, and tell what was done.
+    """Redirect to the page of the form, or to `to`, and show a message there.
 
-    `undo` is the path of the action that takes it back, and its fields.
+    `undo` is the path and the fields of the action that reverts the change.
     """
     flashed: dict[str, Any] = {"text": message, "undo": None}
     if undo is not None:
         flashed["undo"] = {"path": undo[0], "key": undos().keep(undo[1])}
-    # Flask takes whatever its sessions can hold; its types know texts alone.
+    # Flask accepts all serializable values, but its type annotation allows only text.
     flash(flashed)  # type: ignore[arg-type]
     return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace_id), 303)
 
 
 def next_page(next_cursor: int | None, *, name: str = "before", anchor: str | None = None, **also: Any) -> str | None:
-    """Return the address of the same list from below a cursor on; some of its query may be given here."""
+    """Return the address of the next page of a list; `also` overrides parameters."""
     if next_cursor is None:
         return None
-    given = {**request.args.to_dict(flat=False), **(request.view_args or {}), **also}
-    values = {**given, name: next_cursor, "_anchor": anchor}
+    parameters = {**request.args.to_dict(flat=False), **(request.view_args or {}), **also}
+    values = {**parameters, name: next_cursor, "_anchor": anchor}
     return url_for(str(request.endpoint), **values)
 
 
 def error_page(status: int, message: str) -> Response:
-    """Return a page that tells what went wrong."""
+    """Return an error page."""
     kind = HTTPStatus(status)
     known: str | None = g.get("workspace")
     workspace = known if known is not None and is_workspace_id(known) else None
@@ -235,10 +235,12 @@ def _exists(view: View) -> bool:
     return view.workspace.exists
 
 
-def _values(model: type[BaseModel], given: MultiDict[str, str]) -> dict[str, Any]:
-    # Several boxes of one name are a list; everything else is one text.
+def _values(model: type[BaseModel], submitted: MultiDict[str, str]) -> dict[str, Any]:
+    # Checkboxes with the same name form a list; other fields have a single value.
     several = {name for name, field in model.model_fields.items() if "tuple" in str(field.annotation)}
-    return {name: given.getlist(name) if name in several else given[name] for name in given if name != "csrf"}
+    return {
+        name: submitted.getlist(name) if name in several else submitted[name] for name in submitted if name != "csrf"
+    }
 
 
 def _validate(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
@@ -249,12 +251,12 @@ def _validate(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
     try:
         return model.model_validate({name: value for name, value in values.items() if value != ""})
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False, include_context=False)
-        raise InvalidField(*(FieldError(".".join(map(str, e["loc"])) or "form", e["msg"]) for e in found)) from error
+        errors = error.errors(include_input=False, include_url=False, include_context=False)
+        raise InvalidField(*(FieldError(".".join(map(str, e["loc"])) or "form", e["msg"]) for e in errors)) from error
 
 
 def _came_from() -> str | None:
-    """Return the path of the page that the form stood on, if it was one of ours."""
+    """Return the path of the page that submitted the form, None for pages of other sites."""
     parts = urlsplit(request.headers.get("Referer", ""))
     if parts.netloc != request.host or not parts.path.startswith("/w/"):
         return None
@@ -262,7 +264,7 @@ def _came_from() -> str | None:
 
 
 class Undos:
-    """Keep the fields of actions that take something back; the oldest of many are forgotten."""
+    """Store the fields of undo actions; drop the oldest above a limit."""
 
     def __init__(self, most: int = MOST_UNDOS) -> None:
         self._most = most
@@ -270,7 +272,7 @@ class Undos:
         self._kept: OrderedDict[str, Mapping[str, str]] = OrderedDict()
 
     def keep(self, fields: Mapping[str, str]) -> str:
-        """Keep an action's fields; return the key under which they are found again."""
+        """Store the fields of an action and return their key."""
         key = secrets.token_urlsafe(16)
         with self._lock:
             self._kept[key] = MappingProxyType(dict(fields))
@@ -279,12 +281,12 @@ class Undos:
         return key
 
     def fields(self, key: str) -> Mapping[str, str] | None:
-        """Return an action's fields, None when they are kept no more."""
+        """Return the fields of an action, None if they were dropped."""
         with self._lock:
             return self._kept.get(key)
 
 
 def undos() -> Undos:
-    """Return what the running app keeps."""
-    known: Undos = current_app.extensions.setdefault(UNDOS, Undos())
-    return known
+    """Return the undo fields of the running app."""
+    stored: Undos = current_app.extensions.setdefault(UNDOS, Undos())
+    return stored

@@ -1,4 +1,4 @@
-"""The reader's time zone: a browser names it in a cookie that `frame.js` sets; without one, UTC."""
+"""Time zone of the reader, from the cookie that `frame.js` sets (default: UTC)."""
 
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
@@ -13,37 +13,37 @@ _MAX_CHARS = 64
 
 
 def reader_zone() -> tzinfo:
-    """Return the zone of whoever asks."""
+    """Return the time zone of the current request."""
     return _find_zone(request.cookies.get(COOKIE, "")[:_MAX_CHARS])
 
 
 def zone_name() -> str:
-    """Return what the reader's zone is called."""
+    """Return the name of the reader's time zone."""
     return str(reader_zone())
 
 
 def to_reader(moment: str) -> datetime:
-    """Return a stored moment in the reader's zone."""
+    """Return a stored time in the reader's time zone."""
     known = parse(moment)
     try:
         return known.astimezone(reader_zone())
     except OverflowError:
-        # There, the first or the last day has no name.
+        # The first or last possible day can fall outside the calendar in that time zone.
         return known
 
 
 def local_minute(moment: str) -> str:
-    """Return a moment as date and time of day where the reader is."""
+    """Return date and time of day in the reader's time zone."""
     return f"{to_reader(moment):%Y-%m-%d %H:%M}"
 
 
 def local_day(moment: str) -> str:
-    """Return the date of a moment where the reader is."""
+    """Return the date in the reader's time zone."""
     return to_reader(moment).date().isoformat()
 
 
 def local_clock(moment: str) -> str:
-    """Return the time of day of a moment where the reader is."""
+    """Return the time of day in the reader's time zone."""
     return f"{to_reader(moment):%H:%M}"
 
 
@@ -51,6 +51,6 @@ def local_clock(moment: str) -> str:
 def _find_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
-    # Whatever a browser says: no zone, the name of a folder, or no zones on this machine.
+    # The cookie can contain an unknown zone or the name of a directory, and this machine may have no zone data.
     except (ValueError, KeyError, OSError):
         return UTC

@@ -48,5 +48,5 @@ def test_moves_tell_what_rose_fell_came_and_went():
         "a": "↓3",
         "d": "gone",
     }
-    assert moves["c"].words == "2 up, from number 3"
-    assert moves["d"].words == "number 4 of the other list is not in this one"
+    assert moves["c"].words == "2 up, from rank 3"
+    assert moves["d"].words == "rank 4 in the other list, missing here"

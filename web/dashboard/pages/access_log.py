@@ -1,4 +1,4 @@
-"""Who read and wrote what in a workspace; for its owners."""
+"""Access log of a workspace, for its owners."""
 
 from pipeline.records.people import Role
 from pipeline.store.access_log import AccessQuery
@@ -9,8 +9,6 @@ section = Section("access", needs=Role.OWNER)
 
 @section.page("/access", Paged, empty_too=True)
 def log(view: View) -> str:
-    """List what people asked of the workspace, the latest first."""
+    """List the requests to the workspace, newest first."""
     page = view.container.access_log.page(AccessQuery(workspace=view.workspace_id), PAGE_SIZE, view.query.before)
-    return show(
-        "access_log.html", view, title="Who read what", entries=page.items, next_url=next_page(page.next_cursor)
-    )
+    return show("access_log.html", view, title="Access log", entries=page.items, next_url=next_page(page.next_cursor))

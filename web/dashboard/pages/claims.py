@@ -1,4 +1,4 @@
-"""Claims: which files of projects name a workspace that is not their own, and to which of them a person agreed."""
+"""Workspace requests: project files that name another workspace, and whether the user allowed them."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ section = Section("claims", Access.HOME)
 
 
 class ClaimForm(BaseModel):
-    """A claim that is known: the file that makes it, and to which workspace."""
+    """A recorded request: the project file and the workspace that it names."""
 
     file: str
     claimed: str
@@ -23,30 +23,38 @@ class ClaimForm(BaseModel):
 
 @section.page("/claims", empty_too=True)
 def list_all(view: View) -> str:
-    """Show every claim that is known."""
-    return show("claims.html", view, title="Claims of projects", claims=list_claims(view.container.settings))
+    """List all workspace requests."""
+    return show("claims.html", view, title="Workspace requests", claims=list_claims(view.container.settings))
 
 
 @section.action("/claims/agree", ClaimForm)
 def agree(view: View) -> Response:
-    """Let a project use the workspace that it claims."""
+    """Allow a project to use the workspace that it requests."""
     _check_known(view)
     agree_to_claim(view.container.settings, Path(view.form.file), view.form.claimed)
-    return back(view, f"{view.form.claimed} is used below {Path(view.form.file).parent}.", undo=_undo("withdraw", view))
+    return back(
+        view,
+        f"Projects in {Path(view.form.file).parent} now use the workspace {view.form.claimed}.",
+        undo=_undo("withdraw", view),
+    )
 
 
 @section.action("/claims/withdraw", ClaimForm)
 def withdraw(view: View) -> Response:
-    """Let a project have a workspace of its own again."""
+    """Make a project use its separate workspace again."""
     _check_known(view)
     withdraw_claim(view.container.settings, Path(view.form.file))
-    return back(view, f"{view.form.claimed} is no longer used there.", undo=_undo("agree", view))
+    return back(
+        view,
+        f"Projects in {Path(view.form.file).parent} no longer use the workspace {view.form.claimed}.",
+        undo=_undo("agree", view),
+    )
 
 
 def _check_known(view: View) -> None:
-    known = {(one.file, one.workspace) for one in list_claims(view.container.settings)}
+    known = {(claim.file, claim.workspace) for claim in list_claims(view.container.settings)}
     if (view.form.file, view.form.claimed) not in known:
-        raise NotFound("no such claim")
+        raise NotFound("There is no such workspace request. Reload the page.")
 
 
 def _undo(action: str, view: View) -> tuple[str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Entities: what memories mention, as a list and as a map, laid out at night."""
+"""Entities that memories mention, as a list and as a map."""
 
 import hashlib
 import json
@@ -24,12 +24,12 @@ from web.dashboard.view import MAX_SEARCH_CHARS, PAGE_SIZE, Paged, Query, Search
 from web.endpoint import json_response
 
 section = Section("entities")
-# The map is drawn of all that the home's owner may see.
+# The map contains all entities that the owner of the data directory can see.
 map_section = Section("map", Access.HOME)
 
 
 class EntitiesPageQuery(Paged):
-    """Which entities to list: those whose name holds `q`, whatever its case."""
+    """Filter of the list of entities; `q` is a part of the name in any case."""
 
     q: Search | None = None
     kind: EntityKind | None = None
@@ -56,25 +56,25 @@ def list_all(view: View) -> str:
 @section.page("/entities/<entity_id>", Paged)
 def entity(view: View, entity_id: str) -> str:
     """Show an entity and the memories that mention it, newest first."""
-    found = entities.read_entity(view.workspace, view.workspace.onlooker, entity_id, PAGE_SIZE, view.query.before)
-    name = found.entity.name
+    page = entities.read_entity(view.workspace, view.workspace.onlooker, entity_id, PAGE_SIZE, view.query.before)
+    name = page.entity.name
     return show(
         "entity.html",
         view,
         title=name,
-        entity=found.entity,
-        memories=found.memories.items,
-        related=found.related,
-        next_url=next_page(found.memories.next_cursor),
-        sought=name if len(name) <= MAX_SEARCH_CHARS else found.entity.id,
-        context=entities.read_context(view.workspace, view.workspace.onlooker, found.entity),
+        entity=page.entity,
+        memories=page.memories.items,
+        related=page.related,
+        next_url=next_page(page.memories.next_cursor),
+        sought=name if len(name) <= MAX_SEARCH_CHARS else page.entity.id,
+        context=entities.read_context(view.workspace, view.workspace.onlooker, page.entity),
     )
 
 
-# So many colours tell communities apart; beyond, they come again.
+# Number of community colours; further communities reuse them.
 COLOURS = 12
 COMMUNITIES = 40
-# A community is called by its most central entities.
+# The title of a community lists its most central entities.
 NAMED_BY, NAME_CHARS = 3, 28
 LABEL_CHARS = 60
 
@@ -82,7 +82,7 @@ Offset = Annotated[int, Field(ge=0, lt=10**6)]
 
 
 class MapQuery(Query):
-    """Around which entity the map opens; the list of communities goes on behind `before` others."""
+    """The entity to center, and the number of communities to skip in the list."""
 
     around: Annotated[str, StringConstraints(max_length=64)] | None = None
     before: Offset | None = None
@@ -92,40 +92,42 @@ class MapQuery(Query):
 def whole(view: View) -> str:
     """Show the map."""
     start = view.query.before or 0
-    found = entities.read_map(view.workspace, view.query.around)
-    listed = found.communities
+    entity_map = entities.read_map(view.workspace, view.query.around)
+    listed = entity_map.communities
     more = len(listed) > start + COMMUNITIES
     return show(
         "map.html",
         view,
         title="Map",
-        drawing=found.drawing,
-        communities=[(one, title_of(one), colour_of(one.number)) for one in listed[start : start + COMMUNITIES]],
-        count=len([one for one in listed if one.number != STRAY]),
-        size=sum(one.size for one in listed),
-        waiting=found.waiting,
-        chosen=found.chosen,
-        charted=found.charted,
+        drawing=entity_map.drawing,
+        communities=[
+            (group, title_of(group), colour_of(group.number)) for group in listed[start : start + COMMUNITIES]
+        ],
+        count=len([group for group in listed if group.number != STRAY]),
+        size=sum(group.size for group in listed),
+        waiting=entity_map.waiting,
+        chosen=entity_map.chosen,
+        charted=entity_map.charted,
         next_url=next_page(start + COMMUNITIES if more else None),
     )
 
 
 @map_section.page("/map/data")
 def data(view: View) -> AnyResponse:
-    """Return the map for the script that shows it; it is not sent again while it is as the script knows it."""
-    found = entities.read_map_data(view.workspace)
-    head = {"drawing": found.drawing.number, "waiting": found.waiting}
-    text = json.dumps(head | _columns(found.entities), ensure_ascii=False, separators=(",", ":"))
-    answer = Response(f'{text[:-1]},"ties":[{found.ties}]}}', mimetype="application/json")
+    """Return the map as JSON with an ETag, so that an unchanged map is not sent again."""
+    map_data = entities.read_map_data(view.workspace)
+    head = {"drawing": map_data.drawing.number, "waiting": map_data.waiting}
+    text = json.dumps(head | _columns(map_data.entities), ensure_ascii=False, separators=(",", ":"))
+    answer = Response(f'{text[:-1]},"ties":[{map_data.ties}]}}', mimetype="application/json")
     answer.set_etag(hashlib.sha256(answer.get_data()).hexdigest()[:32])
     return answer.make_conditional(request)
 
 
 @map_section.page("/map/around/<entity_id>")
 def around(view: View, entity_id: str) -> Response:
-    """Return what the panel beside the map tells of an entity."""
-    found = entities.read_surroundings(view.workspace, entity_id)
-    entity = found.entity
+    """Return the details of an entity for the panel next to the map."""
+    surroundings = entities.read_surroundings(view.workspace, entity_id)
+    entity = surroundings.entity
     return json_response(
         {
             "name": preview(entity.name),
@@ -133,8 +135,8 @@ def around(view: View, entity_id: str) -> Response:
             "mentions": entity.mentions,
             "page": url_for("dashboard.entities_entity", entity_id=entity.id),
             "neighbours": [
-                {"id": one.id, "name": preview(one.name, LABEL_CHARS), "memories": one.memories}
-                for one in found.neighbours
+                {"id": neighbour.id, "name": preview(neighbour.name, LABEL_CHARS), "memories": neighbour.memories}
+                for neighbour in surroundings.neighbours
             ],
             "memories": [
                 {
@@ -142,7 +144,7 @@ def around(view: View, entity_id: str) -> Response:
                     "at": memory.occurred_at,
                     "page": url_for("dashboard.memory_record", memory_id=memory.id),
                 }
-                for memory in found.memories
+                for memory in surroundings.memories
             ],
         }
     )
@@ -150,31 +152,31 @@ def around(view: View, entity_id: str) -> Response:
 
 @map_section.page("/map/communities/<number>", Paged)
 def community(view: View, number: str) -> str:
-    """List what belongs to a community, the most central first."""
+    """List the entities of a community, most central first."""
     if not number.removeprefix("-").isdecimal() or len(number) > 6:
-        raise NotFound("There is no such community.")
-    found = entities.list_members(view.workspace, int(number), PAGE_SIZE, view.query.before or 0)
+        raise NotFound("There is no such community. The map may have been redrawn; open it again.")
+    members = entities.list_members(view.workspace, int(number), PAGE_SIZE, view.query.before or 0)
     return show(
         "map_community.html",
         view,
-        title=title_of(found.community),
-        community=found.community,
-        colour=colour_of(found.community.number),
-        members=found.members.items,
-        next_url=next_page(found.members.next_cursor),
+        title=title_of(members.community),
+        community=members.community,
+        colour=colour_of(members.community.number),
+        members=members.members.items,
+        next_url=next_page(members.members.next_cursor),
     )
 
 
 @map_section.action("/map/draw")
 def draw(view: View) -> AnyResponse:
-    """Ask for a map now."""
+    """Queue the job that draws the map."""
     maintenance.request_job(view.workspace, view.container.feedback, MAP_JOB)
-    return back(view, "The map will be drawn in a moment; this takes some seconds.", to=url_for("dashboard.map_whole"))
+    return back(view, "The map is being redrawn. This takes a few seconds.", to=url_for("dashboard.map_whole"))
 
 
-def title_of(one: Community) -> str:
-    """Return the name of a community."""
-    return _title(one.number, [member.name for member in one.members])
+def title_of(group: Community) -> str:
+    """Return the title of a community."""
+    return _title(group.number, [member.name for member in group.members])
 
 
 def colour_of(number: int) -> str:
@@ -184,21 +186,21 @@ def colour_of(number: int) -> str:
 
 def _title(number: int, names: Iterable[str]) -> str:
     if number == STRAY:
-        return "On their own"
-    # One name may be that of a person and of an organisation.
+        return "Unconnected"
+    # A person and an organisation can have the same name.
     return ", ".join(dict.fromkeys(preview(name, NAME_CHARS) for name in islice(names, NAMED_BY)))
 
 
 def _columns(spots: Sequence[MapEntity]) -> dict[str, Any]:
-    """Return what is known of entities, as columns; ties name them by their row numbers."""
+    """Return the entities as columns; ties refer to their row numbers."""
     kinds = list(EntityKind)
     order = {kind: number for number, kind in enumerate(kinds)}
     members: dict[int, list[MapEntity]] = {}
     for spot in spots:
         members.setdefault(spot.community, []).append(spot)
     central = {
-        number: _title(number, (spot.name for spot in nlargest(NAMED_BY, found, key=attrgetter("centrality"))))
-        for number, found in members.items()
+        number: _title(number, (spot.name for spot in nlargest(NAMED_BY, group, key=attrgetter("centrality"))))
+        for number, group in members.items()
     }
     return {
         "communities": list(central.items()),

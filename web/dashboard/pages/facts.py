@@ -1,4 +1,4 @@
-"""Facts that change: what holds of whom, what held at any moment, and what will."""
+"""Facts that change over time: current, past and future values by subject."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 
 
 class Reading(StrEnum):
-    """What a value that was typed in is."""
+    """Type of a submitted value."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -44,27 +44,27 @@ class Reading(StrEnum):
 
 
 class SubjectsQuery(Paged):
-    """Which subjects to list: those of which a fact holds these words."""
+    """Filter of the list of subjects: words that a fact of the subject contains."""
 
     q: Search = ""
 
 
 class SubjectQuery(Paged):
-    """Of which subject the facts are asked, and of which moment."""
+    """The subject to show, and the time."""
 
     subject: Name
     as_of: Moment | None = None
 
 
 class FactPageQuery(SubjectQuery):
-    """Which fact is asked."""
+    """The fact to show."""
 
     attribute: Name
     scope: bodies.ScopeText | None = None
 
 
 class KeyForm(BaseModel):
-    """Which fact is meant."""
+    """The fact to change."""
 
     subject: Name
     attribute: Name
@@ -72,7 +72,7 @@ class KeyForm(BaseModel):
 
 
 class ValueForm(KeyForm):
-    """A value and when it begins to hold, now by default."""
+    """A new value and when it becomes valid (default: now)."""
 
     value: Annotated[str, Field(max_length=MAX_VALUE_CHARS)]
     reading: Reading = Reading.TEXT
@@ -80,26 +80,26 @@ class ValueForm(KeyForm):
 
 
 class EndForm(KeyForm):
-    """When a value ends, now by default."""
+    """When the current value ends (default: now)."""
 
     valid_to: Moment | None = None
 
 
 class TakeBackForm(BaseModel):
-    """Which fact is taken back."""
+    """The value to remove again."""
 
     fact_id: str
 
 
 class ReopenForm(TakeBackForm):
-    """Which fact holds again, and until when; for good by default."""
+    """The value to reopen, and its end (default: none)."""
 
     until: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A value on an axis of time: where it stands, in per cent, and what it is at present."""
+    """A value on a time axis: position and width in percent, and its state now."""
 
     fact: Memory
     x: float
@@ -109,7 +109,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A key of a subject, and its last values on an axis of time."""
+    """A key of a subject with its latest values on a time axis."""
 
     view: KeyView
     stretches: Sequence[Stretch]
@@ -117,89 +117,91 @@ class Lane:
 
 @section.page("/facts", SubjectsQuery)
 def subjects(view: View) -> str:
-    """List what facts are about, by name, with what holds."""
+    """List subjects by name with their current values."""
     query: SubjectsQuery = view.query
     now = utc_text(view.now)
     page = facts.list_subjects(view.workspace, query.q, now, PAGE_SIZE, query.before, SHOWN_OF_SUBJECT)
     latest = [] if query.q or query.before else facts.list_latest(view.workspace, LATEST)
     next_url = next_page(page.next_cursor)
-    return show("facts.html", view, title="Facts", subjects=page.items, latest=latest, next_url=next_url, **HOW_TO_SAY)
+    return show(
+        "facts.html", view, title="Facts", subjects=page.items, latest=latest, next_url=next_url, **FACT_HELPERS
+    )
 
 
 @section.page("/facts/of", SubjectQuery)
 def subject(view: View) -> str:
-    """Show what holds of a subject, or held at a moment."""
+    """Show the values of a subject, now or at a given time."""
     query: SubjectQuery = view.query
     now = utc_text(view.now)
-    found = facts.read_subject(
+    subject_facts = facts.read_subject(
         view.workspace, query.subject, query.as_of or now, now, PAGE_SIZE, query.before, LANE_VALUES
     )
-    axis = axis_over((*found.extent, now))
+    axis = axis_over((*subject_facts.extent, now))
     return show(
         "subject.html",
         view,
-        title=words(found.name),
-        subject=found.name,
-        lanes=[Lane(one, _stretches(axis, one.values, now)) for one in found.keys.items],
-        next_url=next_page(found.keys.next_cursor),
-        asked=_describe_moment(view, found.extent, found.turns),
+        title=words(subject_facts.name),
+        subject=subject_facts.name,
+        lanes=[Lane(key, _stretches(axis, key.values, now)) for key in subject_facts.keys.items],
+        next_url=next_page(subject_facts.keys.next_cursor),
+        asked=_describe_moment(view, subject_facts.extent, subject_facts.turns),
         axis=axis,
-        **HOW_TO_SAY,
+        **FACT_HELPERS,
     )
 
 
 @section.page("/facts/one", FactPageQuery)
 def fact(view: View) -> str:
-    """Show all values of a fact in time, and the one that held at a moment."""
+    """Show all values of a fact over time, and the value at a given time."""
     query: FactPageQuery = view.query
-    one, now = _key_of(query), utc_text(view.now)
-    found = facts.read_fact(view.workspace, one, query.as_of or now, now, PAGE_SIZE, query.before, WAITING)
-    axis = axis_over(_moments(found.values.items, [now] if query.before is None else []) or [now])
+    scoped, now = _key_of(query), utc_text(view.now)
+    values = facts.read_fact(view.workspace, scoped, query.as_of or now, now, PAGE_SIZE, query.before, WAITING)
+    axis = axis_over(_moments(values.values.items, [now] if query.before is None else []) or [now])
     return show(
         "fact.html",
         view,
-        title=f"{words(one.key.attribute)} of {words(one.key.subject)}",
-        key=one.key,
-        scope=one.scope,
-        then=found.then,
-        holds=found.now,
-        waiting=found.waiting,
-        remarks=found.remarks,
-        denied_by=found.denied_by,
-        stretches=_stretches(axis, found.values.items, now),
+        title=f"{words(scoped.key.attribute)} of {words(scoped.key.subject)}",
+        key=scoped.key,
+        scope=scoped.scope,
+        then=values.then,
+        holds=values.now,
+        waiting=values.waiting,
+        remarks=values.remarks,
+        denied_by=values.denied_by,
+        stretches=_stretches(axis, values.values.items, now),
         axis=axis,
-        next_url=next_page(found.values.next_cursor),
-        asked=_describe_moment(view, found.extent or (now, now), found.turns),
-        **HOW_TO_SAY,
+        next_url=next_page(values.values.next_cursor),
+        asked=_describe_moment(view, values.extent or (now, now), values.turns),
+        **FACT_HELPERS,
     )
 
 
 @section.action("/facts/value", ValueForm)
 def set_value(view: View) -> Response:
-    """Give a fact a value; the value before is ended."""
+    """Set a new value of a fact and end the previous value."""
     form: ValueForm = view.form
-    one = _key_of(form)
-    draft = Draft(content="", scope=one.scope, occurred_at=form.valid_from)
-    setting = facts.set_fact(view.workspace, view.container.fact_keys, one.key, _value(form), draft)
+    scoped = _key_of(form)
+    draft = Draft(content="", scope=scoped.scope, occurred_at=form.valid_from)
+    setting = facts.set_fact(view.workspace, view.container.fact_keys, scoped.key, _value(form), draft)
     message = _format_setting(setting, form.valid_from)
     if setting.similar:
         others = ", ".join(f"{words(key.attribute)} of {words(key.subject)}" for key in setting.similar[:3])
-        message += f" It may be the same as {preview(others, 120)}."
+        message += f" Possible duplicate of {preview(others, 120)}."
     undo = (url_for("dashboard.facts_take_back"), {"fact_id": setting.receipt.id})
-    return back(view, message, to=_address(setting.key, one.scope), undo=undo if setting.is_new else None)
+    return back(view, message, to=_address(setting.key, scoped.scope), undo=undo if setting.is_new else None)
 
 
 @section.action("/facts/end", EndForm)
 def end(view: View) -> Response:
-    """Say that a value holds no longer, without another."""
+    """End the current value of a fact without a new value."""
     form: EndForm = view.form
-    one = _key_of(form)
-    ended = facts.end_fact(view.workspace, view.container.fact_keys, one.key, one.scope, form.valid_to)
+    scoped = _key_of(form)
+    ended = facts.end_fact(view.workspace, view.container.fact_keys, scoped.key, scoped.scope, form.valid_to)
     assert ended.fact.valid_to is not None
     undo = {"fact_id": ended.fact.id} | ({} if ended.held_until is None else {"until": ended.held_until})
     return back(
         view,
-        f"{_name(ended.fact.key or one.key)} has no value from {minute(form.valid_to or ended.fact.valid_to)} UTC on.",
+        f"{_name(ended.fact.key or scoped.key)} has no value from {minute(form.valid_to or ended.fact.valid_to)} UTC.",
         undo=(url_for("dashboard.facts_reopen"), undo),
     )
 
@@ -214,7 +216,7 @@ def take_back(view: View) -> Response:
         Remaining.SUBJECT: url_for("dashboard.facts_subject", subject=taken.key.subject),
         Remaining.NOTHING: url_for("dashboard.facts_subjects"),
     }
-    return back(view, f"The value of {_name(taken.key)} is taken back.", to=where[remaining])
+    return back(view, f"The value of {_name(taken.key)} was removed.", to=where[remaining])
 
 
 @section.action("/facts/reopen", ReopenForm)
@@ -222,7 +224,7 @@ def reopen(view: View) -> Response:
     """Undo the end of a value."""
     opened = facts.reopen_fact(view.workspace, view.form.fact_id, view.form.until)
     assert opened.key is not None
-    return back(view, f"{_name(opened.key)} has its value again.")
+    return back(view, f"{_name(opened.key)} has its previous value again.")
 
 
 def _key_of(named: Any) -> ScopedKey:
@@ -231,7 +233,9 @@ def _key_of(named: Any) -> ScopedKey:
 
 
 def _stretches(axis: TimeAxis, values: Sequence[Memory], now: str) -> list[Stretch]:
-    return [Stretch(one, *axis.stretch(one.valid_from or now, one.valid_to), _state(one, now)) for one in values]
+    return [
+        Stretch(value, *axis.stretch(value.valid_from or now, value.valid_to), _state(value, now)) for value in values
+    ]
 
 
 def _state(value: Memory, now: str) -> str:
@@ -248,7 +252,7 @@ def _moments(values: Sequence[Memory], more: list[str]) -> list[str]:
 
 
 def _describe_moment(view: View, extent: tuple[str, str], turns: tuple[str | None, str | None]) -> dict[str, Any]:
-    """Return the moment that is asked about, what a slider can reach, and the changes before and after."""
+    """Return the requested time, the range of the slider, and the changes before and after."""
     asked = parse(view.query.as_of) if view.query.as_of else view.now
     first, last = (int(parse(at).timestamp()) for at in extent)
     last = max(last, int(view.now.timestamp())) + 1
@@ -257,7 +261,7 @@ def _describe_moment(view: View, extent: tuple[str, str], turns: tuple[str | Non
         "moment": view.query.as_of or utc_text(view.now),
         "is_now": view.query.as_of is None,
         "low": first,
-        # A whole number of steps away, or the slider would end before the last value.
+        # Round up to full steps; otherwise the slider ends before the last value.
         "high": first + -(-(last - first) // step) * step,
         "step": step,
         "value": int(asked.timestamp()),
@@ -269,20 +273,20 @@ def _describe_moment(view: View, extent: tuple[str, str], turns: tuple[str | Non
 def _value(form: ValueForm) -> str | int | float | bool:
     if form.reading is Reading.TEXT:
         return form.value
-    given = form.value.strip().lower()
+    typed = form.value.strip().lower()
     if form.reading is Reading.TRUTH:
-        if given not in ("true", "yes", "false", "no"):
+        if typed not in ("true", "yes", "false", "no"):
             raise InvalidField(FieldError("value", "must be true or false"))
-        return given in ("true", "yes")
+        return typed in ("true", "yes")
     try:
-        return int(given)
+        return int(typed)
     except ValueError:
-        return _number(given)
+        return _number(typed)
 
 
-def _number(given: str) -> float:
+def _number(typed: str) -> float:
     try:
-        return float(given)
+        return float(typed)
     except ValueError as error:
         raise InvalidField(FieldError("value", "must be a number")) from error
 
@@ -290,11 +294,11 @@ def _number(given: str) -> float:
 def _format_setting(setting: FactSetting, valid_from: str | None) -> str:
     outcome, name = setting.receipt.outcome, _name(setting.key)
     if outcome is Outcome.REJECTED:
-        return f"Not kept: {setting.receipt.reason}."
+        return f"Not stored: {setting.receipt.reason}."
     if outcome is Outcome.MERGED:
-        return f"{name} has this value already."
-    since = f" from {minute(valid_from)} UTC on" if valid_from else ""
-    review = " once it is reviewed" if outcome is Outcome.CANDIDATE else ""
+        return f"{name} already has this value."
+    since = f" from {minute(valid_from)} UTC" if valid_from else ""
+    review = " after review" if outcome is Outcome.CANDIDATE else ""
     return f"{name} is {preview(_format_value(setting.value), 80)}{since}{review}."
 
 
@@ -308,7 +312,7 @@ def _address(key: FactKey, scope: Scope) -> str:
 
 
 def scope_text(scope: Scope) -> str:
-    """Return a scope as a query string names it; the workspace's is named by nothing."""
+    """Return a scope as query text, "" for the workspace scope."""
     if scope == Scope():
         return ""
     return str(scope.kind) if scope.id is None else f"{scope.kind}:{scope.id}"
@@ -318,5 +322,5 @@ def _format_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# What every template on facts says things with.
-HOW_TO_SAY = {"readings": Reading, "said": _format_value, "scope_text": scope_text}
+# Values that all templates about facts need.
+FACT_HELPERS = {"readings": Reading, "value_text": _format_value, "scope_text": scope_text}

@@ -1,4 +1,4 @@
-"""Goals: what is to be reached, how far it has come, when it is due."""
+"""Goals with their status, progress and due dates."""
 
 from datetime import date, datetime
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from web.dashboard.view import PAGE_SIZE, Moment, Paged, Section, View, back, ne
 
 section = Section("goals")
 
-# A day that is named without a time of day.
+# Time of day of a due date that contains only a date.
 START_OF_DAY = "T00:00:00.000Z"
 NEAR_DAYS = 14
 
@@ -21,26 +21,26 @@ Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 
 
 class GoalsPageQuery(Paged):
-    """Which goals to list."""
+    """Filter of the list of goals."""
 
     status: GoalStatus | None = None
 
 
 class StatusForm(BaseModel):
-    """What a goal's status becomes."""
+    """New status of a goal."""
 
     status: GoalStatus
 
 
 class GoalForm(BaseModel):
-    """A goal; without a due date it has none."""
+    """A new goal; `due_at` is optional."""
 
     title: Title
     due_at: Moment | None = None
 
 
 class ChangeForm(GoalForm):
-    """What a goal becomes; `progress` is in per cent."""
+    """New values of a goal; `progress` is a percentage."""
 
     progress: Annotated[int, Field(ge=0, le=100)] = 0
 
@@ -62,7 +62,7 @@ def list_all(view: View) -> str:
 
 @section.page("/goals/<goal_id>")
 def one(view: View, goal_id: str) -> str:
-    """Show what can be changed of a goal."""
+    """Show the edit form and the progress log of a goal."""
     goal = goals.get_goal(view.workspace, goal_id)
     events = goals.list_events(view.workspace, goal)
     return show("goal.html", view, title="Goal", goal=goal, events=events, longest=MAX_CONTENT_CHARS)
@@ -70,14 +70,14 @@ def one(view: View, goal_id: str) -> str:
 
 @section.action("/goals", GoalForm)
 def add(view: View) -> Response:
-    """Set a goal; one that was finished begins anew."""
+    """Add a goal, or reopen a finished goal with the same text."""
     form: GoalForm = view.form
     due = {} if form.due_at is None else {"due_at": form.due_at}
     draft = Draft(content=form.title, kind=Kind.GOAL, details={"status": GoalStatus.OPEN, **due})
     setting = goals.set_goal(view.workspace, draft, due.keys())
     if setting.outcome is Outcome.MERGED:
-        return back(view, "This goal begins anew." if setting.began_anew else "This goal was set already.")
-    message = "The goal is a candidate." if setting.outcome is Outcome.CANDIDATE else "The goal is set."
+        return back(view, "The goal is open again." if setting.began_anew else "This goal already exists.")
+    message = "The goal waits for review." if setting.outcome is Outcome.CANDIDATE else "Goal added."
     return back(view, message, undo=(url_for("dashboard.goals_archive", goal_id=setting.goal.id), {}))
 
 
@@ -85,7 +85,7 @@ def add(view: View) -> Response:
 def archive(view: View, goal_id: str) -> Response:
     """Archive a goal."""
     memories.archive(view.workspace, goals.get_goal(view.workspace, goal_id).id)
-    return back(view, "The goal is archived.")
+    return back(view, "Goal archived.")
 
 
 @section.action("/goals/<goal_id>", ChangeForm)
@@ -100,21 +100,21 @@ def change(view: View, goal_id: str) -> Response:
     title = None if form.title == goal.content else form.title
     goals.change_goal(view.workspace, goal.id, title, details)
     undo = (url_for("dashboard.goals_change", goal_id=goal_id), before)
-    return back(view, "The goal is changed.", to=url_for("dashboard.goals_list_all"), undo=undo)
+    return back(view, "Goal changed.", to=url_for("dashboard.goals_list_all"), undo=undo)
 
 
 @section.action("/goals/<goal_id>/status", StatusForm)
 def set_status(view: View, goal_id: str) -> Response:
-    """Say what became of a goal."""
+    """Change the status of a goal."""
     goal = goals.get_goal(view.workspace, goal_id)
     before = str(goal.details.get("status", GoalStatus.OPEN))
     goals.change_goal(view.workspace, goal_id, details={"status": view.form.status})
     undo = (url_for("dashboard.goals_set_status", goal_id=goal_id), {"status": before})
-    return back(view, f"The goal is {view.form.status.replace('_', ' ')} now.", undo=undo)
+    return back(view, f"The goal is now {view.form.status.replace('_', ' ')}.", undo=undo)
 
 
 def due_in_words(goal: Memory, now: datetime) -> tuple[str, bool]:
-    """Return when a goal is due, "" for never, and whether that is past for one that is not finished."""
+    """Return the due date in words ("" without one) and whether an unfinished goal is overdue."""
     due = goal.details.get("due_at")
     if due is None:
         return "", False
@@ -136,8 +136,8 @@ def _percent(goal: Memory) -> int:
     return round(100 * (goal.details.get("progress") or 0))
 
 
-def _due(goal: Memory, given: str | None) -> str | None:
-    """Return the due date that is meant: a form that names the day alone leaves the time of day as it was."""
-    known: str | None = goal.details.get("due_at")
-    same_day = given is not None and known is not None and given == f"{known[:10]}{START_OF_DAY}"
-    return known if same_day else given
+def _due(goal: Memory, submitted: str | None) -> str | None:
+    """Return the new due date; keep the stored time of day if the form repeats the same day."""
+    stored: str | None = goal.details.get("due_at")
+    same_day = submitted is not None and stored is not None and submitted == f"{stored[:10]}{START_OF_DAY}"
+    return stored if same_day else submitted

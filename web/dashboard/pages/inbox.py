@@ -1,4 +1,4 @@
-"""The inbox: what waits for a person, and what was done without asking; every judgement can be taken back."""
+"""Inbox: entries that wait for review, and automatic changes; every decision can be undone."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -31,13 +31,13 @@ from web.dashboard.view import Cursor, Paged, Section, View, back, next_page, sh
 
 section = Section("inbox", Role.OWNER)
 
-# An entry holds up to two texts; more would make a page too long to load and to read.
+# Each entry contains up to two texts, so a longer page would be slow to load and read.
 PAGE = 20
-UNDONE = "It waits again."
+UNDONE = "Undone. The entry waits for review again."
 
 
 class Tab(StrEnum):
-    """What kind of entries to list."""
+    """Kind of entries to list."""
 
     CANDIDATES = "candidates"
     DUPLICATES = "duplicates"
@@ -51,13 +51,13 @@ Maker = Annotated[str, StringConstraints(pattern=r"^[a-z-]{1,40}$")]
 
 
 class InboxQuery(Paged):
-    """Which entries to list; without a kind, the first of which something waits."""
+    """Entries to list; without a kind, the first kind that has entries."""
 
     kind: Tab | None = None
 
 
 class InboxForm(BaseModel):
-    """Where in the inbox a form stood, and which entry is next; a form elsewhere tells nothing."""
+    """Position of the form in the inbox, and the next entry; empty for forms on other pages."""
 
     kind: Tab | None = None
     before: Cursor | None = None
@@ -65,25 +65,25 @@ class InboxForm(BaseModel):
 
 
 class CandidateForm(InboxForm):
-    """Whether a candidate becomes a memory."""
+    """Decision about a candidate."""
 
     action: CandidateVerdict
 
 
 class PairForm(InboxForm):
-    """Whether a pair is one."""
+    """Decision about a possible duplicate."""
 
     action: PairVerdict
 
 
 class ContradictionForm(InboxForm):
-    """Which of two contradicting memories holds."""
+    """Decision about two contradicting memories."""
 
     action: ContradictionVerdict
 
 
 class SettlementForm(InboxForm):
-    """What was done about a contradiction: a memory archived, or the edges of their makers taken away."""
+    """Result of a contradiction decision: the archived memory, or the makers of the removed edges."""
 
     archived: str | None = None
     denial_by: Maker | None = None
@@ -92,7 +92,7 @@ class SettlementForm(InboxForm):
 
 @dataclass(frozen=True, slots=True)
 class ComparedMemory:
-    """One of two memories that are compared, and what it says otherwise."""
+    """One of two compared memories, with its text split by differences."""
 
     memory: Memory
     stretches: tuple[TextPart, ...]
@@ -100,7 +100,7 @@ class ComparedMemory:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """An entry of the inbox: `about` is what waits or was done, the sides its memories, the older first."""
+    """An inbox entry: `about` is the pending or completed decision; `sides` are its memories, older first."""
 
     anchor: str
     about: DuplicatePair | Contradiction | AuditEntry | Decision | RefusedOffer | None
@@ -109,7 +109,7 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """How a judgement is taken back: an action, its path and fields, and the entry that waits again."""
+    """Undo of a decision: the action, its path and fields, and the entry that is pending again."""
 
     action: str
     path: dict[str, Any]
@@ -118,14 +118,14 @@ class Undo:
 
 
 def _if_still_waiting(judge: Callable[..., Response]) -> Callable[..., Response]:
-    """Tell that nothing was done where somebody else was faster, or a job was; what else waits is still there."""
+    """Return to the inbox with a message if another user or a job already settled the entry."""
 
     @wraps(judge)
     def try_judging(view: View, **path: str) -> Response:
         try:
             return judge(view, **path)
         except (Conflict, NotFound) as error:
-            return _go_on(view, f"Nothing was done: {error}.")
+            return _go_on(view, f"Nothing changed: {error}.")
 
     return try_judging
 
@@ -135,10 +135,10 @@ def review_entries(view: View) -> str | Response:
     """Show a page of one kind of entries."""
     query: InboxQuery = view.query
     counts = _counts(review.count_waiting(view.workspace))
-    tab = query.kind or next((one for one, count in counts.items() if count), Tab.CANDIDATES)
+    tab = query.kind or next((kind for kind, count in counts.items() if count), Tab.CANDIDATES)
     page = _LISTS[tab](view.workspace, query.before)
     if query.before is not None and not page.items:
-        # Everything on this later page is judged; what still waits stands on the first.
+        # All entries of this later page are settled; pending entries are on the first page.
         return redirect(url_for("dashboard.inbox_review_entries", kind=tab), 303)
     return show(
         "inbox.html",
@@ -155,11 +155,11 @@ def review_entries(view: View) -> str | Response:
 @section.action("/inbox/candidates/<memory_id>", CandidateForm)
 @_if_still_waiting
 def judge_candidate(view: View, memory_id: str) -> Response:
-    """Accept a candidate, or archive it."""
+    """Accept a candidate or archive it."""
     verdict: CandidateVerdict = view.form.action
     accepted = verdict is CandidateVerdict.ACCEPT
     review.settle_candidate(view.workspace, memory_id, verdict)
-    message = "The candidate is a memory now." if accepted else "The candidate is archived."
+    message = "Candidate accepted." if accepted else "Candidate rejected and archived."
     return _go_on(
         view, message, Undo("undo_candidate", {"memory_id": memory_id}, f"e-{memory_id}", {"action": verdict})
     )
@@ -168,7 +168,7 @@ def judge_candidate(view: View, memory_id: str) -> Response:
 @section.action("/inbox/candidates/<memory_id>/undo", CandidateForm)
 @_if_still_waiting
 def undo_candidate(view: View, memory_id: str) -> Response:
-    """Let a candidate wait again."""
+    """Return a candidate to review."""
     review.reopen_candidate(view.workspace, memory_id, view.form.action)
     return _go_on(view, UNDONE)
 
@@ -176,18 +176,18 @@ def undo_candidate(view: View, memory_id: str) -> Response:
 @section.action("/inbox/pairs/<pair_id>", PairForm)
 @_if_still_waiting
 def judge_pair(view: View, pair_id: str) -> Response:
-    """Merge a pair into its older memory, or keep both."""
+    """Merge a pair into its older memory, or keep both memories."""
     verdict: PairVerdict = view.form.action
     review.settle_pair(view.workspace, pair_id, verdict)
     merged = verdict is PairVerdict.MERGE
-    message = "The newer memory is merged into the older." if merged else "Both are kept."
+    message = "The newer memory was merged into the older." if merged else "Both memories were kept."
     return _go_on(view, message, Undo("undo_pair", {"pair_id": pair_id}, f"e-{pair_id}", {}))
 
 
 @section.action("/inbox/pairs/<pair_id>/undo", InboxForm)
 @_if_still_waiting
 def undo_pair(view: View, pair_id: str) -> Response:
-    """Let a pair wait again."""
+    """Return a pair to review."""
     review.reopen_pair(view.workspace, pair_id)
     return _go_on(view, UNDONE)
 
@@ -195,11 +195,11 @@ def undo_pair(view: View, pair_id: str) -> Response:
 @section.action("/inbox/contradictions/<denying_id>/<denied_id>", ContradictionForm)
 @_if_still_waiting
 def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
-    """Archive the memory that does not hold, or take the contradiction away."""
+    """Archive one of two contradicting memories, or remove the contradiction."""
     settlement = review.settle_contradiction(view.workspace, denying_id, denied_id, view.form.action)
-    message = "Both are kept, and do not contradict each other any more."
+    message = "Both memories were kept, and the contradiction was removed."
     if settlement.archived is not None:
-        message = "The other memory is archived."
+        message = "The other memory was archived."
     path = {"denying_id": denying_id, "denied_id": denied_id}
     undo = Undo("undo_contradiction", path, f"e-{denying_id}.{denied_id}", asdict(settlement))
     return _go_on(view, message, undo)
@@ -208,7 +208,7 @@ def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response
 @section.action("/inbox/contradictions/<denying_id>/<denied_id>/undo", SettlementForm)
 @_if_still_waiting
 def undo_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
-    """Let a contradiction wait again."""
+    """Return a contradiction to review."""
     form: SettlementForm = view.form
     settlement = Settlement(form.archived, form.denial_by, form.reverse_by)
     review.reopen_contradiction(view.workspace, denying_id, denied_id, settlement)
@@ -218,31 +218,31 @@ def undo_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
 @section.action("/inbox/acts/<entry_id>/undo", InboxForm)
 @_if_still_waiting
 def undo_act(view: View, entry_id: str) -> Response:
-    """Take back what was merged or archived without asking."""
+    """Undo an automatic merge or archiving."""
     review.undo_act(view.workspace, entry_id)
-    return _go_on(view, "The memory is back in every answer.")
+    return _go_on(view, "The memory was restored.")
 
 
 @section.action("/inbox/refused/<memory_id>", InboxForm)
 @_if_still_waiting
 def accept_refused(view: View, memory_id: str) -> Response:
-    """Change one's mind about what was refused."""
+    """Accept a memory that the user refused before."""
     memory = review.accept_refused(view.workspace, memory_id)
-    return _go_on(view, "It is a memory again." if memory is not None else "It may be offered again.")
+    return _go_on(view, "The memory was accepted." if memory is not None else "The text will be accepted next time.")
 
 
 def _go_on(view: View, message: str, undo: Undo | None = None) -> Response:
-    """Return to the entry that is next, or to wherever the form stood."""
+    """Redirect to the next entry, or to the page of the form."""
     form: InboxForm = view.form
     here: dict[str, Any] = form.model_dump(include={"kind", "before"}, exclude_none=True)
     to = None if form.kind is None else url_for("dashboard.inbox_review_entries", **here, _anchor=form.next)
     if undo is None:
         return back(view, message, to=to)
-    # Whoever judged elsewhere goes back there, too.
+    # A decision on another page returns to that page.
     fields = {**undo.fields, **here, "next": undo.anchor if here else None}
     path = url_for(f"dashboard.inbox_{undo.action}", **undo.path)
-    said = {name: str(value) for name, value in fields.items() if value is not None}
-    return back(view, message, to=to, undo=(path, said))
+    texts = {name: str(value) for name, value in fields.items() if value is not None}
+    return back(view, message, to=to, undo=(path, texts))
 
 
 def _counts(waiting: Waiting) -> dict[Tab, int]:
@@ -252,7 +252,10 @@ def _counts(waiting: Waiting) -> dict[Tab, int]:
 
 def _list_candidates(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
     page = review.list_candidates(workspace, workspace.onlooker, PAGE, before)
-    entries = [InboxEntry(f"e-{one.memory.id}", one.decision, (ComparedMemory(one.memory, ()),)) for one in page.items]
+    entries = [
+        InboxEntry(f"e-{candidate.memory.id}", candidate.decision, (ComparedMemory(candidate.memory, ()),))
+        for candidate in page.items
+    ]
     return Page(entries, page.next_cursor)
 
 
@@ -265,9 +268,9 @@ def _list_pairs(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
 def _list_contradictions(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
     page = review.list_contradictions(workspace, PAGE, before)
     entries = []
-    for one in page.items:
-        older, newer = sorted((one.denying, one.denied), key=lambda memory: (memory.occurred_at, memory.seq))
-        entries.append(InboxEntry(f"e-{one.denying.id}.{one.denied.id}", one, _compare(older, newer)))
+    for pair in page.items:
+        older, newer = sorted((pair.denying, pair.denied), key=lambda memory: (memory.occurred_at, memory.seq))
+        entries.append(InboxEntry(f"e-{pair.denying.id}.{pair.denied.id}", pair, _compare(older, newer)))
     return Page(entries, page.next_cursor)
 
 
@@ -284,8 +287,12 @@ def _list_acts(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
 
 def _list_refused(workspace: Workspace, _before: int | None) -> Page[InboxEntry]:
     entries = [
-        InboxEntry(f"e-{one.refusal.memory_id}", one, () if one.memory is None else (ComparedMemory(one.memory, ()),))
-        for one in review.list_refused_offers(workspace, PAGE, None)
+        InboxEntry(
+            f"e-{offer.refusal.memory_id}",
+            offer,
+            () if offer.memory is None else (ComparedMemory(offer.memory, ()),),
+        )
+        for offer in review.list_refused_offers(workspace, PAGE, None)
     ]
     return Page(entries)
 

@@ -1,4 +1,4 @@
-"""Lessons: what was learnt, how often agents were shown it, and whether they followed."""
+"""Lessons, how often agents saw them, and whether agents followed them."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ section = Section("lessons")
 
 LAST_SHOWN = 3
 MAX_NOTE_CHARS = 2000
-# What the answers to a lesson say, in words.
+# Label of each usefulness.
 VERDICTS: Mapping[Usefulness, str] = {
     Usefulness.USEFUL: "useful",
     Usefulness.UNPROVEN: "unproven",
@@ -27,14 +27,14 @@ VERDICTS: Mapping[Usefulness, str] = {
 
 
 class LessonsPageQuery(Paged):
-    """Which lessons to list: those that hold these words, in which order."""
+    """Search words and order of the list of lessons."""
 
     q: Search = ""
     order: LessonOrder = LessonOrder.NEWEST
 
 
 class OutcomeForm(BaseModel):
-    """What became of a lesson that was shown; "unknown" takes back what was said."""
+    """Rating of a shown lesson; "unknown" removes the rating."""
 
     followed: Literal["true", "false", "unknown"]
     note: Annotated[str, Field(max_length=MAX_NOTE_CHARS)] | None = None
@@ -42,12 +42,12 @@ class OutcomeForm(BaseModel):
 
 @section.page("/lessons", LessonsPageQuery)
 def list_all(view: View) -> str:
-    """List lessons with their records."""
+    """List lessons with their ratings."""
     query: LessonsPageQuery = view.query
     page = lessons.rank_lessons(
         view.workspace, view.workspace.onlooker, query.order, PAGE_SIZE, query.before, query.q.split()
     )
-    shown = {one.memory.seq: lessons.list_impressions(view.workspace, one, LAST_SHOWN) for one in page.items}
+    shown = {lesson.memory.seq: lessons.list_impressions(view.workspace, lesson, LAST_SHOWN) for lesson in page.items}
     return show(
         "lessons.html",
         view,
@@ -63,7 +63,7 @@ def list_all(view: View) -> str:
 
 @section.page("/lessons/<lesson_id>")
 def one(view: View, lesson_id: str) -> str:
-    """Show the last times that a lesson was put before an agent, and what became of them."""
+    """Show a lesson with its recent uses and their ratings."""
     lesson = lessons.get_lesson(view.workspace, lesson_id)
     shown = lessons.list_impressions(view.workspace, lesson, PAGE_SIZE)
     return show("lesson.html", view, title="Lesson", lesson=lesson, shown=shown, verdicts=VERDICTS, enough=ENOUGH)
@@ -71,30 +71,30 @@ def one(view: View, lesson_id: str) -> str:
 
 @section.action("/lessons/surfaces/<surface_id>", OutcomeForm)
 def answer(view: View, surface_id: str) -> Response:
-    """Say whether a lesson that was shown was followed, or take back what was said."""
+    """Rate a use of a lesson, or remove the rating."""
     form: OutcomeForm = view.form
     before = lessons.get_impression(view.workspace, surface_id)
     if form.followed == "unknown":
         withdraw_answer(view.workspace, view.container.feedback, surface_id)
-        return back(view, "Noted: nobody says.")
+        return back(view, "Rating removed.")
     followed = form.followed == "true"
     answer_impression(view.workspace, view.container.feedback, surface_id, form.note, followed=followed)
     undo = (url_for("dashboard.lessons_answer", surface_id=surface_id), _answer_of(before))
-    return back(view, f"Noted: {'followed' if followed else 'ignored'}.", undo=undo)
+    return back(view, f"Marked as {'followed' if followed else 'ignored'}.", undo=undo)
 
 
 @section.action("/lessons/<lesson_id>/archive")
 def archive(view: View, lesson_id: str) -> Response:
     """Archive a lesson."""
     memories.archive(view.workspace, lessons.get_lesson(view.workspace, lesson_id).memory.id)
-    return back(view, "The lesson is archived.", undo=(url_for("dashboard.lessons_restore", lesson_id=lesson_id), {}))
+    return back(view, "Lesson archived.", undo=(url_for("dashboard.lessons_restore", lesson_id=lesson_id), {}))
 
 
 @section.action("/lessons/<lesson_id>/restore")
 def restore(view: View, lesson_id: str) -> Response:
-    """Bring a lesson back."""
+    """Restore a lesson."""
     memories.restore(view.workspace, lessons.get_lesson(view.workspace, lesson_id).memory.id)
-    return back(view, "The lesson is back.")
+    return back(view, "Lesson restored.")
 
 
 def _answer_of(impression: Impression) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One memory: all that is known of it, why it fades, and what may be done with it."""
+"""One memory: its record, its decay, and the actions on it."""
 
 import json
 import re
@@ -21,9 +21,7 @@ from pipeline.services.memory_details import (
     read_details,
     read_earlier_text,
 )
-from pipeline.write.revise import text_mark
-from pipeline.write.share import is_sharer
-from web.dashboard.memory_life import describe_admission, list_life
+from web.dashboard.memory_events import describe_admission, list_events
 from web.dashboard.pages.facts import scope_text
 from web.dashboard.pages.timeline import describe_digestion
 from web.dashboard.text_diff import Side, TextPart, diff_texts, shorten
@@ -39,7 +37,7 @@ Importance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class SeenForm(BaseModel):
-    """What a page showed when its form was made: only what differs from that is changed. Without tags it had none."""
+    """Values that the page showed when it rendered the form; only fields that differ from them change."""
 
     seen_text: str = ""
     seen_tags: str = ""
@@ -47,7 +45,7 @@ class SeenForm(BaseModel):
 
 
 class EditForm(SeenForm):
-    """What a memory becomes. Without tags it has none."""
+    """New values of a memory; empty `tags` removes all tags."""
 
     content: str | None = None
     tags: str = ""
@@ -56,7 +54,7 @@ class EditForm(SeenForm):
 
 
 class BringBackForm(SeenForm):
-    """What an edit replaced: a text, by its entry in the history, tags, and the importance, now and as given."""
+    """Values that an edit replaced: the text (by history entry), the tags, and both importance values."""
 
     entry: Annotated[int, Field(ge=1, lt=2**62)] | None = None
     tags: str = ""
@@ -65,28 +63,28 @@ class BringBackForm(SeenForm):
 
 
 class PinForm(BaseModel):
-    """Whether a memory is pinned."""
+    """New pin state of a memory."""
 
     pinned: bool
 
 
 class UnconfirmForm(BaseModel):
-    """When a memory was confirmed."""
+    """Time of the confirmation to undo."""
 
     since: Moment
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An edit that was not made: why, and what somebody wanted."""
+    """A rejected edit: the reason and the submitted values."""
 
     reason: str
-    wanted: Revision
+    revision: Revision
 
 
 @dataclass(frozen=True, slots=True)
 class ShownChange:
-    """An entry of the history, with the memory that it tells of and what it changed."""
+    """A history entry with the other memory involved and the changed parts of the text."""
 
     number: int
     entry: HistoryEntry
@@ -96,7 +94,7 @@ class ShownChange:
 
 @section.page("/memories/<memory_id>", Paged)
 def record(view: View, memory_id: str) -> str:
-    """Show the whole record."""
+    """Show the full record of a memory."""
     return _page(view, memory_id, view.query.before)
 
 
@@ -111,7 +109,7 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
         known=known,
         sign=describe_digestion(known.undigested).get(memory.id),
         metadata=json.dumps(memory.metadata, ensure_ascii=False, indent=2) if memory.metadata else "",
-        life=list_life(known),
+        events=list_events(known),
         admission=describe_admission(known),
         changes=[_compare(change) for change in known.history],
         older_url=None if older is None else url_for("dashboard.memory_record", memory_id=memory.id, before=older),
@@ -119,7 +117,7 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
         may_share=memory.scope.kind not in (ScopeKind.WORKSPACE, ScopeKind.TASK),
         may_withdraw=memory.shared_from is not None and _may_withdraw(view, memory),
         refused=refused,
-        fields=_fields(memory, None if refused is None else refused.wanted),
+        fields=_fields(memory, None if refused is None else refused.revision),
     )
 
 
@@ -133,149 +131,149 @@ def _compare(change: HistoryChange) -> ShownChange:
     if entry.event == EDITED and entry.content is not None:
         parts = diff_texts(entry.content, change.text_after)
     elif entry.content is not None:
-        # A merge took it in; what the memory itself says stands elsewhere.
+        # Show only the parts of a merged text that the current text lacks.
         parts = [part for part in diff_texts(change.text_after, entry.content) if part.side is not Side.OLDER]
     return ShownChange(change.number, entry, change.other, shorten(parts))
 
 
 @section.page("/memories/<memory_id>/edit")
 def edited(_view: View, memory_id: str) -> Response:
-    """Lead from the address of a refused edit to the record."""
+    """Redirect from the address of a rejected edit to the record."""
     return redirect(_address(memory_id), 303)
 
 
 @section.action("/memories/<memory_id>/edit", EditForm)
 def edit(view: View, memory_id: str) -> Response:
-    """Change what was changed on the page; what somebody else changed meanwhile is not overwritten."""
+    """Change the edited fields; reject the edit if another user changed them since."""
     form: EditForm = view.form
-    wanted = Revision(
-        content=None if form.content is None or text_mark(form.content) == form.seen_text else form.content,
+    revision = Revision(
+        content=None if form.content is None or memories.text_mark(form.content) == form.seen_text else form.content,
         tags=_parse_changed_tags(form.tags, form.seen_tags),
         importance=None if form.importance == form.seen_importance else form.importance,
     )
     try:
-        return _revise(view, memory_id, wanted)
+        return _revise(view, memory_id, revision)
     except Conflict as error:
-        # What was typed is not lost: a second attempt is made knowing what stands there now.
-        page = _page(view, memory_id, refused=Refused(str(error), wanted))
+        # Keep the submitted values in the form, next to the current record.
+        page = _page(view, memory_id, refused=Refused(str(error), revision))
         return Response(page, HTTPStatus.CONFLICT, mimetype="text/html")
 
 
 @section.action("/memories/<memory_id>/bring-back", BringBackForm)
 def bring_back(view: View, memory_id: str) -> Response:
-    """Bring back what an edit replaced, unless somebody changed it since."""
+    """Restore the values that an edit replaced, unless another user changed them since."""
     form: BringBackForm = view.form
     text = None if form.entry is None else read_earlier_text(view.workspace, memory_id, form.entry)
-    wanted = Revision(
+    revision = Revision(
         content=text,
         tags=_parse_changed_tags(form.tags, form.seen_tags),
         importance=form.importance,
         given_importance=form.given,
     )
     try:
-        return _revise(view, memory_id, wanted)
+        return _revise(view, memory_id, revision)
     except Conflict as error:
-        return back(view, f"Nothing was changed: {error}.", to=_address(memory_id))
+        return back(view, f"Not changed: {error}.", to=_address(memory_id))
 
 
-def _revise(view: View, memory_id: str, wanted: Revision) -> Response:
+def _revise(view: View, memory_id: str, revision: Revision) -> Response:
     form: SeenForm = view.form
     seen = Seen(form.seen_text, _split_tags(form.seen_tags), form.seen_given)
-    edited = memories.edit_as_seen(view.workspace, memory_id, wanted, seen)
-    undo = _undo_of(edited, wanted)
+    edited = memories.edit_as_seen(view.workspace, memory_id, revision, seen)
+    undo = _undo_of(edited, revision)
     if not undo:
-        return back(view, "Nothing was changed.", to=_address(memory_id))
-    return back(view, "The memory is changed.", to=_address(memory_id), undo=(_path("bring_back", memory_id), undo))
+        return back(view, "No changes.", to=_address(memory_id))
+    return back(view, "Memory changed.", to=_address(memory_id), undo=(_path("bring_back", memory_id), undo))
 
 
-def _undo_of(edited: memories.Edited, wanted: Revision) -> dict[str, str]:
+def _undo_of(edited: memories.Edited, revision: Revision) -> dict[str, str]:
     before, after = edited.before, edited.after
     undo: dict[str, str] = {}
-    if wanted.tags is not None and after.tags != before.tags:
+    if revision.tags is not None and after.tags != before.tags:
         undo |= {"tags": " ".join(before.tags), "seen_tags": " ".join(after.tags)}
     importance_before, importance_after = (
         (before.importance, edited.given_before),
         (after.importance, edited.given_after),
     )
-    if wanted.importance is not None and importance_after != importance_before:
+    if revision.importance is not None and importance_after != importance_before:
         undo |= {"importance": repr(before.importance), "given": repr(edited.given_before)}
         undo |= {"seen_given": repr(edited.given_after)}
-    if wanted.content is not None and edited.entry is not None:
-        undo |= {"entry": str(edited.entry), "seen_text": text_mark(after.content)}
+    if revision.content is not None and edited.entry is not None:
+        undo |= {"entry": str(edited.entry), "seen_text": memories.text_mark(after.content)}
     return undo
 
 
 @section.action("/memories/<memory_id>/pin", PinForm)
 def pin(view: View, memory_id: str) -> Response:
-    """Pin a memory, so that it never fades, or let it go."""
+    """Pin a memory so that it keeps its importance, or unpin it."""
     pinned: bool = view.form.pinned
     memories.edit(view.workspace, memory_id, Revision(pinned=pinned))
-    message = "The memory is pinned; it does not fade." if pinned else "The memory is not pinned any more."
+    message = "Memory pinned. It keeps its importance." if pinned else "Memory unpinned."
     return back(view, message, undo=(_path("pin", memory_id), {"pinned": str(not pinned).lower()}))
 
 
 @section.action("/memories/<memory_id>/confirm")
 def confirm(view: View, memory_id: str) -> Response:
-    """Confirm what nobody vouched for."""
+    """Confirm a memory that is only evidence."""
     memory, is_new = memories.confirm(view.workspace, memory_id)
     if not is_new:
-        return back(view, "The memory is confirmed already.")
+        return back(view, "This memory is already confirmed.")
     undo = (_path("unconfirm", memory_id), {"since": memory.updated_at})
-    return back(view, "The memory is confirmed; it may speak as a rule.", undo=undo)
+    return back(view, "Memory confirmed. Agents can treat it as a rule.", undo=undo)
 
 
 @section.action("/memories/<memory_id>/unconfirm", UnconfirmForm)
 def unconfirm(view: View, memory_id: str) -> Response:
-    """Take a confirmation back."""
+    """Undo a confirmation."""
     memories.unconfirm(view.workspace, memory_id, view.form.since)
-    return back(view, "The memory is evidence again, and so is what was derived from it meanwhile.")
+    return back(view, "The memory and the memories derived from it are evidence again.")
 
 
 @section.action("/memories/<memory_id>/archive")
 def archive(view: View, memory_id: str) -> Response:
-    """Take a memory out of every answer."""
+    """Archive a memory."""
     memories.archive(view.workspace, memory_id)
-    message = "The memory is archived; no answer contains it."
+    message = "Memory archived. Results no longer contain it."
     return back(view, message, to=_address(memory_id), undo=(_path("restore", memory_id), {}))
 
 
 @section.action("/memories/<memory_id>/restore")
 def restore(view: View, memory_id: str) -> Response:
-    """Bring a memory back, from the archive or out of the one that it was merged into."""
+    """Restore a memory from the archive or from the memory that it was merged into."""
     merged = memories.is_merged(view.workspace, memory_id)
     memories.restore(view.workspace, memory_id)
     undo = None if merged else (_path("archive", memory_id), dict[str, str]())
-    return back(view, "The memory is back in every answer.", undo=undo)
+    return back(view, "Memory restored.", undo=undo)
 
 
 @section.action("/memories/<memory_id>/share")
 def share(view: View, memory_id: str) -> Response:
-    """Let everybody in the workspace see a memory."""
+    """Share a memory with all members of the workspace."""
     sharing.share_memory(view.workspace, view.workspace, memory_id)
     undo = (_path("withdraw", memory_id), dict[str, str]())
-    return back(view, "The memory is shared with everybody in the workspace.", undo=undo)
+    return back(view, "Memory shared with all members of the workspace.", undo=undo)
 
 
 @section.action("/memories/<memory_id>/withdraw")
 def withdraw(view: View, memory_id: str) -> Response:
-    """Let a shared memory be its person's own again."""
+    """Withdraw a shared memory, so that only its author sees it."""
     is_owner = g.caller.may(view.workspace_id, Role.OWNER)
     sharing.withdraw_memory(view.workspace, memory_id, is_owner=is_owner)
-    return back(view, "The memory is its person's own again.", to=url_for("dashboard.timeline_journal"))
+    return back(view, "Memory withdrawn. Only its author can see it now.", to=url_for("dashboard.timeline_journal"))
 
 
 @section.page("/memories/<memory_id>/purge", needs=Role.OWNER)
 def purge_warning(view: View, memory_id: str) -> str:
-    """Say what a purge takes away, before it does."""
+    """Show the data that a purge deletes, and ask for confirmation."""
     doomed = preview_purge(view.workspace, memory_id)
     return show("purge.html", view, title="Purge this memory?", memory=doomed.memory, doomed=doomed)
 
 
 @section.action("/memories/<memory_id>/purge", needs=Role.OWNER)
 def purge(view: View, memory_id: str) -> Response:
-    """Delete a memory for good."""
+    """Delete a memory permanently."""
     memories.purge(view.workspace, view.container.feedback, memory_id, view.may_write)
-    message = "The memory is purged; a worker scrubs the indexes and the copies now."
+    message = "Memory purged. A worker now removes it from the indexes and snapshots."
     return back(view, message, to=url_for("dashboard.timeline_journal"))
 
 
@@ -287,20 +285,20 @@ def _path(action: str, memory_id: str) -> str:
     return url_for(f"dashboard.memory_{action}", memory_id=memory_id)
 
 
-def _fields(memory: Memory, wanted: Revision | None) -> dict[str, Any]:
-    """Return what the fields of the edit form hold: what somebody wanted, else what is."""
-    held = {"content": memory.content, "tags": memory.tags, "importance": memory.importance}
-    return {name: now if (new := getattr(wanted, name, None)) is None else new for name, now in held.items()}
+def _fields(memory: Memory, revision: Revision | None) -> dict[str, Any]:
+    """Return the values of the edit form: the submitted values, else the stored values."""
+    stored = {"content": memory.content, "tags": memory.tags, "importance": memory.importance}
+    return {name: now if (new := getattr(revision, name, None)) is None else new for name, now in stored.items()}
 
 
-def _parse_changed_tags(given: str, seen: str) -> tuple[str, ...] | None:
-    tags = _split_tags(given)
+def _parse_changed_tags(submitted: str, seen: str) -> tuple[str, ...] | None:
+    tags = _split_tags(submitted)
     if tags == _split_tags(seen):
         return None
     if len(tags) > MAX_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
-        raise InvalidField(FieldError("tags", f"must be at most {MAX_TAGS}, of the letters a to z, digits and hyphens"))
+        raise InvalidField(FieldError("tags", f"must be at most {MAX_TAGS} tags of letters a to z, digits and hyphens"))
     return tags
 
 
-def _split_tags(given: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag for tag in _BETWEEN_TAGS.split(given.lower()) if tag))
+def _split_tags(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for tag in _BETWEEN_TAGS.split(text.lower()) if tag))

@@ -1,4 +1,4 @@
-"""Overview: what is known and how it grew, what happened today, whether all is well and of use, what to do next."""
+"""Overview: memory counts and growth, today's changes, health, usefulness and suggestions."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ section = Section("overview")
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What its reader would do next: in words, and where or how it is done."""
+    """A suggested next step, with a link or a command."""
 
     text: str
     label: str = ""
@@ -25,7 +25,7 @@ class Hint:
 
 @section.page("/")
 def home(view: View) -> str:
-    """Show how the workspace fares."""
+    """Show the state of the workspace."""
     services = view.container
     overview = read_overview(view.workspace, services.operations, services.settings, services.snapshots, view.now)
     return show(
@@ -41,22 +41,24 @@ def home(view: View) -> str:
 
 def _hints(view: View, overview: Overview) -> list[Hint]:
     health, waiting = overview.health, overview.decisions
-    found = []
+    hints = []
     if view.workspace.settings.incognito:
-        text = "This workspace is incognito: nothing that is said in it is stored."
-        found.append(Hint(text, "Settings", url_for("dashboard.settings_list_all")))
+        text = "This workspace is incognito: Reverie stores nothing in it."
+        hints.append(Hint(text, "Open settings", url_for("dashboard.settings_list_all")))
     if health.pending and not health.workers:
-        found.append(Hint("Work waits and no worker runs.", command="reverie up"))
+        hints.append(
+            Hint("Memories wait in the queue, but no worker is running. Start the workers:", command="reverie up")
+        )
     if health.dead:
-        text = f"Digestion left {health.dead} dead letter{'s' * (health.dead > 1)}."
-        found.append(Hint(text, "See why, and try again", f"{url_for('dashboard.workers_state')}#dead"))
+        text = f"Processing failed permanently for {health.dead} queue entr{'ies' if health.dead > 1 else 'y'}."
+        hints.append(Hint(text, "Show errors and retry", f"{url_for('dashboard.workers_state')}#dead"))
     if waiting:
-        text = f"{waiting} decision{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for you."
-        found.append(Hint(text, "Open the inbox", url_for("dashboard.inbox_review_entries")))
+        text = f"{waiting} decision{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} in your inbox."
+        hints.append(Hint(text, "Open the inbox", url_for("dashboard.inbox_review_entries")))
     if not files.read_state(view.container.settings.paths.root) and not overview.has_agents:
-        text = "No agent has used this workspace yet. Connected ones remember and recall by themselves."
-        found.append(Hint(text, command="reverie setup"))
+        text = "No agent has used this workspace yet. Connect the agents on this machine:"
+        hints.append(Hint(text, command="reverie setup"))
     if health.snapshot.is_ever_taken and health.snapshot.is_known and health.snapshot.at is None:
-        text = "There is no copy of this workspace yet; the first nightly job makes one."
-        found.append(Hint(text, "Make one now", f"{url_for('dashboard.workers_state')}#job-snapshot"))
-    return found
+        text = "This workspace has no snapshot yet. The next nightly job takes one."
+        hints.append(Hint(text, "Take a snapshot now", f"{url_for('dashboard.workers_state')}#job-snapshot"))
+    return hints

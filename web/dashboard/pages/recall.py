@@ -1,6 +1,6 @@
-"""The recall lab: what a question finds, by what, how fast, why not something else, and what other settings find.
+"""Recall lab: run a query, explain its ranking and timing, and compare two sets of settings.
 
-It asks as a person who looks on: no question is noted, nothing counts as recalled, no answer is kept.
+Queries of this page are not recorded and do not affect ranking.
 """
 
 import re
@@ -30,7 +30,7 @@ MAX_QUESTION_CHARS = 4000
 SETTINGS = ("k", "kinds", "since", "until", "as_of", "session", "budget", "only")
 EXAMPLES = 8
 MATCHES = 5
-# Of so many results every part is explained at once; of any other on demand, or a page would grow too long.
+# Number of results whose scores are explained on the page; others are explained on request.
 EXPLAINED = 10
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
 
@@ -40,7 +40,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_QU
 
 
 class LabQuery(page.Query):
-    """A question, what is missed among its results, and one or two ways to ask it."""
+    """A question, a memory missing from its results, and one or two sets of settings."""
 
     q: Text = ""
     why: Text = ""
@@ -65,7 +65,7 @@ class LabQuery(page.Query):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One way to ask: its name, its settings, what it found, and what it says of the memory that is missed."""
+    """One set of settings with its results and its explanation of the missing memory."""
 
     name: str
     prefix: str
@@ -76,7 +76,7 @@ class Trial:
 
 @section.page("/recall", LabQuery)
 def lab(view: View) -> str:
-    """Ask a question and show how recall answers it."""
+    """Show the results of a query and their explanation."""
     asked: LabQuery = view.query
     missed = _find_missed(view, asked.why) if asked.q and asked.why else None
     trials = _trials(view, missed) if asked.q else []
@@ -118,21 +118,21 @@ def _trial(view: View, name: str, prefix: str, missed: Memory | None) -> Trial:
 
 
 def _query(view: View, prefix: str) -> Query:
-    given = {name: getattr(view.query, prefix + name) for name in SETTINGS}
+    options = {name: getattr(view.query, prefix + name) for name in SETTINGS}
     return Query(
         text=view.query.q,
-        k=given["k"],
+        k=options["k"],
         filter=Filter(
-            kinds=given["kinds"],
-            session_id=own_name(view.workspace.person_id, given["session"] or None),
-            since=given["since"],
-            until=given["until"],
-            as_of=given["as_of"],
+            kinds=options["kinds"],
+            session_id=own_name(view.workspace.person_id, options["session"] or None),
+            since=options["since"],
+            until=options["until"],
+            as_of=options["as_of"],
             viewer=view.workspace.onlooker,
         ),
-        budget_ms=given["budget"] or view.workspace.settings.recall_budget_ms,
+        budget_ms=options["budget"] or view.workspace.settings.recall_budget_ms,
         explain=True,
-        channels=SEARCHED if given["only"] is None else (given["only"],),
+        channels=SEARCHED if options["only"] is None else (options["only"],),
     )
 
 
@@ -141,7 +141,7 @@ def _read(view: View, text: str) -> ParsedQuery | None:
 
 
 def _find_missed(view: View, named: str) -> Memory | None:
-    """Return the memory that an id names; None where words are given instead."""
+    """Return the memory with this id, None if the text is not an id."""
     if not _ID.fullmatch(named):
         return None
     return get_memory(view.workspace, named.upper())
@@ -154,13 +154,14 @@ def _matches(view: View, words: str) -> Sequence[Memory]:
 
 
 def _address(**changes: Any) -> str:
-    """Return the address of this page with some changes; None takes a setting away."""
-    given = {**request.args.to_dict(flat=False), **changes}
-    kept = {name: value for name, value in given.items() if value not in (None, "", [""])}
-    return url_for("dashboard.recall_lab", **kept)
+    """Return the address of this page with changed parameters; None removes a parameter."""
+    parameters = {**request.args.to_dict(flat=False), **changes}
+    return url_for(
+        "dashboard.recall_lab", **{name: value for name, value in parameters.items() if value not in (None, "", [""])}
+    )
 
 
 def _compare_address(asked: LabQuery) -> str:
-    """Return the address that compares these settings with a second set, which begins as a copy of them."""
+    """Return the address that compares these settings with a copy of them."""
     copied = {f"b_{name}": getattr(asked, name) for name in SETTINGS if name in asked.model_fields_set}
     return _address(compare=1, **copied)

@@ -1,4 +1,4 @@
-"""Settings: what holds, where it comes from and what would change it; incognito sessions; and the token."""
+"""Settings with their values and origins, incognito sessions, and the token."""
 
 import re
 import stat
@@ -39,34 +39,34 @@ from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
 section = Section("settings", Role.OWNER)
 
 OTHERS = 0o077
-# Python refuses to read numbers of thousands of digits; no setting comes near.
+# Python refuses to parse numbers with thousands of digits; settings need far fewer.
 MAX_VALUE_CHARS = 32
-# Where a setting may come from besides a file.
+# Origins of a setting other than a file.
 DEFAULT, ENVIRONMENT, UNKNOWN = "default", "environment", "unknown"
 
 
 class SettingsQuery(Query):
-    """Where the list of sessions goes on."""
+    """Cursor of the list of incognito sessions."""
 
     below: str | None = None
 
 
 class SettingForm(BaseModel):
-    """A setting that a workspace may have of its own, and its value; without one the home's holds again."""
+    """A workspace setting and its new value; without a value, the server setting applies again."""
 
     name: str
     value: Annotated[str, Field(max_length=MAX_VALUE_CHARS)] | None = None
 
 
 class SessionForm(BaseModel):
-    """A session."""
+    """A session id."""
 
     session_id: SessionId
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Where the token stands, since when (seconds since the epoch), and who may read it."""
+    """The token file, its modification time (seconds since the epoch) and its mode."""
 
     file: Path
     made: float
@@ -74,16 +74,16 @@ class Token:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether others than its owner may read it."""
+        """Return whether other users can read the file."""
         return bool(self.mode & OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
 class HomeSetting:
-    """A setting of the home: the value in force as text, and where that comes from.
+    """A server setting with its current value as text.
 
-    `origin` is `default`, `environment`, `unknown` or a file, whose `line` sets it; `waiting` is what the next start
-    takes instead, if that differs.
+    `origin` is `default`, `environment`, `unknown` or a file; `line` is the line in that file. `waiting` is the value
+    after the next start, if it differs.
     """
 
     name: str
@@ -96,20 +96,20 @@ class HomeSetting:
 
     @property
     def variable(self) -> str:
-        """Return the variable of the environment that sets it."""
+        """Return the name of the environment variable."""
         return _variable(self.name)
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether nobody has set it."""
+        """Return whether the setting has its default value."""
         return self.origin == DEFAULT and self.waiting is None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSetting:
-    """A setting that a workspace may have of its own: the value in force, its own, and the one that the home gives it.
+    """A setting that a workspace can override: current value, workspace value (`own`) and server value (`given`).
 
-    What the environment has `fixed` nothing else changes; `least` and `most` are the limits of a number.
+    `fixed` means that an environment variable sets it. `least` and `most` are the limits of a number.
     """
 
     name: str
@@ -123,13 +123,13 @@ class WorkspaceSetting:
 
     @property
     def variable(self) -> str:
-        """Return the variable of the environment that sets it."""
+        """Return the name of the environment variable."""
         return _variable(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsOverview:
-    """Every setting of a home and what one workspace may have of its own, or why a file of theirs cannot be taken."""
+    """All server and workspace settings, and the problem of an invalid settings file."""
 
     home: tuple[HomeSetting, ...]
     own: Mapping[str, WorkspaceSetting]
@@ -138,7 +138,7 @@ class SettingsOverview:
 
 @section.page("/settings", SettingsQuery, empty_too=True)
 def list_all(view: View) -> str:
-    """Show every setting."""
+    """Show all settings."""
     sessions = _sessions(view)
     listed = sessions[:PAGE_SIZE]
     return show(
@@ -156,18 +156,18 @@ def list_all(view: View) -> str:
 
 @section.action("/settings/value", SettingForm)
 def set_value(view: View) -> Response:
-    """Give this workspace a value of its own, or take it away."""
-    name, given = view.form.name, view.form.value
+    """Set or remove a workspace setting."""
+    name, submitted = view.form.name, view.form.value
     if name not in WORKSPACE_SETTINGS:
-        raise NotFound("no setting of that name differs between workspaces")
+        raise NotFound(f"There is no workspace setting {name}. Change server settings in config.toml.")
     before = explain_for_page(view.container, view.workspace_id).own[name].own
-    _save(view, name, None if given is None else _parse_value(name, given))
+    _save(view, name, None if submitted is None else _parse_value(name, submitted))
     undo = (
         url_for("dashboard.settings_set_value"),
         {"name": name, "value": "" if before is None else _format_value(before)},
     )
     now = explain_for_page(view.container, view.workspace_id).own[name]
-    whose = "as the home has it" if now.own is None else "in this workspace"
+    whose = "the default" if now.own is None else "in this workspace"
     return back(view, f"{name} is {_format_value(now.value)}, {whose}.", undo=undo)
 
 
@@ -176,12 +176,12 @@ def begin_incognito(view: View) -> Response:
     """Make a session incognito."""
     incognito.begin_incognito(view.workspace, _session(view))
     undo = (url_for("dashboard.settings_end_incognito"), {"session_id": view.form.session_id})
-    return back(view, "The session is incognito: nothing that it says is stored.", undo=undo)
+    return back(view, "The session is incognito. Reverie stores nothing from it.", undo=undo)
 
 
 @section.action("/settings/sessions/unsilence", SessionForm)
 def end_incognito(view: View) -> Response:
-    """Let a session be stored again."""
+    """End the incognito mode of a session."""
     incognito.end_incognito(view.workspace, _session(view))
     undo = (url_for("dashboard.settings_begin_incognito"), {"session_id": view.form.session_id})
     return back(view, "The session is no longer incognito.", undo=undo)
@@ -189,18 +189,18 @@ def end_incognito(view: View) -> Response:
 
 @section.page("/settings/token", empty_too=True, needs=Access.HOME)
 def token(view: View) -> str:
-    """Tell what a new token brings with it, and ask."""
-    return show("new_token.html", view, title="Make a new token?", token=_token(view))
+    """Show the effects of a new token, and ask for confirmation."""
+    return show("new_token.html", view, title="Create a new token?", token=_token(view))
 
 
 @section.action("/settings/token/new", needs=Access.HOME)
 def renew_token(view: View) -> Response:
-    """Put a new token in the place of the present one; this browser stays signed in."""
+    """Replace the token; this browser stays signed in."""
     view.container.settings.paths.renew_token()
-    # Signed anew, with the token of now, even if nothing else in it changes.
+    # Mark the session as modified, so that its cookie is signed with the new token.
     session.modified = True
     to = url_for("dashboard.settings_list_all", _anchor="token")
-    return back(view, "There is a new token. Every other browser is signed out, and the old one opens nothing.", to=to)
+    return back(view, "New token created. The old token no longer works, and all other browsers are signed out.", to=to)
 
 
 def _session(view: View) -> str:
@@ -212,7 +212,7 @@ def _sessions(view: View) -> list[IncognitoSession]:
     try:
         return incognito.list_incognito(view.workspace, PAGE_SIZE + 1, view.query.below)
     except NotFound:
-        # Nothing was written yet, so nobody is incognito either.
+        # The workspace does not exist yet, so it has no incognito sessions.
         return []
 
 
@@ -228,14 +228,14 @@ def _token(view: View) -> Token | None:
     return Token(paths.token_file, status.st_mtime, stat.S_IMODE(status.st_mode))
 
 
-def _parse_value(name: str, given: str) -> int | bool:
+def _parse_value(name: str, text: str) -> int | bool:
     if SETTINGS[name].type is bool:
-        if given not in ("true", "false"):
+        if text not in ("true", "false"):
             raise InvalidField(FieldError(name, "must be true or false"))
-        return given == "true"
-    if not (given.isascii() and given.isdigit()):
+        return text == "true"
+    if not (text.isascii() and text.isdigit()):
         raise InvalidField(FieldError(name, "must be a whole number"))
-    return int(given)
+    return int(text)
 
 
 def _save(view: View, name: str, value: int | bool | None) -> None:
@@ -252,15 +252,17 @@ def _format_value(value: int | bool) -> str:
 
 
 def explain_for_page(container: WebContainer, workspace_id: str) -> SettingsOverview:
-    """Tell of every setting, as it is in force now."""
+    """Return all settings with their current values and origins."""
     home, problem = _explain(container, None)
     mine, own_problem = _explain(container, workspace_id)
     in_force = container.workspace(workspace_id).settings
-    place = container.stores.configs.place(workspace_id)
+    file = container.stores.configs.place(workspace_id)
     return SettingsOverview(
-        tuple(_home_setting(container.settings, one) for name, one in home.items() if name not in WORKSPACE_SETTINGS),
+        tuple(
+            _home_setting(container.settings, origin) for name, origin in home.items() if name not in WORKSPACE_SETTINGS
+        ),
         {
-            name: _workspace_setting(in_force, home[name], mine[name], place)
+            name: _workspace_setting(in_force, home[name], mine[name], file)
             for name in home
             if name in WORKSPACE_SETTINGS
         },
@@ -271,43 +273,43 @@ def explain_for_page(container: WebContainer, workspace_id: str) -> SettingsOver
 def _explain(container: WebContainer, workspace_id: str | None) -> tuple[dict[str, SettingOrigin], str | None]:
     try:
         own = None if workspace_id is None else container.stores.configs.read(workspace_id)
-        found = explain_settings(environment_of(container.settings.paths), own)
+        origins = explain_settings(environment_of(container.settings.paths), own)
     except SettingsError as error:
         running = {
             name: SettingOrigin(name, getattr(container.settings, name), UNKNOWN, setting.help)
             for name, setting in SETTINGS.items()
         }
         return running, str(error)
-    return {one.name: one for one in found}, None
+    return {origin.name: origin for origin in origins}, None
 
 
-def _home_setting(running: Settings, found: SettingOrigin) -> HomeSetting:
-    value = getattr(running, found.name)
-    origin = found.origin
-    if found.name == "home":
-        # The explanation was given this home, wherever it came from.
+def _home_setting(running: Settings, next_start: SettingOrigin) -> HomeSetting:
+    value = getattr(running, next_start.name)
+    origin = next_start.origin
+    if next_start.name == "home":
+        # `explain_settings` got the data directory from the caller, so its origin is found here.
         origin = ENVIRONMENT if _variable("home") in environment_with({}) else DEFAULT
         waits = False
     else:
-        waits = found.value != value
+        waits = next_start.value != value
     return HomeSetting(
-        found.name,
-        found.help,
+        next_start.name,
+        next_start.help,
         _format_masked(value),
         origin,
-        None if origin in (DEFAULT, ENVIRONMENT, UNKNOWN) else _find_line(Path(origin), found.name),
-        _format_masked(found.value) if waits else None,
-        found.name in ENVIRONMENT_ONLY,
+        None if origin in (DEFAULT, ENVIRONMENT, UNKNOWN) else _find_line(Path(origin), next_start.name),
+        _format_masked(next_start.value) if waits else None,
+        next_start.name in ENVIRONMENT_ONLY,
     )
 
 
-def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOrigin, place: str) -> WorkspaceSetting:
+def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOrigin, file: str) -> WorkspaceSetting:
     limits = SETTINGS[home.name]
     return WorkspaceSetting(
         home.name,
         home.help,
         getattr(in_force, home.name),
-        mine.value if mine.origin == place else None,
+        mine.value if mine.origin == file else None,
         home.value,
         mine.origin == ENVIRONMENT,
         limits.least,
@@ -317,10 +319,10 @@ def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOri
 
 def _format_masked(value: Any) -> str:
     if isinstance(value, Secret):
-        return "set, never shown" if value.reveal() else "not set"
+        return "set, hidden" if value.reveal() else "not set"
     if isinstance(value, bool):
         return "true" if value else "false"
-    # An address may hold a password.
+    # A URL can contain a password.
     return mask(str(value)) or "empty"
 
 

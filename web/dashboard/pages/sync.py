@@ -1,4 +1,4 @@
-"""The page of this home's other machines: remotes, devices, conflicts and what was put aside."""
+"""Sync page: remotes, devices, conflicts and quarantined changes."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ SHOWN = 30
 
 
 class LostForm(BaseModel):
-    """Which overruled value to restore."""
+    """The replaced value to restore."""
 
     memory_id: Annotated[str, StringConstraints(max_length=64)]
     field: Annotated[str, StringConstraints(max_length=64)]
@@ -23,7 +23,7 @@ class LostForm(BaseModel):
 
 @section.page("/sync", empty_too=True)
 def overview(view: View) -> str:
-    """Show how each remote stands, which devices share this memory, and what needs a look."""
+    """Show the remotes, the devices, and what needs attention."""
     sync = view.container.sync
     return show(
         "sync.html",
@@ -39,7 +39,7 @@ def overview(view: View) -> str:
 
 @section.action("/sync/restore", LostForm)
 def restore(view: View) -> Response:
-    """Restore a value that another machine overruled."""
+    """Restore a value that lost a conflict."""
     form = view.form
     view.container.sync.restore_lost(view.workspace.id, form.memory_id, form.field, form.operation)
-    return back(view, "Restored. The value before is in the history of the memory.")
+    return back(view, "Value restored. The previous value is in the history.")

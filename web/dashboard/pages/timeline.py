@@ -1,4 +1,4 @@
-"""Memories in time: a journal by day and session, which goes on while it is looked at, and the course of arcs."""
+"""Timeline of memories by day and session, with live updates, and the pages about arcs."""
 
 import re
 from collections import Counter
@@ -37,12 +37,12 @@ _NAME = StringConstraints(strip_whitespace=True, max_length=MAX_SESSION_ID_CHARS
 Name = Annotated[str, _NAME, AfterValidator(normalize_name)]
 Tag = Annotated[str, BeforeValidator(lambda tag: tag.strip().lower()), StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Cursor = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z_\d{1,18}$")]
-STAGES = {Stage.EMBED: "embedding", Stage.ENTITIES: "entities", Stage.DEDUP: "comparison"}
+STAGES = {Stage.EMBED: "embedding", Stage.ENTITIES: "entities", Stage.DEDUP: "duplicate check"}
 _CHANGE_NUMBER = re.compile(r"\d{1,18}")
 
 
 class TimelineQuery(Query):
-    """What the journal is to tell of: days are those of the reader, both inclusive."""
+    """Filter of the timeline; `since` and `until` are inclusive days in the time zone of the reader."""
 
     before: Cursor | None = None
     kind: Kind | None = None
@@ -57,7 +57,7 @@ class TimelineQuery(Query):
     archived: ArchivedFilter | None = None
 
     def to_journal_query(self) -> JournalQuery:
-        """Return the record."""
+        """Return the filter as a service query."""
         return JournalQuery(
             kind=self.kind,
             source=self.source,
@@ -67,25 +67,25 @@ class TimelineQuery(Query):
             entity=self.entity,
             session_id=self.session,
             since=None if self.since is None else _begin_day(self.since),
-            # As text, every moment of a day sorts before its successor; after the last there is none.
+            # Times compare as text, so the limit is the start of the next day; the last possible day has none.
             until=None if self.until in (None, date.max) else _begin_day(self.until + timedelta(days=1)),
             archived=self.archived,
         )
 
     @property
     def narrowed(self) -> dict[str, Any]:
-        """Return what was asked for beside the place in the list."""
+        """Return all parameters except the cursor."""
         return {name: value for name, value in self if value is not None and name != "before"}
 
 
 class EventsQuery(Query):
-    """Which change was seen last; without it, what is new from now on is sent."""
+    """Number of the last received change (default: the current one)."""
 
     after: Annotated[int, Field(ge=0, lt=2**62)] | None = None
 
 
 class DigestionSign(NamedTuple):
-    """What is shown of a memory's digestion: `waiting` or `failed`, and in words."""
+    """Processing state of a memory (`waiting` or `failed`) and its text."""
 
     state: str
     text: str
@@ -93,7 +93,7 @@ class DigestionSign(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionOfDay:
-    """What one session, or none, adds to a day."""
+    """The memories of one session, or of no session, on one day."""
 
     session_id: str | None
     span: SessionSpan | None
@@ -102,32 +102,32 @@ class SessionOfDay:
 
 @dataclass(frozen=True, slots=True)
 class TimelineDay:
-    """A day of the reader and its sessions, the one that went on last first."""
+    """A day in the time zone of the reader with its sessions, the latest first."""
 
     date: date
     sittings: tuple[SessionOfDay, ...]
 
     def name(self, now: datetime) -> str:
-        """Return what the day is called, by the reader's clock."""
+        """Return the title of the day: Today, Yesterday or the date."""
         called = {now.date(): "Today", now.date() - timedelta(days=1): "Yesterday"}
         return called.get(self.date, f"{self.date:%A} {self.date.day} {self.date:%B %Y}")
 
 
 @section.page("/timeline", TimelineQuery)
 def journal(view: View) -> str:
-    """Show a page of the journal."""
+    """Show a page of the timeline."""
     return show("timeline.html", view, title="Timeline", **_choices(), **_list(view))
 
 
 @section.page("/timeline/rows", TimelineQuery)
 def rows(view: View) -> str:
-    """Return the same list without the page around it, for a script that has heard of something new."""
+    """Return only the rows of the page, for the script that updates it."""
     return show("timeline_rows.html", view, **_list(view))
 
 
 @section.page("/timeline/events", EventsQuery, empty_too=True)
 def happenings(view: View) -> Response:
-    """Send events on what changes, for a while."""
+    """Send changes as server-sent events for a limited time."""
     last, after = request.headers.get("Last-Event-ID", ""), view.query.after
     if _CHANGE_NUMBER.fullmatch(last):
         after = int(last)
@@ -138,11 +138,11 @@ def happenings(view: View) -> Response:
 
 
 def group_by_day(memories: Iterable[Memory], spans: Mapping[str, SessionSpan]) -> list[TimelineDay]:
-    """Group memories, the latest first, by day, and within a day by session."""
+    """Group memories, newest first, by day and then by session."""
     days = []
-    for day, found in groupby(memories, key=lambda memory: local_day(memory.occurred_at)):
+    for day, group in groupby(memories, key=lambda memory: local_day(memory.occurred_at)):
         sittings: dict[str | None, list[Memory]] = {}
-        for memory in found:
+        for memory in group:
             sittings.setdefault(memory.session_id, []).append(memory)
         days.append(
             TimelineDay(
@@ -164,13 +164,13 @@ def _begin_day(day: date) -> str:
 
 
 def describe_digestion(digestion: Undigested) -> dict[str, DigestionSign]:
-    """Return what is shown of memories, by id, that are not digested."""
+    """Return the processing state of unprocessed memories by id."""
     waiting, failed = (
         {known: ", ".join(STAGES[stage] for stage in stages) for known, stages in some.items()}
         for some in (digestion.waiting, digestion.failed)
     )
-    return {known: DigestionSign("waiting", f"waits for {stages}") for known, stages in waiting.items()} | {
-        known: DigestionSign("failed", f"not digested: {stages}") for known, stages in failed.items()
+    return {known: DigestionSign("waiting", f"pending: {stages}") for known, stages in waiting.items()} | {
+        known: DigestionSign("failed", f"failed: {stages}") for known, stages in failed.items()
     }
 
 
@@ -193,7 +193,7 @@ def _list(view: View) -> dict[str, Any]:
 
 
 def _older(query: TimelineQuery, last: Memory) -> str:
-    # Of the journal also where a script asked for the list alone.
+    # Always link to the full page, also from the rows that a script requests.
     return url_for("dashboard.timeline_journal", **query.narrowed, before=f"{last.occurred_at}_{last.seq}")
 
 
@@ -202,19 +202,19 @@ def _read_place(cursor: str) -> JournalPlace:
     return JournalPlace(at, int(seq))
 
 
-# How finely the course of an arc is drawn.
+# Number of bars in the chart of an arc.
 BINS = 80
 
 
 class ArcsPageQuery(Paged):
-    """Which arcs to list."""
+    """Filter of the list of arcs."""
 
     status: ArcStatus | None = None
 
 
 @arc_section.page("/arcs", ArcsPageQuery)
 def list_all(view: View) -> str:
-    """List arcs, the active ones first, among equals the latest to go on first."""
+    """List arcs, active arcs first, then by latest memory."""
     page = timeline.list_arcs(
         view.workspace, view.workspace.onlooker, view.query.status, PAGE_SIZE, view.query.before, active_first=True
     )
@@ -231,24 +231,24 @@ def list_all(view: View) -> str:
 
 @arc_section.page("/arcs/<arc_id>", Paged)
 def arc(view: View, arc_id: str) -> str:
-    """Show one arc: its course in time, and what it is made of."""
-    found = timeline.read_arc(view.workspace, view.workspace.onlooker, arc_id, PAGE_SIZE, view.query.before)
-    axis = axis_over(found.moments)
+    """Show an arc with its chart and its memories."""
+    arc_page = timeline.read_arc(view.workspace, view.workspace.onlooker, arc_id, PAGE_SIZE, view.query.before)
+    axis = axis_over(arc_page.moments)
     return show(
         "arc.html",
         view,
-        title=found.arc.title,
-        arc=found.arc,
-        members=found.members.items,
-        next_url=next_page(found.members.next_cursor),
+        title=arc_page.arc.title,
+        arc=arc_page.arc,
+        members=arc_page.members.items,
+        next_url=next_page(arc_page.members.next_cursor),
         line=axis,
-        course=course(axis, found.moments),
+        course=course(axis, arc_page.moments),
         bins=BINS,
     )
 
 
 def course(axis: TimeAxis, moments: Sequence[str]) -> list[tuple[int, float]]:
-    """Return (bin, height) of every bin of a time axis in which something happened; the fullest is 1 high."""
+    """Return (bin, height) of each bin of a time axis that contains memories; the largest height is 1."""
     counted = Counter(min(int(axis.position(moment) * BINS / 100), BINS - 1) for moment in moments)
     most = max(counted.values(), default=1)
     return [(number, count / most) for number, count in sorted(counted.items())]

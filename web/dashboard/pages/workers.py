@@ -1,4 +1,4 @@
-"""Workers: the queue, the nightly jobs, dead letters, what went wrong, and how long answers take."""
+"""Workers: queue, jobs, dead letters, errors and response times."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -26,39 +26,39 @@ from web.version import VERSION
 
 section = Section("workers", Access.ADMIN)
 
-# Two lists share the page.
+# Length of the two lists on the page.
 LISTED = 20
-# What a job or a stage reported when it failed, in a list; `GET /v1/errors` has the whole.
+# Errors are shortened in lists; `GET /v1/errors` returns the full text.
 ERROR_CHARS = 400
 SCHEDULER = "scheduler"
-# The web server runs this job itself.
+# Jobs that the web server runs.
 HERE = frozenset({"touches"})
 STAGES: Mapping[Stage, str] = {
-    Stage.EMBED: "so that it is found by meaning",
-    Stage.ENTITIES: "finds what it names",
-    Stage.DEDUP: "looks whether it was said before",
-    Stage.SCREEN: "flags text that asks the agent to act",
-    Stage.CAPTURE: "reads what was said for what lasts",
-    Stage.PURGE: "takes out of every index what was purged",
+    Stage.EMBED: "computes embeddings for search by meaning",
+    Stage.ENTITIES: "extracts entities",
+    Stage.DEDUP: "detects duplicates",
+    Stage.SCREEN: "flags text that instructs the agent",
+    Stage.CAPTURE: "extracts memories from messages",
+    Stage.PURGE: "removes purged memories from every index",
 }
 
 
 class WorkersQuery(Query):
-    """Where the lists of errors and of dead letters go on."""
+    """Cursors of the lists of errors and of dead letters."""
 
     before: Cursor | None = None
     dead_before: Cursor | None = None
 
 
 class RetryForm(BaseModel):
-    """Which stage's dead letters to try again; all without one."""
+    """Stage whose dead letters are retried (default: all)."""
 
     stage: Stage | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Who is at work: since when the server (seconds since the epoch), and how its encoder is."""
+    """Running processes: start of the server (seconds since the epoch), encoder state, workers, scheduler."""
 
     server_since: float
     encoder: str
@@ -68,8 +68,8 @@ class Processes:
 
 @section.page("/workers", WorkersQuery)
 def state(view: View) -> str:
-    """Show how the work behind the web server fares."""
-    found, jobs = _read(view)
+    """Show the state of workers, queue and jobs."""
+    queue, jobs = _read(view)
     dead = operations.list_dead_letters(view.workspace, LISTED, view.query.dead_before)
     errors = operations.list_errors(view.container.operations, view.workspace_id, LISTED, view.query.before)
     return show(
@@ -78,53 +78,53 @@ def state(view: View) -> str:
         title="Workers",
         jobs=jobs,
         stages=STAGES,
-        cells=_cells(found, jobs, view.now),
-        dead=found.dead,
+        cells=_cells(queue, jobs, view.now),
+        dead=queue.dead,
         written=operations.count_digested(view.workspace, view.now),
         dead_letters=dead.items,
         dead_url=next_page(dead.next_cursor, name="dead_before", anchor="dead"),
         errors=[(utc_text(datetime.fromtimestamp(error.at, UTC)), error) for error in errors.items],
         errors_url=next_page(errors.next_cursor, anchor="errors"),
         latencies=latencies(request_seconds()),
-        processes=_processes(view, found.workers),
+        processes=_processes(view, queue.workers),
         version=VERSION,
     )
 
 
 @section.page("/workers/now")
 def now(view: View) -> Response:
-    """Return what changes while work goes on, in the words of the page."""
-    found, jobs = _read(view)
+    """Return the changing texts of the page."""
+    queue, jobs = _read(view)
     job_states = {status.job.name: status.state for status in jobs}
-    busy = found.total > 0 or not {JobState.ASKED, JobState.RUNNING}.isdisjoint(job_states.values())
-    cells = _cells(found, jobs, view.now)
-    return json_response({"cells": cells, "job_states": job_states, "pending": found.total, "busy": busy})
+    busy = queue.total > 0 or not {JobState.ASKED, JobState.RUNNING}.isdisjoint(job_states.values())
+    cells = _cells(queue, jobs, view.now)
+    return json_response({"cells": cells, "job_states": job_states, "pending": queue.total, "busy": busy})
 
 
 @section.action("/workers/retry", RetryForm)
 def retry(view: View) -> Response:
-    """Give dead letters a fresh start."""
+    """Retry dead letters."""
     retried = operations.retry_dead_letters(view.workspace, view.form.stage)
-    return back(view, f"{number(retried)} piece{'' if retried == 1 else 's'} of work will be tried again.")
+    return back(view, f"{number(retried)} queue entr{'y' if retried == 1 else 'ies'} will be retried.")
 
 
 @section.action("/workers/jobs/<name>")
 def run(view: View, name: str) -> Response:
     """Run a job now."""
     maintenance.request_job(view.workspace, view.container.feedback, name)
-    outcome = "has run" if name in HERE else "is asked for; a worker runs it as soon as it can"
+    outcome = "has run" if name in HERE else "is queued. A worker runs it as soon as possible"
     return back(view, f"The job {name} {outcome}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
 
 
 def _read(view: View) -> tuple[QueueCounts, list[JobStatus]]:
-    found = operations.count_queue(view.workspace, view.container.operations)
-    return found, maintenance.list_jobs(view.workspace, view.container.settings, view.now)
+    queue = operations.count_queue(view.workspace, view.container.operations)
+    return queue, maintenance.list_jobs(view.workspace, view.container.settings, view.now)
 
 
-def _cells(found: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
-    """Return everything on the page that changes by itself: texts by name."""
-    pending, oldest, total = found.pending, found.oldest_by_stage, found.total
-    cells = {"pending": f"{number(total)} to do" if total else "everything is digested"}
+def _cells(queue: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
+    """Return the texts of the page that change while it is open, by name."""
+    pending, oldest, total = queue.pending, queue.oldest_by_stage, queue.total
+    cells = {"pending": f"{number(total)} pending" if total else "empty"}
     for stage in STAGES:
         cells[f"pending-{stage}"] = number(pending[stage])
         cells[f"oldest-{stage}"] = ago(oldest[stage], now) if stage in oldest else "–"
@@ -135,7 +135,9 @@ def _cells(found: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict
 
 def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
     last, state = status.last, str(status.state)
-    if status.state is JobState.RUNNING and last is not None and last.total:
+    if status.state is JobState.ASKED:
+        state = "queued"
+    elif status.state is JobState.RUNNING and last is not None and last.total:
         state = f"running, {number(last.done)} of {number(last.total)}"
     cells = {"state": state, "last": "", "did": "", "error": "", "next": f"next {_until(status.next_at, now)}"}
     if last is not None:
@@ -144,8 +146,8 @@ def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
         cells["did"] = _did(last)
         cells["error"] = preview(last.error or "", ERROR_CHARS)
     elif status.state is JobState.NEVER and status.job.elsewhere:
-        # What it does by the clock leaves no run behind.
-        cells |= {"state": "by itself", "next": ""}
+        # The scheduled runs of this job are not recorded.
+        cells |= {"state": "automatic", "next": ""}
     return cells
 
 

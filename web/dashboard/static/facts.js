@@ -1,4 +1,4 @@
-// A slider beside the date; what held then is fetched as the page itself would show it.
+// A slider next to the date field; the values at that time are fetched from the same page.
 const form = document.querySelector("[data-asof]");
 
 if (form) {
@@ -47,7 +47,7 @@ if (form) {
   });
 }
 
-// A value on the line of time is told below it: to the pointer and to the keyboard.
+// Describe the value under the pointer or with keyboard focus below the time axis.
 for (const kind of ["pointerover", "focusin"]) {
   document.addEventListener(kind, (event) => {
     const value = event.target.closest?.("[data-caption]");

@@ -1,13 +1,13 @@
-// Before the first paint: the theme that was chosen here, else the system's.
+// Before the first paint: apply the selected theme, else the system theme.
 const chosen = localStorage.getItem("reverie-theme");
 if (chosen) document.documentElement.dataset.theme = chosen;
 
-// The server tells times where the reader is, from the next page on.
+// From the next page on, the server shows times in the time zone of the browser.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone) document.cookie = `reverie-zone=${zone}; path=/; max-age=31536000; samesite=strict`;
 
-// Who speaks to the browser, or slips, presses single keys unawares: the settings page turns them off, at once and in
-// every tab of this browser. Scripts that listen to such keys ask `data-single-keys`, and hear of changes.
+// Voice input and slips can trigger single-key shortcuts, so the settings page can turn them off in all tabs at once.
+// Scripts with such shortcuts read `data-single-keys` and listen for changes.
 const SINGLE_KEYS = "reverie-single-keys";
 
 function takeSingleKeys() {
@@ -22,7 +22,7 @@ function takeSingleKeys() {
 
 takeSingleKeys();
 window.addEventListener("storage", takeSingleKeys);
-// A page that is taken from the browser's memory may have missed a change.
+// A page restored from the back/forward cache may have missed a change.
 window.addEventListener("pageshow", takeSingleKeys);
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -43,7 +43,7 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   }
   takeSingleKeys();
-  // A slash goes to the search, unless somebody is typing one.
+  // A slash focuses the search field, except while typing.
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, [contenteditable]");
     if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -51,7 +51,7 @@ document.addEventListener("DOMContentLoaded", () => {
     event.preventDefault();
     document.querySelector("[data-search]")?.focus();
   });
-  // A form of choices needs no button where scripts run.
+  // Submit filter forms on change, without a button.
   for (const form of document.querySelectorAll("form[data-submit-on-change]")) {
     form.classList.add("live");
     form.addEventListener("change", (event) => {

@@ -1,4 +1,4 @@
-// The inbox by keys: the buttons do the work, a key only presses the one of the entry that is looked at.
+// Keyboard shortcuts of the inbox: a key presses a button of the focused entry.
 const entries = [...document.querySelectorAll(".entry")];
 const undo = document.querySelector(".flash form button");
 let leaving = false;
@@ -14,7 +14,7 @@ function keysAreOff() {
   return document.documentElement.dataset.singleKeys === "off";
 }
 
-// A key is told of only while it does something.
+// Show shortcuts only while they are on.
 function tellOfKeys() {
   const off = keysAreOff();
   for (const hint of document.querySelectorAll(".keys")) hint.hidden = off;
@@ -54,20 +54,20 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "k") go(here < 0 ? 0 : here - 1);
   else if (event.key === "u") press(undo);
   else if (["m", "x", "o"].includes(event.key)) {
-    // Nothing is judged that nobody looks at.
+    // Focus an entry first, so that no unseen entry is settled.
     if (here < 0) go(0);
     else press(entries[here].querySelector(`button[data-key="${event.key}"]`));
   } else return;
   event.preventDefault();
 });
 
-// A page that is taken from the browser's memory may be used again.
+// A page restored from the back/forward cache can be used again.
 window.addEventListener("pageshow", () => { leaving = false; });
 
 for (const button of document.querySelectorAll("button[data-key]")) sign(button, button.dataset.key);
 if (undo) sign(undo, "u");
 tellOfKeys();
 document.addEventListener("frame:single-keys", tellOfKeys);
-// After a judgement the next entry is looked at.
+// After a decision, focus the next entry.
 const next = location.hash ? entries.findIndex((entry) => `#${entry.id}` === location.hash) : -1;
 if (next >= 0) go(next);

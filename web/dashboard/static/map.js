@@ -1,13 +1,13 @@
-// The map: what the layout job has drawn is shown, moved, zoomed and searched.
+// The map: shows the layout of the map job, with moving, zooming and search.
 //
-// A worker paints more of it than the window shows into a bitmap; moving the map moves that bitmap, zooming stretches it,
-// and what comes into view or gets another size is painted meanwhile. Other scripts talk to it by events on its element:
+// A worker paints an area larger than the window into a bitmap. Moving the map moves the bitmap, zooming stretches it,
+// and the worker then paints the new area. Other scripts communicate with it through events on its element:
 // `map:ready` (the data), `map:choose` (an entity's id), `map:chosen` and `map:left`.
-// The bitmap has about so many pixels, at least 1.6 times and at most 3 times the window each way.
+// Approximate number of pixels of the bitmap, at least 1.6 times and at most 3 times the window each way.
 const PIXELS = 3e6;
 const LEAST_MARGIN = 0.3;
 const MOST_MARGIN = 1;
-// What is stretched more is painted at once, what is stretched less when the hand rests.
+// Above this stretch the map is painted immediately, below it after the gesture ends.
 const STRETCH = 1.5;
 const REST_MS = 120;
 const NEAREST = 5;
@@ -26,7 +26,7 @@ const everythingLoaded = document.readyState === "complete"
   : new Promise((resolve) => { window.addEventListener("load", resolve, { once: true }); });
 
 if (root?.hasAttribute("data-waiting")) reloadWhenDrawn();
-if (root && part("stage")) open().catch((error) => tell(`The map could not be opened: ${error.message}`));
+if (root && part("stage")) open().catch((error) => tell(`Cannot open the map: ${error.message}. Reload the page.`));
 
 function tell(text) {
   part("window").hidden = false;
@@ -51,9 +51,9 @@ async function open() {
   part("window").hidden = false;
   part("keys").hidden = false;
   const answer = await loading;
-  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`the server responded with status ${answer.status}`);
   const map = await answer.json();
-  // Search and panel are modules of their own: nothing is said before they listen.
+  // Search and panel are separate modules: send no events before they listen.
   await everythingLoaded;
   map.ties = placed(map);
   const shown = new Shown(map, painter);
@@ -63,7 +63,7 @@ async function open() {
   if (chosen >= 0) shown.choose(chosen, { near: true, glide: false });
 }
 
-// Ties name entities by their numbers; here, by their places. What is not on the map any more has none.
+// Convert entity numbers in ties to row indexes; entities that are no longer on the map have none.
 function placed({ seqs, ties }) {
   const place = new Map(seqs.map((seq, at) => [seq, at]));
   const found = new Int32Array(ties.length);
@@ -120,7 +120,7 @@ class Shown {
     return this.fitting(this.bounds).scale * 0.6;
   }
 
-  // Ask for a frame; however often something changes, the map moves once a frame.
+  // Request a frame; several changes are drawn together.
   changed() {
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
@@ -152,7 +152,7 @@ class Shown {
     });
   }
 
-  // Where the next bitmap has its middle: further on, when the map is being moved.
+  // Center of the next bitmap, ahead of the movement while the map moves.
   ahead(spareX, spareY) {
     const { view, painted } = this;
     if (!painted || painted.scale !== view.scale || painted.version !== this.version) return { x: view.x, y: view.y };
@@ -165,7 +165,7 @@ class Shown {
     if (!painted || painted.version !== this.version) return true;
     const stretch = Math.max(view.scale / painted.scale, painted.scale / view.scale);
     if (stretch > STRETCH || (stretch > 1.001 && this.rests())) return true;
-    // What there is to see of the map must lie within the bitmap, and not close to its edge.
+    // The visible area must be inside the bitmap and not close to its edge.
     const lacks = (middle, size, from, width, low, high) => {
       const near = ((width - size) / 2 / painted.scale) * 0.25;
       const begin = Math.max(middle - size / 2 / view.scale, low), end = Math.min(middle + size / 2 / view.scale, high);
@@ -176,7 +176,7 @@ class Shown {
       || lacks(view.y, this.height, painted.y, painted.height, bounds.top - edge, bounds.bottom + edge);
   }
 
-  // Tell whether the zoom was left alone for a moment; if not yet, look again then.
+  // Return whether zooming has stopped; otherwise check again later.
   rests() {
     const left = REST_MS - (performance.now() - this.zoomed);
     if (left <= 0) return true;
@@ -219,7 +219,7 @@ class Shown {
     this.changed();
   }
 
-  // Some of the map always stays in the window.
+  // Keep a part of the map in the window.
   keepInSight() {
     const { view, bounds } = this;
     view.x = Math.min(Math.max(view.x, bounds.left), bounds.right);
@@ -262,7 +262,7 @@ class Shown {
     this.go(this.fitting(this.bounds));
   }
 
-  // Return the entity under a point of the window, -1 where there is none.
+  // Return the entity under a point of the window, or -1.
   at(point) {
     const { map, view } = this;
     const x = (point.x - this.width / 2) / view.scale + view.x, y = (point.y - this.height / 2) / view.scale + view.y;
@@ -401,7 +401,7 @@ function listenToPointers(shown) {
   }, { passive: false });
 }
 
-// Show the name of what is under the pointer.
+// Show the name of the entity under the pointer.
 function hint(shown, place) {
   const one = place ? shown.at(place) : -1;
   const tip = part("tip");

@@ -1,10 +1,10 @@
-// Paints a part of the map into a bitmap, away from the page, so that moving it never waits for it.
-// Ties come the strongest first: what there is no room for is what says least.
+// Paints a part of the map into a bitmap in a worker, so that painting never blocks movement.
+// Ties are sorted by strength, so the weakest are left out if there is no room.
 const MOST_TIES = 9000;
 const MOST_FAR_TIES = 1500;
 const PIXELS_A_LABEL = 9500;
 const PIXELS_A_LABEL_FAR = 60000;
-// Below this scale communities are called by name; above, their members are.
+// Below this scale communities are labelled, above it their members.
 const FAR = 0.85;
 const CELL = 48;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
@@ -38,7 +38,7 @@ function take(given) {
   centres.sort((a, b) => b.count - a.count);
 }
 
-// Where the name of a community stands: above it; and how wide it may be.
+// Position of a community label (above the community) and its maximum width.
 function centre(number, name) {
   let x = 0, count = 0, top = Infinity, left = Infinity, right = -Infinity;
   for (let at = 0; at < map.x.length; at++) {
@@ -67,14 +67,14 @@ function paint(part) {
   return surface.transferToImageBitmap();
 }
 
-// What is brought out before the rest, null where nothing is: an entity with what it is tied to, or a community.
+// The highlighted entity with its ties, or the highlighted community, or null.
 function brought(part) {
   if (part.chosen >= 0) return new Set([part.chosen, ...near[part.chosen]]);
   if (part.spotlight !== null) return new Set(order.filter((at) => map.community[at] === part.spotlight));
   return null;
 }
 
-// Where everything is in the bitmap, in its pixels, and whether it can be seen there.
+// Pixel positions of all entities in the bitmap, and their visibility.
 function placed(part) {
   const scale = part.scale * part.ratio;
   const count = map.x.length;
@@ -123,7 +123,7 @@ function paintTies(part, scene, lit) {
   if (part.chosen >= 0) for (const other of near[part.chosen]) bright.push(part.chosen, other);
   else for (const [low, high] of chunks(within.get(part.spotlight) ?? [])) bright.push(low, high);
   brush.lineWidth = part.ratio * 1.1;
-  // Many ties of one entity would hide what they lead to.
+  // Too many ties of an entity would hide its neighbours.
   const alpha = part.chosen >= 0 ? Math.max(0.2, Math.min(0.75, 60 / bright.length)) : 0.7;
   strokeTies(bright, scene, part.chosen >= 0 ? part.colours.accent : colourOf(part.spotlight, part.colours), alpha);
 }
@@ -200,21 +200,21 @@ function paintLabels(part, scene, lit) {
     if (room <= 0) break;
     if (!scene.seen[at] || (lit && !lit.has(at))) continue;
     const large = Math.min(15, 10.5 + map.radius[at] * 0.2);
-    // A name that is larger than what it names only hides it.
+    // A label larger than its entity would hide it.
     if (!lit && scene.radius[at] < 3.2 * ratio) continue;
     const y = scene.y[at] - scene.radius[at] - 4 * ratio;
     if (label(map.names[at], scene.x[at], y, large, at === part.chosen ? 700 : 450, part, taken)) room--;
   }
 }
 
-// As many names of a community as there is room for.
+// As many names of a community as fit.
 function called(names, most) {
   let text = names[0];
   for (const name of names.slice(1)) if (text.length + name.length + 2 <= most) text += `, ${name}`;
   return shortened(text, Math.max(most, 18));
 }
 
-// Write a name above a point where nothing is written yet; tell whether there was room.
+// Draw a label above a point if there is room; return whether it was drawn.
 function label(name, x, y, size, weight, { ratio, colours }, taken) {
   const text = shortened(name, 34);
   const font = `${weight} ${Math.round(size * 2) / 2 * ratio}px ${FONT}`;

@@ -1,4 +1,4 @@
-// The panel beside the map: what is known of the chosen entity. Everything is put in as text.
+// The panel next to the map with details of the selected entity. All content is inserted as text.
 const root = document.querySelector("[data-map]");
 const panel = root?.querySelector("[data-panel]");
 let asked = 0;
@@ -15,14 +15,14 @@ if (panel) {
 async function show(chosen) {
   const mine = ++asked;
   const head = top(chosen);
-  const state = element("p", "Looking …", "muted");
+  const state = element("p", "Loading …", "muted");
   state.setAttribute("role", "status");
   panel.replaceChildren(head, state);
   panel.hidden = false;
   const answer = await fetch(root.dataset.around.replace(/-$/, encodeURIComponent(chosen.id)));
   if (mine !== asked) return;
   if (!answer.ok) {
-    state.textContent = answer.status === 404 ? "No memory mentions it any more; the next map is without it." : "The server could not tell.";
+    state.textContent = answer.status === 404 ? "No memory mentions it any more. The next map will not contain it." : "The server did not respond. Try again.";
     return;
   }
   const known = await answer.json();
@@ -49,7 +49,7 @@ function body(chosen, known) {
   community.append(swatch, chosen.community);
   facts.append(element("span", known.kind), element("span", `${known.mentions} ${known.mentions === 1 ? "memory" : "memories"}`), community);
   const whole = element("p", "");
-  whole.append(link("Everything about it", known.page));
+  whole.append(link("Open the entity", known.page));
   const near = element("ul", "", "panel-near");
   near.append(...known.neighbours.map((one) => {
     const item = element("li", ""), button = element("button", one.name);
@@ -67,7 +67,7 @@ function body(chosen, known) {
   return [
     facts,
     element("h3", "Memories"), memories, whole,
-    element("h3", "Mentioned together with"), known.neighbours.length ? near : element("p", "Nothing on the map.", "muted"),
+    element("h3", "Mentioned together with"), known.neighbours.length ? near : element("p", "No other entity on the map.", "muted"),
   ];
 }
 

@@ -1,4 +1,4 @@
-// Find an entity by a part of its name: a combobox over the names on the map. Without a script the form asks the server.
+// A combobox that finds entities on the map by a part of their name. Without scripts, the form searches on the server.
 const MOST = 10;
 const root = document.querySelector("[data-map]");
 const field = root?.querySelector("[data-search]");
@@ -58,14 +58,14 @@ function listen(map) {
   field.form.addEventListener("submit", (event) => {
     const wanted = field.value.trim().toLowerCase();
     if (at < 0) found = matches(lower, map.mentions, wanted);
-    // What is not on the map may still be known: then the form goes to the list of all entities.
+    // An entity that is not on the map may still exist: submit the form to the list of all entities.
     if (!wanted || !found.length) return;
     event.preventDefault();
     take(found[Math.max(at, 0)]);
   });
 }
 
-// Names that begin with the text come first, then those that hold it; among them the most mentioned.
+// Names that start with the text come first, then names that contain it, each sorted by mentions.
 function matches(names, mentions, text) {
   if (!text) return [];
   const begins = [], holds = [];

@@ -1,4 +1,4 @@
-// Two lists side by side: the same memory is seen in both.
+// Highlight the same memory in both lists.
 const hits = document.querySelectorAll(".two .hit");
 const point = (event) => {
   const over = event.target.closest(".hit")?.dataset.memory;
@@ -9,7 +9,7 @@ for (const list of document.querySelectorAll(".two")) {
   list.addEventListener("pointerleave", point);
 }
 
-// An address that is shared names what was chosen, and nothing else.
+// Leave empty fields out of the address.
 document.querySelector(".lab").addEventListener("formdata", ({ formData }) => {
   for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
 });

@@ -1,10 +1,10 @@
-// The first page of the journal goes on while it is looked at: the server tells what changed, and renders it too.
+// Live updates of the first timeline page: the server sends changes, and this script fetches the rendered rows.
 const journal = document.querySelector("#journal");
 const live = document.querySelector("#live");
 const SETTLE_MS = 250;
-// Streams end and are taken up again within seconds; later than that, nobody is there.
+// Streams end and reconnect within seconds; after a longer silence the server is down.
 const SILENT_MS = 8000;
-const STAGES = { embed: "embedding", entities: "entities", dedup: "comparison" };
+const STAGES = { embed: "embedding", entities: "entities", dedup: "duplicate check" };
 
 let seen = Number(journal.firstElementChild.dataset.change);
 let source = null;
@@ -23,14 +23,14 @@ function tell(text, state) {
   if (live.textContent !== text) live.textContent = text;
 }
 
-// What somebody is reading, or about to choose, must not move under the hand.
+// Do not move rows while the user reads or selects them.
 const atTop = () => window.scrollY < 200 && !journal.contains(document.activeElement);
 
 function count(number) {
   return number === 1 ? "1 new memory" : `${number} new memories`;
 }
 
-// What came up from the next page, since something above it is gone, is not new.
+// Rows that moved up from the next page because other rows disappeared are not new.
 function newIn(found) {
   const before = ids(journal);
   const listed = rows(found);
@@ -59,7 +59,7 @@ function lookSoon() {
 }
 
 function lost() {
-  tell("Not live: the server does not answer", "off");
+  tell("Not live: the server does not respond", "off");
 }
 
 function show(found, fresh) {
@@ -81,7 +81,7 @@ function offer(found, fresh) {
   waitingRows = document.createElement("button");
   waitingRows.type = "button";
   waitingRows.className = "more-news primary";
-  waitingRows.textContent = fresh ? `Show ${count(fresh)}` : "Show what changed";
+  waitingRows.textContent = fresh ? `Show ${count(fresh)}` : "Show changes";
   waitingRows.addEventListener("click", () => {
     show(found, fresh);
     window.scrollTo({ top: 0 });
@@ -101,16 +101,16 @@ function mark(row, state, text) {
   sign.textContent = text;
 }
 
-// What was known before a row was written says nothing of it.
+// Ignore a processing state that is older than the rows.
 function digest() {
   if (!digestion || digestion.number < Number(journal.firstElementChild.dataset.change)) return;
   const { since, waiting, failed } = digestion;
   const named = (stages) => stages.map((stage) => STAGES[stage] ?? stage).join(", ");
   for (const row of rows(journal)) {
     const id = row.dataset.id;
-    if (failed[id]) mark(row, "failed", `not digested: ${named(failed[id])}`);
-    else if (waiting[id]) mark(row, "waiting", `waits for ${named(waiting[id])}`);
-    else if (Number(row.dataset.seq) >= since && row.querySelector(".digestion")) mark(row, "done", "✓ digested");
+    if (failed[id]) mark(row, "failed", `failed: ${named(failed[id])}`);
+    else if (waiting[id]) mark(row, "waiting", `pending: ${named(waiting[id])}`);
+    else if (Number(row.dataset.seq) >= since && row.querySelector(".digestion")) mark(row, "done", "✓ processed");
   }
 }
 

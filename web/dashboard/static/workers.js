@@ -1,4 +1,4 @@
-// While something waits or runs, the page tells how far it is; when all is done it falls silent.
+// Polls the server often while work is pending, and rarely when all work is done.
 const ASK_EVERY_MS = 2000;
 const REST_MS = 15000;
 const WATCHED_MS = 30000;
@@ -21,7 +21,7 @@ function tell(state) {
     if (row) row.dataset.state = jobState;
   }
   tellRate(state.pending);
-  if (wasBusy && !state.busy) finished.textContent = "The work is done.";
+  if (wasBusy && !state.busy) finished.textContent = "All work is done.";
   else if (state.busy) finished.textContent = "";
   wasBusy = state.busy;
 }
@@ -35,12 +35,12 @@ function tellRate(pending) {
   rate.hidden = done <= 0 || pending === 0;
   if (rate.hidden) return;
   const perMinute = done / minutes;
-  rate.textContent = `Falls by about ${Math.round(perMinute).toLocaleString("en")} a minute; done in about ${Math.max(1, Math.round(pending / perMinute))} min.`;
+  rate.textContent = `About ${Math.round(perMinute).toLocaleString("en")} per minute; done in about ${Math.max(1, Math.round(pending / perMinute))} min.`;
 }
 
 async function ask() {
   const answer = await fetch(place.dataset.workers, { headers: { Accept: "application/json" } });
-  // Signed out, or the workspace is gone: what stands here stays.
+  // Signed out, or the workspace is gone: keep the current texts.
   if (!answer.ok) return REST_MS * 20;
   const state = await answer.json();
   tell(state);

@@ -25,7 +25,7 @@ def hook(client, session="s1"):
 
 
 def test_what_is_known_about_the_person_is_kept_changed_and_purged(client, browser, digested):
-    assert "Nothing is known about you yet" in browser.page("/w/default/me")
+    assert "No memories about you yet" in browser.page("/w/default/me")
     browser.post("/w/default/me", {"content": f"I like tabs {HOSTILE}"})
     page = browser.page("/w/default/me")
     assert HOSTILE not in page
@@ -38,7 +38,7 @@ def test_what_is_known_about_the_person_is_kept_changed_and_purged(client, brows
 
 
 def test_a_run_is_shown_as_the_agent_read_it(client, browser):
-    assert "Nothing was put before an agent yet" in browser.page("/w/default/hooks")
+    assert "No hook events or tool calls yet" in browser.page("/w/default/hooks")
     hook(client)
     page = browser.page("/w/default/hooks")
     assert "UserPromptSubmit" in page
@@ -53,7 +53,7 @@ def test_a_session_tells_what_was_said_told_done_and_learnt(client, browser):
     browser.post("/w/default/sessions/rename/s1", {"name": "The port"})
     page = browser.follow(browser.page("/w/default/sessions"), "The port")
     assert HOSTILE not in page
-    for told in ("Hello", "UserPromptSubmit", FACT, "No actions are recorded"):
+    for told in ("Hello", "UserPromptSubmit", FACT, "No actions."):
         assert told in page
 
 
@@ -62,14 +62,14 @@ def test_what_was_offered_again_may_be_let_in(client, browser):
     client.delete(f"/v1/memories/{memory['id']}")
     client.post("/v1/memories", {"content": FACT, "source": "agent"})
     page = browser.page("/w/default/inbox?kind=refused")
-    assert "You archived it; offered 1 time since" in page
-    browser.submit_in(page, "Let it in")
+    assert "You archived it; submitted again 1 time" in page
+    browser.submit_in(page, "Accept")
     assert [one["id"] for one in client.get("/v1/memories").get_json()["items"]] == [memory["id"]]
 
 
 def test_lessons_tell_whether_they_help(client, browser):
     client.write("Take the lock first", kind="lesson")
-    assert "Not enough answers yet to measure a difference" in browser.page("/w/default/lessons")
+    assert "More answers are needed" in browser.page("/w/default/lessons")
 
 
 def test_a_goal_knows_what_advanced_it(client, browser):

@@ -1,4 +1,4 @@
-"""Sessions of agents, what was put before them, and what is known about the person."""
+"""Sessions of agents, hook runs, and memories about the user."""
 
 from typing import Annotated
 
@@ -12,68 +12,68 @@ from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, next_page,
 
 sessions_section = Section("sessions")
 hooks_section = Section("hooks")
-# A store of their own, whatever they may in the workspace.
+# Readers can edit it, because it is their personal store.
 me_section = Section("me", Role.READER)
 
 SHOWN = 100
 
 
 class TextForm(BaseModel):
-    """What a memory about the person shall say."""
+    """Text of a memory about the user."""
 
     content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS, strip_whitespace=True)]
 
 
 class NameForm(BaseModel):
-    """What a session shall be called."""
+    """New name of a session."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
 
 
 @sessions_section.page("/sessions", Paged)
 def list_all(view: View) -> str:
-    """List sessions, the last heard of first."""
+    """List sessions, the most recently active first."""
     page = agent_history.list_sessions(view.workspace, PAGE_SIZE, int(view.query.before or 0))
     return show("sessions.html", view, title="Sessions", sessions=page.items, next_url=next_page(page.next_cursor))
 
 
 @sessions_section.page("/sessions/<path:session_id>")
 def one(view: View, session_id: str) -> str:
-    """Show what was said, told, done and learnt in a session."""
+    """Show the messages, hook runs, actions and memories of a session."""
     record = agent_history.read_session(view.workspace, view.container.hook_runs, session_id, SHOWN)
     return show("session.html", view, title=record.session.name or "Session", record=record)
 
 
 @sessions_section.action("/sessions/rename/<path:session_id>", NameForm)
 def rename(view: View, session_id: str) -> Response:
-    """Give a session another name."""
+    """Rename a session."""
     agent_history.rename_session(view.workspace, session_id, view.form.name)
-    return back(view, "The session has another name.")
+    return back(view, "Session renamed.")
 
 
 @hooks_section.page("/hooks", Paged, empty_too=True)
 def log(view: View) -> str:
-    """List what was put before agents, the latest first."""
+    """List hook runs, newest first."""
     page = view.container.hook_runs.page(
         PAGE_SIZE, view.query.before, view.workspace.id, person_id=view.workspace.person_id
     )
-    return show("hook_runs.html", view, title="Told to agents", runs=page.items, next_url=next_page(page.next_cursor))
+    return show("hook_runs.html", view, title="Hook runs", runs=page.items, next_url=next_page(page.next_cursor))
 
 
 @hooks_section.page("/hooks/<run_id>", empty_too=True)
 def run(view: View, run_id: str) -> str:
-    """Show what an agent was told, as it read it."""
+    """Show a hook run with the text that the agent received."""
     return show(
         "hook_run.html",
         view,
-        title="Told to an agent",
+        title="Hook run",
         run=view.container.hook_runs.get(run_id, view.workspace.person_id),
     )
 
 
 @me_section.page("/me", Paged, empty_too=True)
 def about_me(view: View) -> str:
-    """Show what is known about the person, which every workspace is told."""
+    """Show the memories about the user, which agents see in every workspace."""
     person = view.workspace.person
     page = None
     if person.exists:
@@ -95,20 +95,20 @@ def about_me(view: View) -> str:
 
 @me_section.action("/me", TextForm)
 def add(view: View) -> Response:
-    """Keep something about the person."""
+    """Store a memory about the user."""
     memories.write_memory(view.workspace.person, Draft(view.form.content, scope=view.workspace.personal_scope))
-    return back(view, "It is kept.")
+    return back(view, "Memory added.")
 
 
 @me_section.action("/me/<memory_id>", TextForm)
 def edit(view: View, memory_id: str) -> Response:
-    """Let a memory about the person say something else."""
+    """Change the text of a memory about the user."""
     memories.edit(view.workspace.person, memory_id, Revision(content=view.form.content))
-    return back(view, "It is changed; the earlier text is in its history.")
+    return back(view, "Memory changed. The previous text is in its history.")
 
 
 @me_section.action("/me/<memory_id>/purge")
 def purge(view: View, memory_id: str) -> Response:
-    """Delete a memory about the person for good."""
+    """Delete a memory about the user permanently."""
     memories.purge(view.workspace.person, view.container.feedback, memory_id, view.may_write)
-    return back(view, "It is gone for good.")
+    return back(view, "Memory deleted permanently.")
