@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from flask import abort, current_app, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
+from pipeline.extras import require_extra
 from web.dashboard.holder import Holder
 from web.dashboard.sign_in import SignInFailed, begin_session, refusal
 from web.endpoint import container
@@ -14,14 +15,6 @@ if TYPE_CHECKING:
     from web.dashboard.oidc import Provider
 
 EXTENSION = "oidc_provider"
-
-
-class SignInFailed(ReverieError):
-    """A failed sign-in; `is_fault` if the provider or the settings are the cause."""
-
-    def __init__(self, message: str, *, is_fault: bool = False) -> None:
-        super().__init__(message)
-        self.is_fault = is_fault
 
 
 def begin_provider_sign_in() -> AnyResponse:
@@ -69,6 +62,7 @@ def _find_provider() -> "Provider":
         )
     if EXTENSION not in current_app.extensions:
         # Import on first use: few servers have a provider.
+        require_extra("team")
         from web.dashboard.oidc import Provider
 
         current_app.extensions[EXTENSION] = Provider(current_app, settings)

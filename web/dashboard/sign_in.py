@@ -367,7 +367,7 @@ def _hash(code: str) -> bytes:
 
 
 class SignInFailed(ReverieError):
-    """Say why the provider signed nobody in; `is_fault` where that is the provider's or the settings' doing."""
+    """A failed sign-in; `is_fault` if the provider or the settings are the cause."""
 
     def __init__(self, message: str, *, is_fault: bool = False) -> None:
         super().__init__(message)

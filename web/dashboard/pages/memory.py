@@ -21,6 +21,8 @@ from pipeline.services.memory_details import (
     read_details,
     read_earlier_text,
 )
+from pipeline.write.revise import text_mark
+from pipeline.write.share import is_sharer
 from web.dashboard.memory_events import describe_admission, list_events
 from web.dashboard.pages.facts import scope_text
 from web.dashboard.pages.timeline import describe_digestion
@@ -147,7 +149,7 @@ def edit(view: View, memory_id: str) -> Response:
     """Change the edited fields; reject the edit if another user changed them since."""
     form: EditForm = view.form
     revision = Revision(
-        content=None if form.content is None or memories.text_mark(form.content) == form.seen_text else form.content,
+        content=None if form.content is None or text_mark(form.content) == form.seen_text else form.content,
         tags=_parse_changed_tags(form.tags, form.seen_tags),
         importance=None if form.importance == form.seen_importance else form.importance,
     )
@@ -199,7 +201,7 @@ def _undo_of(edited: memories.Edited, revision: Revision) -> dict[str, str]:
         undo |= {"importance": repr(before.importance), "given": repr(edited.given_before)}
         undo |= {"seen_given": repr(edited.given_after)}
     if revision.content is not None and edited.entry is not None:
-        undo |= {"entry": str(edited.entry), "seen_text": memories.text_mark(after.content)}
+        undo |= {"entry": str(edited.entry), "seen_text": text_mark(after.content)}
     return undo
 
 
