@@ -22,8 +22,8 @@ STOP_SIGNALS = tuple(
     number for name in ("SIGTERM", "SIGINT", "SIGHUP") if (number := getattr(signal, name, None)) is not None
 )
 # Flags for reading a file's bytes: do not wait for a pipe, do not follow a link.
-READ_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-READ_NO_LINK = READ_AT_ONCE | getattr(os, "O_NOFOLLOW", 0)
+READ_NONBLOCKING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+READ_NO_FOLLOW = READ_NONBLOCKING | getattr(os, "O_NOFOLLOW", 0)
 # Windows cannot read at an offset: the threads of this process must seek and read in one step.
 _seeking = threading.Lock()
 
@@ -90,7 +90,7 @@ def lower_priority(niceness: int) -> None:
         psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
 
 
-def call_around_fork(before: Callable[[], None], in_child: Callable[[], None]) -> None:
+def register_fork_hooks(before: Callable[[], None], in_child: Callable[[], None]) -> None:
     """Register functions to call before each fork and in its child. No effect on systems without forks."""
     if POSIX:
         os.register_at_fork(before=before, after_in_child=in_child)
@@ -106,7 +106,7 @@ def kill_process(pid: int) -> None:
         return
 
 
-def own_group() -> dict[str, Any]:
+def new_process_group() -> dict[str, Any]:
     """Return the options that start a child in its own process group, which a terminal's Ctrl-C does not reach."""
     return {"process_group": 0} if POSIX else {"creationflags": CREATE_NEW_PROCESS_GROUP}
 
@@ -133,7 +133,7 @@ def _list_children(pid: int) -> list[int]:
         return []
 
 
-def read_at(descriptor: int, size: int, offset: int) -> bytes:
+def read_bytes_at(descriptor: int, size: int, offset: int) -> bytes:
     """Return bytes at an offset of an open file; safe if other threads read the same descriptor."""
     if POSIX:
         return os.pread(descriptor, size, offset)
@@ -142,7 +142,7 @@ def read_at(descriptor: int, size: int, offset: int) -> bytes:
         return os.read(descriptor, size)
 
 
-def sync_place(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Flush a file or a folder to disk. Windows writes folders to disk automatically."""
     if not POSIX and path.is_dir():
         return
@@ -153,7 +153,7 @@ def sync_place(path: Path) -> None:
         os.close(descriptor)
 
 
-def hand_over(file: Path, like: os.stat_result) -> None:
+def copy_owner(file: Path, like: os.stat_result) -> None:
     """Give a file the owner and group of another, on systems that have them."""
     status = file.stat()
     if POSIX and (like.st_uid, like.st_gid) != (status.st_uid, status.st_gid):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from config.modes import close_place, find_open_places
+from config.file_modes import find_public_paths, make_private
 from config.operating_system import POSIX
 
 # Inode, change time (ns) and size of a file.
@@ -187,7 +187,7 @@ class HomePaths:
         if not POSIX:
             return []
         # The data directory comes first, so that no other user can exchange its files during the scan.
-        return [path for path in find_open_places(self.root) if not close_place(path)]
+        return [path for path in find_public_paths(self.root) if not make_private(path)]
 
     def token(self) -> str:
         """Return the bearer token. Create it (mode 0600) on the first start or if the file is empty."""

@@ -17,15 +17,15 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-from config.modes import close_umask
-from config.operating_system import call_around_fork, find_libc_function, kill_process
+from config.file_modes import make_umask_private
+from config.operating_system import find_libc_function, kill_process, register_fork_hooks
 from config.settings import Settings, SettingsError, forget_workspace_variable, load_settings
 
 PARENT_CHECK_S = 0.5
 # `Role.is_held` of another process takes the lock briefly; the next holder must wait for it.
 LOOK_S = 0.5
 # Exit code (EX_UNAVAILABLE of sysexits.h) if another process has the role or the port: a restart cannot help.
-EXIT_TAKEN = 69
+EXIT_IN_USE = 69
 
 
 def process_owner() -> str:
@@ -50,7 +50,7 @@ def is_alive(owner: str) -> bool:
         return False
 
 
-class RoleTaken(Exception):
+class RoleInUse(Exception):
     """Report that another process already has a role in this data directory."""
 
     def __init__(self, role: str, pid: int | None) -> None:
@@ -71,11 +71,11 @@ class Role:
         self._lock = FileLock(home / f"{name}.lock", timeout=0)
 
     def take(self) -> None:
-        """Take the role, or raise RoleTaken."""
+        """Take the role, or raise RoleInUse."""
         try:
             self._lock.acquire(timeout=LOOK_S, poll_interval=0.02)
         except Timeout as error:
-            raise RoleTaken(self.name, self.holder()) from error
+            raise RoleInUse(self.name, self.holder()) from error
         self._note.write_text(json.dumps({"pid": os.getpid(), "owner": process_owner()}), encoding="utf-8")
 
     def release(self) -> None:
@@ -112,7 +112,7 @@ class Role:
         self._lock.release()
         return False
 
-    def was_abandoned(self) -> bool:
+    def was_left_locked(self) -> bool:
         """Return whether the last holder ended without releasing the role and no process has taken it since."""
         return self._note.is_file() and not self.is_held()
 
@@ -141,7 +141,7 @@ def stop_with_parent(parent: int = 0, ask: signal.Signals = signal.SIGTERM, grac
     threading.Thread(target=_watch, args=(watched, ask, grace_s), name="parent-watch", daemon=True).start()
 
 
-def stop_forks_with_this(ask: signal.Signals, grace_s: float) -> None:
+def stop_forks_with_process(ask: signal.Signals, grace_s: float) -> None:
     """End every process that this one forks from now on (`ask`, then SIGKILL) soon after this process ends."""
     # Read before the fork: the child may start after the parent ended.
     forking = [os.getpid()]
@@ -149,7 +149,7 @@ def stop_forks_with_this(ask: signal.Signals, grace_s: float) -> None:
     def note() -> None:
         forking[0] = os.getpid()
 
-    call_around_fork(note, lambda: stop_with_parent(forking[0], ask, grace_s))
+    register_fork_hooks(note, lambda: stop_with_parent(forking[0], ask, grace_s))
 
 
 def _watch(parent: int, ask: signal.Signals, grace_s: float) -> None:
@@ -202,7 +202,7 @@ def start_program(
     command: str, description: str | None, redact: Callable[[str], str], arguments: Sequence[str] | None = None
 ) -> Settings:
     """Read the command line (or `arguments`) and the settings, watch the parent if asked to, and set up logging."""
-    close_umask()
+    make_umask_private()
     parser = argparse.ArgumentParser(prog=command, description=description)
     add_parent_option(parser)
     parent = parser.parse_args(arguments).stop_with_parent
@@ -219,13 +219,13 @@ def start_program(
 
 
 def run_in_role(role_name: str, settings: Settings, run: Callable[[Settings], int]) -> int:
-    """Run while holding a role of the data directory; return EXIT_TAKEN if another process has it."""
+    """Run while holding a role of the data directory; return EXIT_IN_USE if another process has it."""
     role = Role(settings.paths.root, role_name)
     try:
         role.take()
-    except RoleTaken as error:
+    except RoleInUse as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is the command's answer
-        return EXIT_TAKEN
+        return EXIT_IN_USE
     try:
         return run(settings)
     finally:

@@ -34,7 +34,7 @@ class UnreadableSettings(SettingsError):
     """Report why a settings file cannot be read."""
 
 
-class HomeUnknown(SettingsError):
+class UnknownDataDirectory(SettingsError):
     """Report why the environment does not name the data directory."""
 
 
@@ -230,7 +230,7 @@ WORKSPACE_SETTINGS = frozenset(
 SWITCHES = ("hooks", "hook_recall", "journal", "capture", "personal", "write_tools", "read_only", "incognito", "trace")
 
 # Variables of S3 clients that name a server other than Amazon's.
-STORAGE_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+S3_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 # A file cannot say where it is itself, and a secret in a file is copied and shown more easily than in a variable.
 ENVIRONMENT_ONLY = ("home", "store", "llm_api_key", "oidc_client_secret")
@@ -281,7 +281,7 @@ def environment_session(environment: Mapping[str, str] | None = None) -> str | N
 def environment_allows_http(environment: Mapping[str, str] | None = None) -> bool:
     """Return whether object storage may be used without TLS: only if its endpoint is an http address."""
     variables = os.environ if environment is None else environment
-    endpoint = next((variables[name] for name in STORAGE_ENDPOINTS if variables.get(name)), "")
+    endpoint = next((variables[name] for name in S3_ENDPOINT_VARIABLES if variables.get(name)), "")
     return endpoint.startswith("http://")
 
 
@@ -325,7 +325,7 @@ def _layers(
     try:
         home = find_data_directory(variables)
     except NoDataDirectory as error:
-        raise HomeUnknown(str(error)) from error
+        raise UnknownDataDirectory(str(error)) from error
     env |= {"home": home} if "home" in env else {}
     paths = HomePaths(Path(home))
     layers: list[tuple[str, dict[str, Any]]] = [(str(paths.config), _read_toml(paths.config))]

@@ -12,7 +12,7 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-from config.operating_system import own_group
+from config.operating_system import new_process_group
 from demo.client import is_healthy
 from demo.errors import DemoFailed
 from demo.guard import GRACE_S
@@ -114,7 +114,7 @@ class Stack:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                **own_group(),
+                **new_process_group(),
             )
         return self
 

@@ -14,13 +14,13 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from config.operating_system import READ_AT_ONCE
+from config.operating_system import READ_NONBLOCKING
 from pipeline.records import Anchor
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 KEPT = 1024
 # File systems have coarse clocks: a file that is written twice within a tick keeps its modification time.
-SETTLED_NS = 2_000_000_000
+CLOCK_TICK_NS = 2_000_000_000
 IN_CHECKOUT = "./"
 
 
@@ -83,7 +83,7 @@ def _present_hash(anchor: Anchor) -> str | None:
         return None
     if status.st_size > MAX_FILE_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    read = _hash if time.time_ns() - status.st_ctime_ns > SETTLED_NS else _hash.__wrapped__
+    read = _hash if time.time_ns() - status.st_ctime_ns > CLOCK_TICK_NS else _hash.__wrapped__
     return read(anchor.path, anchor.first_line, anchor.last_line, status.st_ctime_ns, status.st_size)
 
 
@@ -109,4 +109,4 @@ def _hash(path: str, first: int | None, last: int | None, _changed_ns: int, size
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | READ_AT_ONCE)
+    return os.open(path, flags | READ_NONBLOCKING)

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.records import SAID_TAG, Anchor, Kind, Memory, Source, Tier
+from pipeline.records import CAPTURED_TAG, Anchor, Kind, Memory, Source, Tier
 
 _WORD = re.compile(r"\w+")
-LONGEST_ARTICLE = 3
+MAX_ARTICLE_CHARS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ def render_text(memory: Memory) -> str:
     return text if memory.anchor is None else f"{text} ({_place(memory.anchor)})"
 
 
-def is_said_again(memory: Memory, earlier: Memory) -> bool:
+def is_repeated_statement(memory: Memory, earlier: Memory) -> bool:
     """Return whether a person repeated a captured statement in other words, in another session.
 
     Equal words may be the same text, pasted twice: a copy confirms nothing.
     """
     are_captured = [
-        statement.source is Source.AMBIENT and SAID_TAG in statement.tags for statement in (memory, earlier)
+        statement.source is Source.AMBIENT and CAPTURED_TAG in statement.tags for statement in (memory, earlier)
     ]
     if (
         not all(are_captured)
@@ -62,10 +62,10 @@ def _said_words(memory: Memory) -> frozenset[str]:
     """Return the words of a statement without case, order, punctuation and short words such as articles."""
     # The text of a keyed fact is generated; the person's words are in its metadata.
     words = str(memory.metadata.get("said", memory.content)).casefold()
-    return frozenset(word for word in _WORD.findall(words) if len(word) > LONGEST_ARTICLE)
+    return frozenset(word for word in _WORD.findall(words) if len(word) > MAX_ARTICLE_CHARS)
 
 
-def says_as_much(witness: Memory, memory: Memory) -> bool:
+def confirms_all_fields(witness: Memory, memory: Memory) -> bool:
     """Return whether the first memory supports every field that the second memory is rendered with.
 
     Their texts are not compared: they are known to say the same.

@@ -155,7 +155,7 @@ class Workspace:
         return Viewer(everything=True, person=self.person_id)
 
     @property
-    def tells_of_person(self) -> bool:
+    def personal_memory_enabled(self) -> bool:
         """Return whether memories about the person are in a personal store and shown in this workspace."""
         return not is_personal(self.id) and self.settings.personal
 
@@ -163,7 +163,7 @@ class Workspace:
     def personal_store(self) -> "Workspace | None":
         """Return the store of memories about the person; None where there is none yet, or it is not used here."""
         person = self.person
-        return person if self.tells_of_person and person.exists else None
+        return person if self.personal_memory_enabled and person.exists else None
 
     @property
     def captures(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 import tomlkit
 import tzlocal.unix
 
-from config.modes import close_umask
+from config.file_modes import make_umask_private
 from config.settings import load_settings
 from pipeline.feedback import writer
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, encoder_directory
@@ -27,7 +27,7 @@ from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 # As every program of ours does.
-close_umask()
+make_umask_private()
 
 # Machines differ in speed and properties share two cores: no example is failed for taking long.
 # Where a property needs more examples than these, it says so.

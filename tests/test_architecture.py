@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from config.left_out import OF_BM25S, OF_LANCEDB
+from config.import_stubs import BM25S_EXTRAS, LANCEDB_EXTRAS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "pipeline", "workers", "web")
@@ -115,11 +115,11 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.store.people.People": "the type of an argument",
     "pipeline.store.stores.opened_people": "opens the table of people where no server runs",
     "pipeline.sync.notes.holds_notes": "reads a folder, and no store",
-    "pipeline.team.servers.is_resting": "the hook client starts while an agent waits",
+    "pipeline.team.servers.is_unresponsive": "the hook client starts while an agent waits",
     "pipeline.team.servers.let_rest": "the hook client starts while an agent waits",
     "pipeline.team.servers.name_of": "text to text",
     "pipeline.write.fields.resolve_scope": "record to record",
-    "pipeline.write.keyed.fact_key": "text to text",
+    "pipeline.write.fact_placement.fact_key": "text to text",
     "pipeline.write.revise.text_mark": "record to text",
     "pipeline.write.share.is_sharer": "record to bool",
     "pipeline.write.state.state_tag": "record to text",
@@ -178,7 +178,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),
     "bech32": ("pipeline.sync.keys",),
-    "cryptography": ("pipeline.sync.keys", "pipeline.store.sealing"),
+    "cryptography": ("pipeline.sync.keys", "pipeline.store.content_encryption"),
     "obstore": ("pipeline.store.objects",),
     "pyrage": ("pipeline.sync.keys",),
     "psycopg": ("pipeline.store.postgres",),
@@ -545,7 +545,7 @@ print(json.dumps(sorted(sys.modules)))
 def test_a_lexical_segment_loads_nothing_that_bm25s_can_do_without(tmp_path):
     loaded = list_loaded(SEGMENT, tmp_path / "home")
     assert "bm25s" in loaded
-    assert loaded & OF_BM25S == set()
+    assert loaded & BM25S_EXTRAS == set()
 
 
 TAGGED = """
@@ -580,7 +580,7 @@ print(json.dumps(sorted(name.replace(".", "/") for name in sys.modules)))
 def test_vectors_load_no_client_of_a_remote_catalogue(tmp_path):
     loaded = list_loaded(STORED, tmp_path / "home")
     assert "lancedb" in loaded
-    assert {f"{package}/api_client" for package in OF_LANCEDB} & loaded == set()
+    assert {f"{package}/api_client" for package in LANCEDB_EXTRAS} & loaded == set()
     assert loaded & {"torch", "transformers", "scipy", "pandas"} == set()
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from config.paths import WORKSPACE_HEADER, is_workspace_id
 from pipeline.services.access_log import OWNER, AccessLog
-from pipeline.store.access_log import KEPT_IDS, AccessEntry
+from pipeline.store.access_log import MAX_IDS_PER_ENTRY, AccessEntry
 from pipeline.times import utc_now
 
 # Changes here are logged for every caller.
@@ -48,7 +48,7 @@ def note_request(log: AccessLog, method: str, action: str, status: int, workspac
         workspace_id if is_workspace_id(workspace_id) else None,
         f"{method} {action}",
         status,
-        tuple(ids[:KEPT_IDS]),
+        tuple(ids[:MAX_IDS_PER_ENTRY]),
         len(ids),
     )
     (log.write if acted else log.note)(entry)

@@ -25,7 +25,7 @@ from web.api import (
 )
 from web.dashboard import blueprint, sign_in
 from web.endpoint import json_response
-from web.first_app import FIRST_APIS, enter_apis, prepare_app
+from web.lazy_app import FIRST_APIS, enter_apis, prepare_app
 from web.mcp import route as mcp
 from web.metrics import Metrics
 from web.openapi import document

@@ -14,7 +14,7 @@ from werkzeug.http import parse_etags
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
-from pipeline.records.people import Role, own_name
+from pipeline.records.people import Role, qualified_name
 from pipeline.services.memories import check_expected, check_open
 from pipeline.store.history import written_by
 from pipeline.team.servers import LOCAL
@@ -205,7 +205,7 @@ def _resolve_path(call: Call, path: dict[str, str]) -> Call:
     """Replace names in the path by the stored names; return the call for the workspace that has the memory."""
     if SESSION_ID in path:
         path[SESSION_ID] = check_name(SESSION_ID, path[SESSION_ID])
-        path[SESSION_ID] = own_name(call.caller.person_id, path[SESSION_ID]) or path[SESSION_ID]
+        path[SESSION_ID] = qualified_name(call.caller.person_id, path[SESSION_ID]) or path[SESSION_ID]
     if MEMORY_ID in path:
         path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
         home = find_home(call.workspace, path[MEMORY_ID])

@@ -11,12 +11,12 @@ from typing import Any
 from flask import Flask
 
 from config.operating_system import raise_file_limit
-from config.process import EXIT_TAKEN, limit_heaps, run_in_role, start_program
+from config.process import EXIT_IN_USE, limit_heaps, run_in_role, start_program
 from config.settings import Settings, SettingsError
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from web.connections import Wsgi, listen
-from web.first_app import MAX_BODY_BYTES, GrowingApp
+from web.lazy_app import MAX_BODY_BYTES, LazyApp
 from web.listener import ListenerRefused, check_listener
 from web.metrics import Metrics
 from web.own_server import describe_unproven, remove_unproven
@@ -34,20 +34,20 @@ def run(description: str | None) -> int:
 
 
 def serve(settings: Settings) -> int:
-    """Answer requests until a signal arrives; return EXIT_TAKEN if another program uses the address."""
+    """Answer requests until a signal arrives; return EXIT_IN_USE if another program uses the address."""
     _prepare_process(settings)
     notifier = Notifier(
         _wake_workers,
         lambda problem: container.operations.record_error("notifier", problem),
     )
     container = WebContainer(settings, notifier.notify)
-    app = GrowingApp(container, partial(_create_whole, container))
+    app = LazyApp(container, partial(_create_whole, container))
     try:
         check_listener(settings, container.people)
         server = start_listening(app, settings)
     except (ListenerRefused, OSError) as error:
         print(_explain_refusal(settings, error), file=sys.stderr)  # noqa: T201 - this is the command's answer
-        return EXIT_TAKEN
+        return EXIT_IN_USE
 
     _record_unproven(container)
 

@@ -19,8 +19,8 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from config.operating_system import STOP_SIGNALS, kill_group, own_group
-from config.process import EXIT_TAKEN, Role, RoleTaken
+from config.operating_system import STOP_SIGNALS, kill_group, new_process_group
+from config.process import EXIT_IN_USE, Role, RoleInUse
 from config.settings import Settings
 from pipeline.errors import ReverieError
 
@@ -78,7 +78,7 @@ def build_alone(name: str, worker_processes: int) -> list[str]:
 Say = Callable[[str, str], None]
 
 
-class PlaceTaken(ReverieError):
+class StackInUse(ReverieError):
     """Report that another process has the stack's port or one of its roles."""
 
 
@@ -99,17 +99,17 @@ class Backoff:
         return float(min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, 30)))
 
 
-def check_place(settings: Settings, wait_s: float = ORPHANS_END_S) -> None:
-    """Raise PlaceTaken if another stack uses this data directory or another program uses the port."""
+def check_stack_is_free(settings: Settings, wait_s: float = ORPHANS_END_S) -> None:
+    """Raise StackInUse if another stack uses this data directory or another program uses the port."""
     for name in ("web", "scheduler"):
         role = Role(settings.paths.root, name)
         # Wait for the processes of a killed supervisor to exit.
         if not _comes_true(lambda role=role: not role.is_held(), wait_s):  # type: ignore[misc]
-            raise PlaceTaken(f"{RoleTaken(name, role.holder())}. Stop it with `reverie down`.")
+            raise StackInUse(f"{RoleInUse(name, role.holder())}. Stop it with `reverie down`.")
     try:
         _bind(settings.host, settings.port)
     except OSError as error:
-        raise PlaceTaken(_explain_port(settings, error)) from error
+        raise StackInUse(_explain_port(settings, error)) from error
 
 
 def _explain_port(settings: Settings, error: OSError) -> str:
@@ -184,7 +184,7 @@ class _Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=environment,
-            **own_group(),
+            **new_process_group(),
         )
         self.started = time.monotonic()
         name = self.command.name
@@ -278,7 +278,7 @@ class Supervisor:
                 case _Stop(why):
                     self._say(OWN_NAME, f"{why}: stopping")
                     return 0
-                case _Ended(name, code) if code == EXIT_TAKEN:
+                case _Ended(name, code) if code == EXIT_IN_USE:
                     self._children[name].process = None
                     self._say(OWN_NAME, f"{name} cannot run; stopping")
                     return 1

@@ -15,17 +15,17 @@ from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 
-from config.left_out import OF_HUEY, hide_packages
+from config.import_stubs import HUEY_EXTRAS, hide_packages
 from config.operating_system import lower_priority
 
-with hide_packages(OF_HUEY):
+with hide_packages(HUEY_EXTRAS):
     from huey import Huey
     from huey.consumer import Consumer
     from huey.serializer import Serializer, SignedSerializer
     from huey.storage import SqliteStorage
 
 from config.paths import CurrentToken, file_identity
-from config.process import start_program, stop_forks_with_this
+from config.process import start_program, stop_forks_with_process
 from config.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
         if not self._settings.store.reveal():
             return self._current() or self._settings.paths.token()
         if not self._shared:
-            from pipeline.services.shared import open_secret
+            from pipeline.services.leadership import open_secret
 
             self._shared = open_secret(self._settings, QUEUE_NAME) or ""
         return self._shared
@@ -194,6 +194,6 @@ def prepare_consumer() -> None:
     logging.getLogger("huey").handlers.clear()
     lower_priority(NICENESS)
     # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
-    stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
+    stop_forks_with_process(signal.SIGINT, ORPHAN_GRACE_S)
     # Memory that forks share stays shared only while it is not written, and the collector writes to all it visits.
     gc.freeze()

@@ -17,7 +17,7 @@ from config.process import run_in_role, start_program
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer
-from pipeline.services.shared import Leadership
+from pipeline.services.leadership import Leadership
 from pipeline.services.sync_clock import SEND_S
 from workers import tasks
 

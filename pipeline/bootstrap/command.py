@@ -5,7 +5,7 @@ from collections.abc import Callable
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.services.sync import SyncService
-from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
+from pipeline.store.database import WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
 
@@ -13,7 +13,7 @@ from pipeline.workspace import Workspace, WorkspaceSettings
 class CommandContainer:
     """A home's stores and its exchange with other machines; `on_commit` gets what commits queued."""
 
-    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_nobody) -> None:
+    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_no_worker) -> None:
         self.settings = settings
         self.stores = open_stores(settings, WriterProfile("FULL", 0, settings.busy_timeout_ms), mask, on_commit)
         self.databases, self.operations = self.stores.databases, self.stores.operations

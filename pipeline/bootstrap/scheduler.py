@@ -2,8 +2,8 @@
 
 from config.settings import Settings
 from pipeline.bootstrap import mask
-from pipeline.services.due import DueFinder, list_clocked_jobs
-from pipeline.services.shared import Leadership
+from pipeline.services.leadership import Leadership
+from pipeline.services.schedule_scan import DueFinder, list_clocked_jobs
 from pipeline.services.sync_clock import SyncClock
 from pipeline.store.database import WriterProfile
 from pipeline.store.stores import open_stores

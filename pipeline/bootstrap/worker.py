@@ -11,11 +11,11 @@ from pipeline.bootstrap import mask
 from pipeline.capture.stage import CaptureStage
 from pipeline.capture.statements import StatementClassifier
 from pipeline.digest.dedup import DedupStage
-from pipeline.digest.digest import DigestPolicy, StageRegistry
 from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
 from pipeline.digest.screen import InjectionClassifier, ScreenStage
+from pipeline.digest.stage_loop import DigestPolicy, StageRegistry
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
 from pipeline.index.encoders import (
@@ -39,7 +39,7 @@ from pipeline.lru import LruCache
 from pipeline.records import Stage
 from pipeline.services.purges import finish_purges
 from pipeline.services.turns import capture_settings
-from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
+from pipeline.store.database import WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
 
@@ -53,7 +53,7 @@ MOST_DENSE = 4
 class WorkerContainer:
     """Everything that stages and jobs need, over every workspace; `on_commit` gets what commits queued."""
 
-    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_nobody) -> None:
+    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_no_worker) -> None:
         settings.paths.ensure()
         self.settings = settings
         self.process = process_owner()

@@ -42,7 +42,7 @@ def find_announcement_end(line: str) -> int | None:
     return None if match is None else match.end()
 
 
-def points_at_text(line: str) -> bool:
+def refers_to_text(line: str) -> bool:
     """Return whether a line asks for an action on a text in the message."""
     beginning, patterns = line[:_READ_CHARS], _compile_patterns()
     return patterns.request.match(beginning) is not None and patterns.pointer.search(beginning) is not None

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pipeline.capture.announcements import points_at_text
+from pipeline.capture.announcements import refers_to_text
 from pipeline.capture.own_words import Origin, Passage, split_message
 
 # In a longer paragraph, a command is more likely part of pasted text.
-MOST_OTHER_LINES = 5
+MAX_OTHER_LINES = 5
 
 
 class CommandType(StrEnum):
@@ -76,14 +76,14 @@ def _may_be_pasted(passages: Sequence[Passage]) -> bool:
     others = [line for line in _own_lines(passages) if read_command(line) is None]
     is_one_paragraph = origins.count(Origin.PERSON) == 1
     return bool(others) and (
-        not is_one_paragraph or len(others) > MOST_OTHER_LINES or any(map(_may_announce_text, others))
+        not is_one_paragraph or len(others) > MAX_OTHER_LINES or any(map(_may_announce_text, others))
     )
 
 
 def _may_announce_text(line: str) -> bool:
     # A line that ends with a comma is a salutation, as in letters; a line without words separates two texts.
     is_open = line.rstrip().endswith((":", "：", ",", "?", "？"))
-    return is_open or points_at_text(line) or not any(map(str.isalnum, line))
+    return is_open or refers_to_text(line) or not any(map(str.isalnum, line))
 
 
 def _own_lines(passages: Sequence[Passage]) -> list[str]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from pipeline.capture.proposals import list_sentences
 from pipeline.jobs.mining.lessons import corrects
-from pipeline.records import SAID_TAG, Draft, Kind, Source
+from pipeline.records import CAPTURED_TAG, Draft, Kind, Source
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.turns import Role, Turn
 from pipeline.text.tokens import search_tokens
@@ -32,7 +32,7 @@ def propose_lessons(session_id: str, turns: Sequence[Turn], did: Sequence[Action
                 text,
                 kind=Kind.LESSON,
                 importance=IMPORTANCE,
-                tags=(SAID_TAG, "distilled"),
+                tags=(CAPTURED_TAG, "distilled"),
                 metadata=metadata,
                 session_id=session_id,
                 source=Source.AMBIENT,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.capture.proposals import MOST_A_TURN
+from pipeline.capture.proposals import MAX_PROPOSALS_PER_TURN
 from pipeline.capture.statements import Label, Statement
 from pipeline.jobs.model import JobModel, as_data
 
@@ -32,7 +32,7 @@ class Extraction(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    kept: Annotated[list[Kept], Field(max_length=MOST_A_TURN)]
+    kept: Annotated[list[Kept], Field(max_length=MAX_PROPOSALS_PER_TURN)]
 
 
 def extract(model: JobModel, message: str, before: str) -> list[Statement] | None:

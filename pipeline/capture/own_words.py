@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.capture import pasted
+from pipeline.capture import pasted_text
 from pipeline.capture.announcements import find_announcement_end
-from pipeline.capture.envelopes import REQUEST_NAMES, TAG, count_notice_lines, isolate_host_tags
-from pipeline.capture.pasted import Block, Lines
+from pipeline.capture.host_tags import REQUEST_NAMES, TAG, count_notice_lines, isolate_host_tags
+from pipeline.capture.pasted_text import Block, Lines
 
 # No block starts with such a line; most lines are of this form.
 _PROSE = re.compile(r" {0,3}(?!diff --git |npm )\w[\w\s.,;!?'’…-]*")
@@ -113,22 +113,22 @@ def _find_announced(lines: Lines, number: int) -> Block | None:
     end = lines.count
     if not line[colon_end:].strip():
         text = lines.skip(number + 1, lambda inner: not inner.strip())
-        marked = text < end and (pasted.find_marked_block(lines, text) or pasted.find_fence(lines, text))
+        marked = text < end and (pasted_text.find_marked_block(lines, text) or pasted_text.find_fence(lines, text))
         # The tags of a block mark the end of announced text.
         end = marked.end if marked else end
     return Block(end, line[:colon_end])
 
 
 _FINDERS: tuple[Callable[[Lines, int], Block | None], ...] = (
-    pasted.find_marked_block,
-    pasted.find_fence,
-    pasted.find_mail,
-    pasted.find_heredoc,
-    pasted.find_diff,
-    pasted.find_json,
-    pasted.find_yaml,
-    pasted.find_indented_code,
-    pasted.find_program_lines,
+    pasted_text.find_marked_block,
+    pasted_text.find_fence,
+    pasted_text.find_mail,
+    pasted_text.find_heredoc,
+    pasted_text.find_diff,
+    pasted_text.find_json,
+    pasted_text.find_yaml,
+    pasted_text.find_indented_code,
+    pasted_text.find_program_lines,
     _find_announced,
-    pasted.find_quotation,
+    pasted_text.find_quotation,
 )

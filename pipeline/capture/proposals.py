@@ -8,7 +8,7 @@ from pipeline.capture.commands import read_command
 from pipeline.capture.own_words import list_own_lines
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statements import Label, Statement
-from pipeline.records import SAID_TAG, Draft, Kind, Memory, Source
+from pipeline.records import CAPTURED_TAG, Draft, Kind, Memory, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
 from pipeline.text.sentences import split_sentences
@@ -17,11 +17,11 @@ from pipeline.text.sentences import split_sentences
 READ_CHARS = 6000
 MOST_SENTENCES = 60
 LONGEST_SENTENCE = 400
-FEWEST_WORDS = 3
+MIN_WORDS_PER_SENTENCE = 3
 # Minimum probabilities that a sentence is lasting, and that it is about the person rather than the project.
-LASTS = 0.7
+MIN_LASTING_PROBABILITY = 0.7
 ABOUT_PERSON = 0.7
-MOST_A_TURN = 5
+MAX_PROPOSALS_PER_TURN = 5
 
 _KINDS = {
     Label.PREFERENCE: (Kind.FACT, 0.6),
@@ -61,7 +61,7 @@ def list_sentences(message: str) -> list[str]:
     long_enough = [
         sentence
         for sentence in sentences
-        if len(sentence.split()) >= FEWEST_WORDS and len(sentence) <= LONGEST_SENTENCE
+        if len(sentence.split()) >= MIN_WORDS_PER_SENTENCE and len(sentence) <= LONGEST_SENTENCE
     ]
     # Questions are no statements.
     return [sentence for sentence in long_enough if not sentence.endswith(("?", "？"))][-MOST_SENTENCES:]
@@ -69,8 +69,8 @@ def list_sentences(message: str) -> list[str]:
 
 def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
     """Return the statements that surely last, in order; of too many, the most certain."""
-    lasting = [statement for statement in statements if statement.lasts >= LASTS]
-    best = sorted(lasting, key=lambda statement: statement.lasts, reverse=True)[:MOST_A_TURN]
+    lasting = [statement for statement in statements if statement.lasts >= MIN_LASTING_PROBABILITY]
+    best = sorted(lasting, key=lambda statement: statement.lasts, reverse=True)[:MAX_PROPOSALS_PER_TURN]
     return [statement for statement in lasting if statement in best]
 
 
@@ -92,7 +92,7 @@ def propose(
             kind=kind,
             importance=importance,
             scope=personal_scope(owner_of(turn.session_id)) if about_person and personal else None,
-            tags=(SAID_TAG, statement.label),
+            tags=(CAPTURED_TAG, statement.label),
             metadata={"turn": turn.seq, "certainty": round(statement.lasts, 3)},
             session_id=turn.session_id,
             source=Source.AMBIENT,

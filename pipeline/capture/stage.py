@@ -21,7 +21,7 @@ from pipeline.store.database import Database
 from pipeline.store.turns import Role, Turn
 from pipeline.times import utc_now
 from pipeline.write.accept import commit
-from pipeline.write.keyed import fact_key
+from pipeline.write.fact_placement import fact_key
 from pipeline.write.prepare import Prepared, prepare, prepare_fact
 
 

@@ -22,7 +22,7 @@ from pipeline.context.lesson_records import (
     is_rule,
     with_records,
 )
-from pipeline.context.prompt_lines import choose_told, excerpt_hits, find_named_code
+from pipeline.context.prompt_lines import choose_lines, excerpt_hits, find_named_code
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import drop_superseded, find_annotations
@@ -166,7 +166,7 @@ def compose_briefing(
         is_late = bool(deadline.late)
         return _render(Briefing(bool(person), is_late, person=person), session, (), (), limits, now)
     with context.database.read() as db:
-        hits = _choose(db, session, message, [hit for hit in found.hits if hit.memory.is_told_unasked], deadline)
+        hits = _choose(db, session, message, [hit for hit in found.hits if hit.memory.may_be_injected], deadline)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person) and not asks_progress(message):
@@ -189,15 +189,15 @@ def compose_briefing(
 
 def _gather(db: Connection, session: AgentSession, about: _About, hits: Sequence[Hit], now: datetime) -> Briefing:
     """Return what is about a message by what it is, with what goes on."""
-    unfinished = list_told_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
+    unfinished = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
     return Briefing(
         relevant=True,
         decisions=about.decisions,
         facts=about.facts,
         open_goals=tuple(once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]),
-        recent_activity=tuple(list_told_unasked(_list_recent_activity(db, session.viewer, now))),
+        recent_activity=tuple(list_shown_unasked(_list_recent_activity(db, session.viewer, now))),
         memories=about.memories,
-        active_arcs=tuple(arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)),
+        active_arcs=tuple(arcs.list_active_arcs_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)),
     )
 
 
@@ -209,16 +209,16 @@ def _find_of_person(
         return ()
     query = replace(query, filter=replace(query.filter, scope=session.viewer.personal))
     hits = search(context, query, deadline).hits
-    about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.is_told_unasked]
+    about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.may_be_injected]
     if only_new and about:
         with context.database.read() as db:
             about = _drop_seen_hits(db, session, about)
     return tuple(about[:PERSON_TOLD])
 
 
-def list_told_unasked(found: Iterable[Memory]) -> list[Memory]:
+def list_shown_unasked(found: Iterable[Memory]) -> list[Memory]:
     """Return the memories that may be shown without a request."""
-    return [memory for memory in found if memory.is_told_unasked]
+    return [memory for memory in found if memory.may_be_injected]
 
 
 def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) -> list[Memory]:
@@ -283,10 +283,10 @@ def _render(
 def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit], deadline: Deadline) -> list[Hit]:
     """Return the results to show, and the memories that a message names, whether or not they were found."""
     found = [hit for hit in found if hit.relevance >= _least_relevance(hit.memory)]
-    if deadline.leaves_out(Step.NAMED):
-        return choose_told(_drop_dead_lessons(db, found), [])
+    if deadline.must_skip(Step.NAMED):
+        return choose_lines(_drop_dead_lessons(db, found), [])
     alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, found))
-    return choose_told(alive, find_named_code(db, session.viewer, message, found))
+    return choose_lines(alive, find_named_code(db, session.viewer, message, found))
 
 
 def _least_relevance(memory: Memory) -> float:
@@ -327,7 +327,7 @@ def _add_named_lessons(db: Connection, session: AgentSession, message: str, foun
 
 
 def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:
-    return drop_dead(db, drop_superseded(db, list_told_unasked(lessons_about(db, touched, viewer, LOOKED_AT))))
+    return drop_dead(db, drop_superseded(db, list_shown_unasked(lessons_about(db, touched, viewer, LOOKED_AT))))
 
 
 def _sort_by_use(hits: Sequence[Hit]) -> _About:

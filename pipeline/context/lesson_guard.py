@@ -145,7 +145,7 @@ def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memor
     return [
         lesson
         for lesson in lessons
-        if (since := shown[lesson.seq]) is None or not agent_sessions.has_done(db, action, since)
+        if (since := shown[lesson.seq]) is None or not agent_sessions.has_succeeded_before(db, action, since)
     ]
 
 

@@ -30,7 +30,7 @@ HISTORY = "history"
 FILES_A_NAME = 2
 
 
-def choose_told(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
+def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
     """Return the few best of what is about a message, after the rules and the code that it names; a file once."""
     hits = [hit for hit in hits if hit.annotations.superseded_by is None]
     best = max((hit.score for hit in hits), default=0.0)
@@ -108,7 +108,7 @@ def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline) -> str:
     Of the outline of a file, with its path.
     """
     text = render_text(memory)
-    if len(text) > EXCERPT_CHARS and deadline.leaves_out(Step.EXCERPTS):
+    if len(text) > EXCERPT_CHARS and deadline.must_skip(Step.EXCERPTS):
         return f"{text[: EXCERPT_CHARS - len(CUT)]}{CUT}"
     found = find_excerpt(text, asked, EXCERPT_CHARS)
     path = text.partition(" · ")[0]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from pipeline.context.briefing import (
     SHOWN_EACH,
     drop_dead,
-    list_told_unasked,
+    list_shown_unasked,
     once,
 )
 from pipeline.context.lesson_records import (
@@ -70,10 +70,10 @@ def brief_project(
     if database is None:
         return _brief([], about, [], session, room)
     with database.read() as db:
-        found = list_told_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
+        found = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
         for kind in BRIEF_KINDS:
             leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
-            found += drop_dead(db, drop_superseded(db, list_told_unasked(leading)))[:SHOWN_EACH]
+            found += drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))[:SHOWN_EACH]
         records = _records(db, found)
         threads = _render_arcs(arcs.list_active(db, session.viewer, ARCS_SHOWN))
     return _brief(threads, about, found, session, room, records)
@@ -82,7 +82,7 @@ def brief_project(
 def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
     with person.read() as db:
         about = Filter(scope=viewer.personal)
-        return list_told_unasked(memories.list_leading(db, about, PERSON_SHOWN))
+        return list_shown_unasked(memories.list_leading(db, about, PERSON_SHOWN))
 
 
 def _records(db: Connection, found: Sequence[Memory]) -> dict[int, Lesson]:
@@ -103,7 +103,7 @@ def brief_resumed_session(database: Database, session: AgentSession, room: Brief
         open_goals = goals.list_unfinished(db, viewer, SHOWN_EACH)
         if not did and not noted:
             return None
-        current = list_told_unasked(drop_superseded(db, once([*decided, *open_goals, *noted])))
+        current = list_shown_unasked(drop_superseded(db, once([*decided, *open_goals, *noted])))
         records = _records(db, current)
     return _brief(_render_actions(did, room.max_chars // 2), [], current, session, room, records)
 

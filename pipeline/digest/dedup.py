@@ -43,13 +43,13 @@ from pipeline.times import utc_now
 
 NEIGHBOURS = 8
 # Similar rules crowd together, so the superseded one need not be among the nearest.
-RULES_NEARBY = 64
+SIMILAR_RULES = 64
 # Number of neighbors to fetch: many may be archived, or of another scope.
 MAX_NEIGHBORS = 512
 # A write of the web server waits for a few memories, not for a full batch.
 PER_TRANSACTION = 16
 # Maximum error of a cosine of two texts in eight bits.
-CODING_ERROR = 0.02
+QUANTIZATION_ERROR = 0.02
 NEAR = min(PAIR_COSINE, DENIAL_COSINE, REPLACEMENT_COSINE)
 
 
@@ -104,7 +104,7 @@ class DedupStage:
 
     def _find_candidates(self, seq: int, passage: Vector, generation: tuple[int, int]) -> list[int]:
         neighbors, cosines = self.dense().find_near(passage, generation, MAX_NEIGHBORS)
-        near: list[int] = neighbors[(cosines > NEAR - CODING_ERROR) & (neighbors != seq)].tolist()
+        near: list[int] = neighbors[(cosines > NEAR - QUANTIZATION_ERROR) & (neighbors != seq)].tolist()
         return near
 
     def _choose_nearest(self, mine: Sequence[Memory], candidates: dict[int, list[int]]) -> dict[int, list[int]]:
@@ -112,13 +112,13 @@ class DedupStage:
         everybody = sorted({other for seqs in candidates.values() for other in seqs})
         with self.database.read() as db:
             scopes = duplicates.find_scopes(db, everybody)
-            synced = ingested.in_step(db, [*everybody, *candidates])
+            synced = ingested.list_synced(db, [*everybody, *candidates])
         return {
             memory.seq: [
                 other
                 for other in candidates[memory.seq]
                 if scopes.get(other) == memory.scope and not (memory.seq in synced and other in synced)
-            ][: RULES_NEARBY if gives_value(memory.content) else NEIGHBOURS]
+            ][: SIMILAR_RULES if gives_value(memory.content) else NEIGHBOURS]
             for memory in mine
         }
 
@@ -160,13 +160,13 @@ def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
         return
     if older.archived_at is not None:
         _refuse_again(db, older, newer, finding.judgement.relation, now)
-    elif len(ingested.in_step(db, list(current))) < 2:
+    elif len(ingested.list_synced(db, list(current))) < 2:
         _link_or_merge(db, older, newer, finding, now)
 
 
 def _link_or_merge(db: Connection, older: Memory, newer: Memory, finding: PairFinding, now: str) -> None:
     relation = finding.judgement.relation
-    earlier, later = sorted((older, newer), key=lambda memory: duplicates.find_last_told(db, memory.seq))
+    earlier, later = sorted((older, newer), key=lambda memory: duplicates.find_last_statement(db, memory.seq))
     if kind := choose_edge(relation, earlier, later):
         if edges.maker(db, earlier.seq, EdgeKind.SUPERSEDES, later.seq) == duplicates.DEDUP:
             # The old value was stated again.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.digest.languages import find_in_memories
+from pipeline.digest.languages import find_language_evidence
 from pipeline.digest.screen import must_screen
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder
@@ -41,10 +41,10 @@ class EmbedStage:
             batch = memories.by_seqs(db, [item.seq for item in items])
         encoder = self.encoder()
         self._publish(items, batch, embed(list(batch.values()), encoder), self.table(encoder), owner)
-        shown = find_in_memories(self.database, [memory.content for memory in batch.values()])
+        shown = find_language_evidence(self.database, [memory.content for memory in batch.values()])
         if shown is not None:
             with self.database.write() as db:
-                languages.note_other_languages(db, shown, embed_again=self.follows_languages)
+                languages.record_other_languages(db, shown, embed_again=self.follows_languages)
 
     def _publish(
         self,

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple, Protocol, Self
 
-from config.left_out import OF_SPACY, hide_packages
+from config.import_stubs import SPACY_EXTRAS, hide_packages
 from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
 from pipeline.errors import StageFailed
 from pipeline.records import EntityKind, Kind
 from pipeline.records.digestion import EntityMention, WorkItem
 from pipeline.store import entities, memories, work
 from pipeline.store.database import Database
-from pipeline.text.entities import find_by_rule
+from pipeline.text.entities import find_entities_by_rule
 from pipeline.text.known_names import (
     IS_SOFTWARE,
     ORGANISATION_AFTER,
@@ -106,7 +106,7 @@ class SpacyTagger:
 
         Matrix products use numpy: the BLIS wheel chooses its generic kernels on many processors.
         """
-        with hide_packages(OF_SPACY):
+        with hide_packages(SPACY_EXTRAS):
             import spacy
             from thinc.api import use_ops
 
@@ -159,7 +159,7 @@ class EntitiesStage:
 
 def extract_from_code(text: str) -> list[EntityMention]:
     """Find the entities in an outline of code; its labels are no speakers."""
-    return _limit_mentions(mention for mention in find_by_rule(text) if mention.kind is not EntityKind.PERSON)
+    return _limit_mentions(mention for mention in find_entities_by_rule(text) if mention.kind is not EntityKind.PERSON)
 
 
 class _Spelling(NamedTuple):
@@ -199,7 +199,9 @@ def _read_spelling(text: str) -> _Spelling:
     spoken = bytearray(len(text))
     _claim(spoken, labels)
     ruled = [
-        mention for mention in find_by_rule(text) if mention.kind is not EntityKind.PERSON or _free(spoken, mention)
+        mention
+        for mention in find_entities_by_rule(text)
+        if mention.kind is not EntityKind.PERSON or _free(spoken, mention)
     ]
     taken = bytearray(len(text))
     _claim(taken, ruled)

@@ -105,4 +105,4 @@ def note_languages(db: Connection, noted: NotedUsage, *, embed_again: bool) -> N
         foreign = sum(times for text, times in noted.texts.items() if is_foreign(text))
         shown = languages.note_questions(db, foreign, sum(noted.texts.values()))
         if shown is not None:
-            languages.note_other_languages(db, shown, embed_again=embed_again)
+            languages.record_other_languages(db, shown, embed_again=embed_again)

@@ -15,7 +15,7 @@ from pipeline.errors import FieldError, InvalidField
 
 # Seconds for an answer, and for a complete streamed output.
 ANSWER_S, OUTPUT_S = 60.0, 600.0
-COMPLAINT_BYTES = 1 << 16
+MAX_STDERR_BYTES = 1 << 16
 
 # Nothing is fetched, asked for or run, and no file named by the repository's configuration is read.
 _SETTINGS = (
@@ -112,7 +112,7 @@ class Git:
                 raise _late(OUTPUT_S)
             if code:
                 complaints.seek(0)
-                raise _refusal(_reason(complaints.read(COMPLAINT_BYTES)))
+                raise _refusal(_reason(complaints.read(MAX_STDERR_BYTES)))
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         try:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pipeline.identity.repository import READ_LIMIT, Repository, UnreadableFile, exists, parse_config, read_bounded
 
-MACHINE = Path("/etc/gitconfig")
+MACHINE_CONFIG_FILE = Path("/etc/gitconfig")
 # Inside the user's home folder, in git's order.
-OF_USER = (Path(".config/git/config"), Path(".gitconfig"))
+USER_CONFIG_FILES = (Path(".config/git/config"), Path(".gitconfig"))
 # Git's limit.
 DEEPEST_INCLUDE = 10
 
@@ -121,7 +121,7 @@ def _read_user_files(repository: Repository) -> list[Variable]:
     """Return the variables of the machine and the user that apply to a repository."""
     variables: list[Variable] = []
     home = _home()
-    for file in (MACHINE, *(home / name for name in OF_USER if home is not None)):
+    for file in (MACHINE_CONFIG_FILE, *(home / name for name in USER_CONFIG_FILES if home is not None)):
         try:
             variables += _UserFiles(repository).read(file)
         except UnreadableFile:

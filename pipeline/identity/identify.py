@@ -17,7 +17,7 @@ from config.paths import WORKSPACE_ID, is_workspace_id
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity.claims import is_of_owner
 from pipeline.identity.git_config import remote_of
-from pipeline.identity.override import Override, Split, read_nearest_override
+from pipeline.identity.project_file import Override, Split, read_nearest_override
 from pipeline.identity.repository import (
     Repository,
     UnreadableFile,
@@ -39,24 +39,24 @@ Rule = Literal["explicit", "environment", "file", "git-remote", "git", "path"]
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectPlace:
+class ProjectLocation:
     """A project's location: a key that is the same for all ways to reach it, and a display name."""
 
     key: str
     name: str
 
 
-def place_of_path(path: Path) -> ProjectPlace:
+def location_of_path(path: Path) -> ProjectLocation:
     """Return the location of a repository's folder; `x`, `x/.git` and `x.git` are the same."""
     project = path.parent if path.name == ".git" else path
     if project.name.endswith(".git"):
         project = project.with_name(project.name.removesuffix(".git") or project.name)
     # The usual name of a bare repository with worktrees next to it.
     named = project.parent if project.name == ".bare" else project
-    return ProjectPlace(str(project), named.name)
+    return ProjectLocation(str(project), named.name)
 
 
-def place_of_remote(url: str, base: Path) -> ProjectPlace | None:
+def location_of_remote(url: str, base: Path) -> ProjectLocation | None:
     """Return the location that a remote's address names, relative to `base`; None if it names none.
 
     User names, passwords and query strings are left out, because they may be secrets.
@@ -68,13 +68,13 @@ def place_of_remote(url: str, base: Path) -> ProjectPlace | None:
     if "::" in url.partition("/")[0].partition("[")[0]:
         # A remote helper's address has any format; only a URL in it can be parsed.
         inner = url.partition("::")[2]
-        return place_of_remote(inner, base) if _URL.fullmatch(inner) else None
+        return location_of_remote(inner, base) if _URL.fullmatch(inner) else None
     if ":" in url.partition("/")[0]:
         return _scp(url)
     return _local(url, base)
 
 
-def _url(scheme: str, rest: str) -> ProjectPlace | None:
+def _url(scheme: str, rest: str) -> ProjectLocation | None:
     end = re.search(r"[/?#\\]|$", rest)
     assert end is not None
     authority, path = rest[: end.start()], rest[end.start() :]
@@ -87,7 +87,7 @@ def _url(scheme: str, rest: str) -> ProjectPlace | None:
     return _place(host, unquote(path, errors="surrogateescape"))
 
 
-def _scp(url: str) -> ProjectPlace | None:
+def _scp(url: str) -> ProjectLocation | None:
     """Parse `user@host:path`."""
     user, at, rest = url.partition("@")
     if not at or url.startswith("["):
@@ -114,21 +114,21 @@ def _host(authority: str, default_port: str) -> str:
     return f"{host}:{port}" if host and has_port else host
 
 
-def _place(host: str, path: str) -> ProjectPlace | None:
+def _place(host: str, path: str) -> ProjectLocation | None:
     if not host:
         return None
     inner = posixpath.normpath("/" + path.lstrip("/")).strip("/").removesuffix(".git").rstrip("/")
     if host in CASELESS_HOSTS:
         inner = inner.lower()
-    return ProjectPlace(f"{host}/{inner}", posixpath.basename(inner) or host)
+    return ProjectLocation(f"{host}/{inner}", posixpath.basename(inner) or host)
 
 
-def _local(path: str, base: Path) -> ProjectPlace | None:
+def _local(path: str, base: Path) -> ProjectLocation | None:
     if not path or re.search(r":.*@", path, re.DOTALL):
         # Something like //user:password@host is no path of this machine.
         return None
     try:
-        return place_of_path((base / path).resolve())
+        return location_of_path((base / path).resolve())
     except (OSError, RuntimeError, ValueError):
         return None
 
@@ -207,7 +207,7 @@ def _derive(folder: Path, split: Split) -> Identity:
     except UnreadableFile as error:
         return _by_path(root, f"{printable(root)} by its path, for {error}")
     if split == "worktree":
-        return _identity(place_of_path(root), "git", f"worktree {printable(root)}, split by worktree")
+        return _identity(location_of_path(root), "git", f"worktree {printable(root)}, split by worktree")
     if split == "clone":
         return _by_directory(repository, "split by clone")
     return _by_remote(repository)
@@ -222,7 +222,7 @@ def _by_remote(repository: Repository) -> Identity:
         return _by_directory(repository, "it has no remote")
     # A linked worktree is elsewhere: a relative address refers to the folder that all worktrees share.
     common = repository.common_dir
-    location = place_of_remote(remote.url, common.parent if common.name == ".git" else common)
+    location = location_of_remote(remote.url, common.parent if common.name == ".git" else common)
     if location is None:
         return _by_directory(repository, f"the address of its remote {printable(remote.name)} names no location")
     return _identity(
@@ -232,13 +232,13 @@ def _by_remote(repository: Repository) -> Identity:
 
 def _by_directory(repository: Repository, why: str) -> Identity:
     common = repository.common_dir
-    return _identity(place_of_path(common), "git", f"git directory {printable(common)}, {why}")
+    return _identity(location_of_path(common), "git", f"git directory {printable(common)}, {why}")
 
 
 def _by_path(path: Path, why: str) -> Identity:
-    return _identity(ProjectPlace(str(path), path.name), "path", why)
+    return _identity(ProjectLocation(str(path), path.name), "path", why)
 
 
-def _identity(location: ProjectPlace, rule: Rule, detail: str) -> Identity:
+def _identity(location: ProjectLocation, rule: Rule, detail: str) -> Identity:
     slug = re.sub(r"[^a-z0-9]+", "-", location.name.lower()).strip("-")[:SLUG_CHARS] or "root"
     return Identity(f"{slug}-{hashlib.sha256(os.fsencode(location.key)).hexdigest()[:8]}", rule, detail)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
-from pipeline.index.rows import Seqs
+from pipeline.index.row_arrays import Seqs
 
 Vector = NDArray[np.float32]
 Codes = NDArray[np.int8]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pipeline.errors import IndexUnavailable, ReverieError, StorageUnreachable
 from pipeline.index.codes import Codes, PassageCodes, Position, Vector, quantize_rows, row_lengths
 from pipeline.index.encoder import baseline, nearest
-from pipeline.index.rows import Floats, Seqs, best_places, mask_scores, values_at
+from pipeline.index.row_arrays import Floats, Seqs, best_positions, mask_scores, values_at
 from pipeline.index.vectors import VectorTable
 
 NEIGHBOUR_SHARE = 0.5
@@ -71,7 +71,7 @@ class ContextLengths:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldScores:
+class CachedScores:
     """Cached cosines of all first passages, and lengths of context vectors."""
 
     firsts: Floats
@@ -89,7 +89,7 @@ class DenseScores:
     query: Vector
     cosines: Floats
     vectors: PassageVectors
-    held: HeldScores | None
+    held: CachedScores | None
     baseline: float
     background_similarity: float
     settled: bool = True
@@ -101,7 +101,7 @@ class DenseScores:
 
     def top(self, limit: int, allowed: NDArray[np.bool_] | None = None) -> Seqs:
         """Return the row numbers of the best cosines above zero, best first; ties go to the older memory."""
-        return best_places(mask_scores(self.cosines, allowed), limit)
+        return best_positions(mask_scores(self.cosines, allowed), limit)
 
     def of(self, seqs: Seqs) -> Floats:
         """Return the cosines of given memories, 0 for memories without one."""
@@ -135,7 +135,7 @@ class DenseScores:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldVectors:
+class MemoryVectors:
     """Passage vectors in memory, ordered by memory: eight-bit codes and their scales."""
 
     seqs: Seqs
@@ -218,7 +218,7 @@ class DenseIndex:
         self._exact_rows = exact_rows
         self._lock = threading.Lock()
         self._generation = (-1, -1)
-        self._held: HeldVectors | None = None
+        self._held: MemoryVectors | None = None
         self._position: Position | None = None
         self._refresher = ThreadPoolExecutor(1, thread_name_prefix="refresh-vectors")
         self._refreshing: Future[None] | None = None
@@ -234,7 +234,7 @@ class DenseIndex:
         if held is not None:
             settled = generation <= self._generation
             cosines, firsts = held.cosines(query)
-            scores = HeldScores(firsts, held.contexts)
+            scores = CachedScores(firsts, held.contexts)
             return DenseScores(query, cosines, held, scores, self._baseline, background_similarity, settled)
         stored = StoredVectors(self._table)
         return DenseScores(
@@ -245,7 +245,7 @@ class DenseIndex:
         """Return the memories nearest to a passage, best first, and their cosines, at a generation."""
         held = self._current(generation)
         cosines = StoredVectors(self._table).cosines(vector, limit, None) if held is None else held.cosines(vector)[0]
-        seqs = best_places(cosines, limit)
+        seqs = best_positions(cosines, limit)
         return seqs, cosines[seqs]
 
     def refresh(self, generation: tuple[int, int]) -> None:
@@ -267,7 +267,7 @@ class DenseIndex:
         """Stop the refresh thread."""
         self._refresher.shutdown(wait=False, cancel_futures=True)
 
-    def _current(self, generation: tuple[int, int]) -> HeldVectors | None:
+    def _current(self, generation: tuple[int, int]) -> MemoryVectors | None:
         if generation[0] > self._generation[0] or self._held is None:
             self.refresh(generation)
         elif generation > self._generation:
@@ -299,22 +299,22 @@ def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) ->
     return contexts
 
 
-def _order_rows(seqs: Seqs, codes: Codes, scales: Floats) -> HeldVectors:
+def _order_rows(seqs: Seqs, codes: Codes, scales: Floats) -> MemoryVectors:
     order = np.argsort(seqs, kind="stable")
     memories, starts = np.unique(seqs[order], return_index=True)
     codes = np.ascontiguousarray(codes[order])
     contexts = ContextLengths(int(memories.max(initial=-1)) + 1)
-    return HeldVectors(seqs[order], codes, scales[order], starts.astype(np.int64), memories, contexts)
+    return MemoryVectors(seqs[order], codes, scales[order], starts.astype(np.int64), memories, contexts)
 
 
-def _take_in(held: HeldVectors | None, rows: PassageCodes) -> HeldVectors:
+def _take_in(held: MemoryVectors | None, rows: PassageCodes) -> MemoryVectors:
     fresh = rows.latest()
     if held is not None and rows.continues:
         return _merge_rows(held, fresh)
     return _order_rows(fresh.seqs, fresh.codes, fresh.scales)
 
 
-def _merge_rows(old: HeldVectors, new: PassageCodes) -> HeldVectors:
+def _merge_rows(old: MemoryVectors, new: PassageCodes) -> MemoryVectors:
     if not len(new.seqs):
         return old
     unchanged = ~np.isin(old.seqs, new.seqs)

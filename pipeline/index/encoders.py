@@ -84,9 +84,9 @@ def is_encoder_compiled(settings: Settings, model: str) -> bool:
 
 def compile_model_apart(settings: Settings, model: str) -> None:
     """Compile a model, unless it is compiled, in a process that ends."""
-    from pipeline.index.compile import compile_apart
+    from pipeline.index.compile import compile_in_subprocess
 
-    compile_apart(model, settings.paths.models)
+    compile_in_subprocess(model, settings.paths.models)
 
 
 def load_encoder(settings: Settings, model: str) -> encoder.Encoder:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable, StorageUnreachable, StoreUnavailable
 from pipeline.index.encoder import rarity
-from pipeline.index.rows import NOBODY, Floats, Seqs, SessionMap, best_places, mask_scores, values_at
+from pipeline.index.row_arrays import NOBODY, Floats, Seqs, SessionMap, best_positions, mask_scores, values_at
 from pipeline.index.segment import (
     K1,
     Posting,
@@ -41,7 +41,7 @@ from pipeline.text.tokens import is_field
 PATIENCE_S = 3.0
 # In smaller workspaces, words are weighted as in a workspace of this size: rare words are rare because there are few
 # memories.
-YOUNG = 200
+YOUNG_WORKSPACE_SIZE = 200
 
 
 class TailPostings:
@@ -106,7 +106,7 @@ class Corpus:
             (counts[not_in_tail], fresh_counts[known])
         )
 
-    def mark_having(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
+    def have_fields(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
         """Return which of the given memories have any of the fields."""
         marked = np.zeros(len(self.norms), np.bool_)
         for field in fields:
@@ -168,7 +168,7 @@ class LexicalScores:
 
     def top(self, limit: int, allowed: NDArray[np.bool_] | None = None) -> Seqs:
         """Return the row numbers of the best scores above zero, best first; ties go to the older memory."""
-        return best_places(mask_scores(self.scores, allowed), limit)
+        return best_positions(mask_scores(self.scores, allowed), limit)
 
     def of(self, seqs: Seqs) -> Floats:
         """Return the scores of given memories, 0 for a memory that does not match."""
@@ -214,7 +214,7 @@ class LexicalIndex:
         rarities = {token: rarity(token) for token in postings}
         information = np.zeros(len(corpus.norms), np.float32)
         for token, (seqs, _) in postings.items():
-            information[seqs] += float(idf(max(corpus.count, YOUNG), len(seqs))) * rarities[token]
+            information[seqs] += float(idf(max(corpus.count, YOUNG_WORKSPACE_SIZE), len(seqs))) * rarities[token]
         sessions, session_weight = corpus.score_sessions(postings)
         known = sum(rarities[token] for token, (seqs, _) in postings.items() if len(seqs))
         return LexicalScores(

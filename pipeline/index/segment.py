@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from ulid import ULID
 
-from config.left_out import OF_BM25S, hide_packages
+from config.import_stubs import BM25S_EXTRAS, hide_packages
 from pipeline.errors import IndexUnavailable
-from pipeline.index.rows import NO_ROWS, Floats, Seqs
+from pipeline.index.row_arrays import NO_ROWS, Floats, Seqs
 from pipeline.store import memories
+from pipeline.store.atomic_files import writing
 from pipeline.store.encryption import erase
 from pipeline.store.key import StoreKey, find_key
-from pipeline.store.whole_file import writing
 from pipeline.text.tokens import is_field, memory_tokens
 
 PAGE = 5000
@@ -235,7 +235,7 @@ def _write_names(
     if key is None:
         contents = {VOCABULARY: _encode(vocabulary), FIELDS: _encode(fields)}
     else:
-        from pipeline.store.sealing import seal
+        from pipeline.store.content_encryption import seal
 
         contents = {SEALED: seal(key, target.name, _encode([vocabulary, fields]))}
     for name, content in contents.items():
@@ -253,7 +253,7 @@ def _read_names(target: Path, sizes: Mapping[str, int]) -> tuple[dict[str, int],
     key = find_key(target.parent)
     if key is None:
         raise ValueError("encrypted with another key than the data directory's")
-    from pipeline.store.sealing import unseal
+    from pipeline.store.content_encryption import unseal
 
     vocabulary, fields = json.loads(unseal(key, target.name, (target / SEALED).read_bytes()))
     return vocabulary, fields
@@ -276,7 +276,7 @@ def _check(target: Path, written_format: int, sizes: Mapping[str, int]) -> None:
 
 @cache
 def _library() -> Any:
-    with hide_packages(OF_BM25S):
+    with hide_packages(BM25S_EXTRAS):
         library = importlib.import_module("bm25s")
     # bm25s sets its logger to DEBUG, ignoring the application's level.
     logging.getLogger("bm25s").setLevel(logging.WARNING)

@@ -21,7 +21,7 @@ HEAD = "head"
 # A piece of this many passages has about 20 MiB.
 MOST_PASSAGES = 50_000
 # Each batch of a worker is a piece: compaction joins them from this number on.
-MANY_PIECES = 64
+COMPACT_FROM_PIECES = 64
 # A writer may replace everything while a reader reads the pieces.
 TRIES = 3
 
@@ -93,7 +93,7 @@ class SharedCodes:
         """Drop passages that were replaced since, and join many pieces to few."""
         rows = self.read(None)
         latest = rows.latest()
-        if len(latest.seqs) < len(rows.seqs) or len(self._read_head().pieces) > MANY_PIECES:
+        if len(latest.seqs) < len(rows.seqs) or len(self._read_head().pieces) > COMPACT_FROM_PIECES:
             self.replace(latest)
 
     def drop(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.store.objects import ObjectStorage
 
-FETCHING = ".fetching-"
+FETCHING_SUFFIX = ".fetching-"
 
 
 def send_folder(objects: ObjectStorage, prefix: str, folder: Path, manifest: str) -> None:
@@ -27,7 +27,7 @@ def fetch_folder(objects: ObjectStorage, prefix: str, place: Path, manifest: str
     if prefix + manifest not in keys:
         yield None
         return
-    copy = place.parent / f"{FETCHING}{secrets.token_hex(4)}" / place.name
+    copy = place.parent / f"{FETCHING_SUFFIX}{secrets.token_hex(4)}" / place.name
     copy.mkdir(mode=0o700, parents=True)
     try:
         # Another process may delete the objects in the meantime.

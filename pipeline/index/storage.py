@@ -5,9 +5,9 @@ from functools import partial
 from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.index.encoder import Encoder
-from pipeline.index.places import SharedPlace
 from pipeline.index.shared_models import SharedModels
 from pipeline.index.shared_segments import SharedSegments
+from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import AllTables, VectorTable
 from pipeline.store import leases
 from pipeline.store.database import Database
@@ -31,11 +31,11 @@ def all_vector_tables(paths: WorkspacePaths, database: Database, objects: Object
     return AllTables(paths.vectors, _table_place(paths, database, objects))
 
 
-def _table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedPlace | None:
+def _table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedTables | None:
     if objects is None:
         return None
     below = objects.below(f"vectors/{paths.root.name}")
-    return SharedPlace(below, paths.vectors, partial(leases.hold, leases.WorkspaceValues(database), "vectors"))
+    return SharedTables(below, paths.vectors, partial(leases.hold, leases.WorkspaceValues(database), "vectors"))
 
 
 def shared_models(settings: Settings, objects: ObjectStorage | None) -> SharedModels | None:

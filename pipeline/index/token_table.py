@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from config.operating_system import read_at
+from config.operating_system import read_bytes_at
 from pipeline.errors import EncoderUnavailable
 
 TABLE_FILE: Final = "tokens.npy"
@@ -37,7 +37,7 @@ class TokenTable:
         """Return the rows of tokens; shape (*tokens.shape, width)."""
         size = self._type.itemsize * self._width
         read = b"".join(
-            [read_at(self._descriptor, size, self._begin + token * size) for token in tokens.ravel().tolist()]
+            [read_bytes_at(self._descriptor, size, self._begin + token * size) for token in tokens.ravel().tolist()]
         )
         if len(read) != tokens.size * size:
             raise EncoderUnavailable(f"{self._path} was truncated")

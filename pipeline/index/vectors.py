@@ -1,6 +1,6 @@
 """The passage vectors of a model in a LanceDB table, with an ANN index for large tables.
 
-A `TablePlace` is the storage of tables: a folder or object storage. Writers hold its lock for each change: LanceDB
+A `TableStorage` is the storage of tables: a folder or object storage. Writers hold its lock for each change: LanceDB
 resolves conflicts between appends, but not between two upserts of one key. The same vectors in eight bits (`codes`)
 are stored next to the table for exact search.
 """
@@ -19,7 +19,7 @@ from config.process import trim_heap
 from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import PassageCodes, Position, Vector
 from pipeline.index.encoder import table_name
-from pipeline.index.places import FolderPlace, TablePlace
+from pipeline.index.table_storage import FolderTables, TableStorage
 
 KEPT_VERSIONS = timedelta(hours=1)
 # With fewer rows, a sequential scan is faster and more accurate than any index.
@@ -42,10 +42,10 @@ class VectorRows:
 class VectorTable:
     """A model's passage vectors in LanceDB."""
 
-    def __init__(self, folder: Path, model: str, dimension: int, place: TablePlace | None = None) -> None:
+    def __init__(self, folder: Path, model: str, dimension: int, place: TableStorage | None = None) -> None:
         self.model = model
         self._folder = folder
-        self._place = FolderPlace(folder) if place is None else place
+        self._place = FolderTables(folder) if place is None else place
         self._name = table_name(model)
         self._dimension = dimension
         self._codes = self._place.codes(self._name, dimension)
@@ -135,7 +135,7 @@ class VectorTable:
         rows = self._read(None)
         codes = PassageCodes.of(rows.seqs, rows.matrix)
         if len(rows.seqs):
-            release_memory()
+            trim_allocators()
         return codes
 
     def _read(self, condition: str | None) -> VectorRows:
@@ -263,9 +263,9 @@ class VectorTable:
 class AllTables:
     """The tables of every model in one place, opened without their encoders, to erase memories from all of them."""
 
-    def __init__(self, folder: Path, place: TablePlace | None = None) -> None:
+    def __init__(self, folder: Path, place: TableStorage | None = None) -> None:
         self._folder = folder
-        self._place = FolderPlace(folder) if place is None else place
+        self._place = FolderTables(folder) if place is None else place
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -294,7 +294,7 @@ class AllTables:
         ]
 
 
-def release_memory() -> None:
+def trim_allocators() -> None:
     """Return the memory that reading a table has left in the allocators to the system."""
     import pyarrow as pa
 

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import Conversation, ExportFormat, Extra, Turn, read_conversation, read_export
 from pipeline.ingest.fields import Known, Progress, Reading, Readings, Skipped, id_of, name_of, text_of, time_of
+from pipeline.ingest.json_values import ExportEntry
 from pipeline.records import Kind
 
 SOURCE = "chatgpt"

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import Conversation, ExportFormat, Extra, Turn, read_conversation, read_export
 from pipeline.ingest.fields import (
     Known,
@@ -27,6 +26,7 @@ from pipeline.ingest.fields import (
     text_of,
     time_of,
 )
+from pipeline.ingest.json_values import ExportEntry
 from pipeline.records import Draft, Kind, Source
 
 SOURCE = "claude"

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import InvalidField
-from pipeline.ingest.entries import ExportEntry, LostValue, build_source_error, entries, open_source
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
     Known,
@@ -32,6 +31,7 @@ from pipeline.ingest.fields import (
     split_text,
     split_under_heading,
 )
+from pipeline.ingest.json_values import ExportEntry, SkippedValue, build_source_error, entries, open_source
 from pipeline.records import Draft, Kind, Source
 from pipeline.text.normalize import normalize_text
 
@@ -122,7 +122,7 @@ class _ExportReader:
         self._progress(self._done, self._total)
 
     def _read_entry(self, entry: ExportEntry, position: str) -> Readings:
-        if isinstance(entry.value, LostValue):
+        if isinstance(entry.value, SkippedValue):
             self.strange += 1
             self.problem = f"has no readable content: {entry.value.reason}"
             yield Skipped(position, entry.value.reason)

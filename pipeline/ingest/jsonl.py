@@ -22,7 +22,6 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.entries import LostValue, build_source_error, open_source, value_of
 from pipeline.ingest.fields import (
     Known,
     Progress,
@@ -35,6 +34,7 @@ from pipeline.ingest.fields import (
     read_item,
     split_text,
 )
+from pipeline.ingest.json_values import SkippedValue, build_source_error, open_source, value_of
 from pipeline.records import (
     MAX_BRANCH_CHARS,
     MAX_PATH_CHARS,
@@ -50,8 +50,8 @@ from pipeline.records import (
 )
 from pipeline.text.normalize import normalize_json
 from pipeline.text.redaction import redact_json
+from pipeline.write.fact_placement import fact_key
 from pipeline.write.fields import Moment, check_details, check_metadata, resolve_scope
-from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import check_branch
 
 VERSION = "jsonl 1"
@@ -120,7 +120,7 @@ def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
         for number, line in _lines(file):
             progress(min(file.tell(), total), total)
             for position, value in _objects(line, f"line {number}"):
-                objects += not isinstance(value, LostValue)
+                objects += not isinstance(value, SkippedValue)
                 yield _read_object(known, value, position)
     progress(total, total)
     if total and not objects:
@@ -148,18 +148,18 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
             yield number, line
 
 
-def _objects(line: bytes | None, position: str) -> Iterator[tuple[str, Mapping[str, Any] | LostValue]]:
+def _objects(line: bytes | None, position: str) -> Iterator[tuple[str, Mapping[str, Any] | SkippedValue]]:
     """Yield the memories of a line: one object, or those of a page."""
-    value = LostValue(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
+    value = SkippedValue(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
     if isinstance(value, dict) and isinstance(value.get("items"), list):
         for number, item in enumerate(value["items"], 1):
-            yield f"{position} #{number}", item if isinstance(item, dict) else LostValue("not an object")
+            yield f"{position} #{number}", item if isinstance(item, dict) else SkippedValue("not an object")
     else:
-        yield position, value if isinstance(value, dict | LostValue) else LostValue("not an object")
+        yield position, value if isinstance(value, dict | SkippedValue) else SkippedValue("not an object")
 
 
-def _read_object(known: Known, entry: Mapping[str, Any] | LostValue, position: str) -> Reading:
-    if isinstance(entry, LostValue):
+def _read_object(known: Known, entry: Mapping[str, Any] | SkippedValue, position: str) -> Reading:
+    if isinstance(entry, SkippedValue):
         return Skipped(position, entry.reason)
     key = id_of(entry.get("id")) or position
     if state := next((name for field, name in _STATES.items() if entry.get(field)), None):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipeline.ingest.entries import build_source_error, open_source
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
     Item,
@@ -25,6 +24,7 @@ from pipeline.ingest.fields import (
     tags_of,
 )
 from pipeline.ingest.front_matter import FrontMatter, parse_moment, split_front_matter
+from pipeline.ingest.json_values import build_source_error, open_source
 from pipeline.records import Draft, Kind, Source
 from pipeline.text.normalize import normalize_text
 from pipeline.times import utc_text

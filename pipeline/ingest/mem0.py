@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import ExportFormat, read_export
 from pipeline.ingest.fields import (
     Known,
@@ -29,6 +28,7 @@ from pipeline.ingest.fields import (
     text_of,
     time_of,
 )
+from pipeline.ingest.json_values import ExportEntry
 from pipeline.records import Draft, Source
 
 SOURCE = "mem0"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InvalidField
-from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import ExportFormat, read_export
 from pipeline.ingest.fields import (
     Known,
@@ -28,9 +27,10 @@ from pipeline.ingest.fields import (
     text_of,
     time_of,
 )
+from pipeline.ingest.json_values import ExportEntry
 from pipeline.records import Draft, GoalStatus, Kind, Source
+from pipeline.write.fact_placement import fact_key
 from pipeline.write.fields import check_details
-from pipeline.write.keyed import fact_key
 
 SOURCE = "pmb"
 VERSION = "pmb 1"

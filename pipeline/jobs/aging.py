@@ -189,7 +189,7 @@ def archive(job: JobRun) -> Report:
         if job.pausing():
             return job.report(more=True)
         with job.database.read() as db:
-            page = memory_usage.list_loose(db, job.at, used_by, last, PAGE)
+            page = memory_usage.list_unreferenced(db, job.at, used_by, last, PAGE)
         if not page:
             break
         due = [usage for usage in page if may_go(usage, lived, today)][: room - job.counts["archived"]]
@@ -235,7 +235,7 @@ def _archive_batch(job: JobRun, used_by: str, due: Sequence[Usage], lived: Lived
     today = julian_day(job)
     with job.database.write() as db:
         # Skip memories that were used or linked after they were read.
-        going = memory_usage.list_still_loose(db, job.at, used_by, due)
+        going = memory_usage.filter_unchanged(db, job.at, used_by, due)
         for usage in going:
             memories.archive(db, usage.seq, job.at)
             index_state.drop_tokens(db, usage.seq)

@@ -16,7 +16,7 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import entities, invariants, meta
 from pipeline.store.database import Database
 from pipeline.store.log_differences import list_differences
-from pipeline.store.truth import MEMORY
+from pipeline.store.replicated_records import MEMORY
 from pipeline.text.normalize import content_hash
 
 # A larger file is read completely only once a day, when its snapshot is verified.
@@ -173,7 +173,7 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
 
 
 def _list_changed_texts(db: Connection) -> Sequence[str]:
-    return [name for name, text, known in invariants.go_through_texts(db) if content_hash(text) != known]
+    return [name for name, text, known in invariants.iterate_texts(db) if content_hash(text) != known]
 
 
 def _list_unlogged(db: Connection) -> Sequence[str]:
@@ -209,12 +209,12 @@ def _damage(database: Database) -> Sequence[str]:
 
 def _segment_faults(database: Database, load: Callable[[str], Segment]) -> Sequence[str]:
     with database.read() as db:
-        if ahead := invariants.ahead_of_log(db):
+        if ahead := invariants.list_ahead_of_log(db):
             return [f"{name} is ahead of the change log" for name in ahead]
         if meta.get(db, meta.SEGMENT_WANTED) is not None:
             return []
         name = meta.get(db, meta.SEGMENT)
-        outside = invariants.findable_outside_tail(db)
+        outside = invariants.list_segment_only(db)
     try:
         held = set(load(name).rows.tolist()) if name else set()
     except IndexUnavailable as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 from config.paths import HomePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.jobs.snapshot import ProblemSink, find_outlived, find_snapshot
+from pipeline.jobs.snapshot import ProblemSink, find_outdated_snapshots, find_snapshot
 from pipeline.store import backup, people_file
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.migrations import migrate_copy
@@ -28,7 +28,7 @@ def snapshot_people(job: JobRun, paths: HomePaths, report: Report) -> Report:
         taken = newest is None or _differs(newest.file, paths.people)
         if taken and not _copy(paths.people, backup.new_file(folder, Taken.DAILY, job.now), job.pausing):
             return replace(report, more=True)
-        for outdated in find_outlived(backup.snapshots(folder), job.now):
+        for outdated in find_outdated_snapshots(backup.snapshots(folder), job.now):
             backup.remove(outdated.file)
     return replace(report, counts={**report.counts, "people": 1}) if taken else report
 
@@ -57,7 +57,7 @@ def _copy(file: Path, target: Path, pausing: Callable[[], bool] = lambda: False)
     if not backup.copy(file, draft, pausing):
         return False
     people_file.forget_accesses(draft)
-    backup.put_in_place(draft, target)
+    backup.replace_store_file(draft, target)
     return True
 
 
@@ -86,7 +86,7 @@ def restore_people(paths: HomePaths, name: str, now: datetime, on_problem: Probl
                 "Tokens revoked after this copy was taken may be valid again. Check them with `reverie user list`."
             )
         backup.settle(draft)
-        backup.put_in_place(draft, file)
+        backup.replace_store_file(draft, file)
     return chosen, aside
 
 

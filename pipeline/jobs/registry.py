@@ -320,11 +320,11 @@ def list_requested_jobs(db: Connection) -> list[str]:
 
 def list_due_jobs(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[str]:
     """List jobs that were requested, were interrupted, or are due and have work to do."""
-    asked, moments = list_requested_jobs(db), due_moments(db, jobs, now)
+    asked, moments = list_requested_jobs(db), due_times(db, jobs, now)
     return [name for name, moment in moments.items() if name in asked or (moment is not None and moment <= now)]
 
 
-def due_moments(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> dict[str, datetime | None]:
+def due_times(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> dict[str, datetime | None]:
     """Return the time from which each job is due if nothing is written from now on; None for never."""
     generation = changes.last_written(db)
     return {job.name: _due_from(db, job, generation, now) for job in jobs}

@@ -21,14 +21,14 @@ from pipeline.jobs.snapshot import (
     ProblemSink,
     Restored,
     choose_snapshot,
-    find_outlived,
+    find_outdated_snapshots,
     prepare_copy,
     scrub_copy,
 )
 from pipeline.store import backup, changes, leases
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database
-from pipeline.store.moves import Part, StorePlace
+from pipeline.store.moves import Part, StoreLocation
 from pipeline.store.objects import ObjectStorage
 from pipeline.store.snapshot_file import read_file, write_file
 
@@ -51,7 +51,7 @@ class SharedSnapshots:
         self,
         objects: ObjectStorage,
         workspace_id: str,
-        place: Callable[[], AbstractContextManager[StorePlace]],
+        place: Callable[[], AbstractContextManager[StoreLocation]],
         lease: Callable[[], AbstractContextManager[object]],
         indexes: Callable[[], object] = lambda: None,
     ) -> None:
@@ -81,7 +81,7 @@ class SharedSnapshots:
                 taken = None
             else:
                 taken = self._take(now, Taken.DAILY, change)
-            for snapshot in find_outlived([snapshot for snapshot, _ in self.list()], now):
+            for snapshot in find_outdated_snapshots([snapshot for snapshot, _ in self.list()], now):
                 self._remove(snapshot)
         return taken
 
@@ -225,8 +225,8 @@ def find_shared_snapshots(objects: ObjectStorage) -> dict[str, list[Snapshot]]:
 
 
 @contextmanager
-def _open_place(url: str) -> Iterator[StorePlace]:
-    from pipeline.store.postgres.moves import PostgresPlace
+def _open_place(url: str) -> Iterator[StoreLocation]:
+    from pipeline.store.postgres.moves import PostgresLocation
 
-    with closing(PostgresPlace(url)) as place:
+    with closing(PostgresLocation(url)) as place:
         yield place

@@ -61,7 +61,7 @@ def snapshot(job: JobRun, folder: Path) -> Report:
             if not backup.copy(file, backup.new_file(folder, Taken.DAILY, job.now), job.pausing):
                 return Report(more=True)
             taken = 1
-        surplus = find_outlived(backup.snapshots(folder), job.now)
+        surplus = find_outdated_snapshots(backup.snapshots(folder), job.now)
         for outdated in surplus:
             backup.remove(outdated.file)
         remaining = len(backup.snapshots(folder))
@@ -78,7 +78,7 @@ def take_snapshot(paths: WorkspacePaths, now: datetime) -> Snapshot:
     return find_snapshot(paths.snapshots, file.stem)
 
 
-def find_outlived(snapshots: Iterable[Snapshot], now: datetime) -> list[Snapshot]:
+def find_outdated_snapshots(snapshots: Iterable[Snapshot], now: datetime) -> list[Snapshot]:
     """Return the snapshots to delete.
 
     Keeps the newest of each of the last 7 days and 4 ISO weeks (UTC) that have any, replaced stores of the last 4
@@ -200,9 +200,9 @@ def _opened_copy(file: Path) -> Iterator[Database]:
     file.with_suffix(".opening").unlink(missing_ok=True)
 
 
-def forget_said(database: Database, folder: Path, matches: Callable[[str], bool]) -> None:
+def delete_matching_texts(database: Database, folder: Path, matches: Callable[[str], bool]) -> None:
     """Delete matching turns, session names and questions from a store and its snapshots."""
-    if forget_said_now(database, matches):
+    if delete_matching_texts_of_store(database, matches):
         database.checkpoint()
     if not folder.is_dir():
         return
@@ -214,7 +214,7 @@ def forget_said(database: Database, folder: Path, matches: Callable[[str], bool]
                     _forget_matching(db, matches)
 
 
-def forget_said_now(database: Database, matches: Callable[[str], bool]) -> bool:
+def delete_matching_texts_of_store(database: Database, matches: Callable[[str], bool]) -> bool:
     """Delete matching turns, session names and questions from a store; return whether there were any."""
     # Search before writing: other writes must not wait while thousands of turns are read.
     with database.read() as db:
@@ -256,7 +256,7 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
             if derived.exists():
                 shutil.rmtree(derived)
         memories = backup.count_memories(draft)
-        backup.put_in_place(draft, paths.events)
+        backup.replace_store_file(draft, paths.events)
         if backup.count_memories(paths.events) != memories:
             raise StoreDamaged(f"The restored {paths.events.name} differs from its snapshot. Restore another snapshot.")
     return Restored(chosen, memories, aside)

@@ -8,7 +8,7 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
 from pipeline.index.encoders import usual_model
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import RankingFeatures, SessionMap
+from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.storage import shared_segments, vector_table
 from pipeline.lru import LruCache
 from pipeline.recall.channels import ChannelPool

@@ -16,7 +16,7 @@ class Deadline:
         self.late: dict[str, ChannelReport] = {}
 
     @property
-    def for_channels(self) -> float:
+    def channel_deadline(self) -> float:
         """Return the deadline of the channels: at least half of the budget, even if opening a store was slow."""
         return max(self.at, self._clock() + (self.at - self._began) / 2)
 
@@ -25,7 +25,7 @@ class Deadline:
         """Return the seconds left, 0 after the deadline."""
         return max(0.0, self.at - self._clock())
 
-    def leaves_out(self, step: Step) -> bool:
+    def must_skip(self, step: Step) -> bool:
         """Return whether a step must be left out because of the deadline; record it."""
         if self._clock() < self.at:
             return False

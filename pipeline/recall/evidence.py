@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
-from pipeline.index.rows import NO_ROWS, NOBODY, Floats, RankingFeatures, Seqs, SessionMap, values_at
+from pipeline.index.row_arrays import NO_ROWS, NOBODY, Floats, RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.query import ParsedQuery
 from pipeline.records.recall import Channel
 from pipeline.store import memories
@@ -24,14 +24,14 @@ from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 Flags = NDArray[np.bool_]
 
 # With more holders, the filter cannot leave exactly one.
-MOST_HOLDERS = 16
+MAX_HOLDERS = 16
 SHORTEST_RUN = 5
 # Only a memory with a large share of the query's words can contain a run.
 RUN_COVERAGE = 0.5
 RUN_CANDIDATES = 4
 # A sentence with fewer words of the query matches by chance.
-LEAST_STATED = 3
-STATING_LOOKED_AT = 20
+MIN_STATING_WORDS = 3
+MAX_STATING_CANDIDATES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class LexicalFindings:
     stating: Seqs
 
 
-def find_by_words(
+def find_lexical_candidates(
     db: Connection, question: ParsedQuery, lexical: LexicalScores, allowed: Flags, limit: int
 ) -> LexicalFindings:
     """Find the best allowed memories by words, and those that contain the query's quotations."""
@@ -183,7 +183,7 @@ def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[F
 
 
 def _flag_holders(lexical: LexicalScores | None, terms: Sequence[str], seqs: Seqs) -> Flags:
-    return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.mark_having(terms, seqs)
+    return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.have_fields(terms, seqs)
 
 
 def _speaks(question: ParsedQuery, lexical: LexicalScores | None, seqs: Seqs) -> Flags:
@@ -199,7 +199,7 @@ def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype
 
 def _list_identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> list[Seqs]:
     """Return the row numbers of memories with each rare identifier of the query."""
-    rare = (token for token in question.identifiers if 0 < lexical.frequencies.get(token, 0) <= MOST_HOLDERS)
+    rare = (token for token in question.identifiers if 0 < lexical.frequencies.get(token, 0) <= MAX_HOLDERS)
     return [lexical.corpus.posting(token)[0] for token in rare]
 
 
@@ -219,10 +219,10 @@ def _find_literals(
 def _find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores, top: Seqs) -> Seqs:
     """Return which of the best have all words of the query in one sentence."""
     asked = frozenset(question.tokens)
-    if len(asked) < LEAST_STATED:
+    if len(asked) < MIN_STATING_WORDS:
         return NO_ROWS
     holding = [np.isin(top, lexical.corpus.posting(token)[0]) for token in asked]
-    near = top[np.logical_and.reduce(holding)][:STATING_LOOKED_AT].tolist()
+    near = top[np.logical_and.reduce(holding)][:MAX_STATING_CANDIDATES].tolist()
     return np.array(
         [
             seq

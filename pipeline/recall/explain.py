@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.index.rows import Floats, Seqs, values_at
+from pipeline.index.row_arrays import Floats, Seqs, values_at
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.rank import (
     FEATURES,
@@ -13,12 +13,12 @@ from pipeline.recall.rank import (
     GROUP_OF_CHANNEL,
     Ranking,
     least_relevance,
-    neighbour_places,
+    neighbor_positions,
     relevance,
 )
 from pipeline.records import Filter, Memory
 from pipeline.records.recall import (
-    SEARCHED,
+    SEARCHED_CHANNELS,
     Channel,
     ChannelSignal,
     ChannelView,
@@ -28,10 +28,10 @@ from pipeline.records.recall import (
     Signals,
 )
 from pipeline.store import memories
-from pipeline.store.visibility import is_asked_for
+from pipeline.store.visibility import is_allowed_by_filter
 from pipeline.times import utc_now
 
-ANOTHERS = "filtered by scope: it belongs to another user, or to a scope outside of the query"
+NOT_VISIBLE = "filtered by scope: it belongs to another user, or to a scope outside of the query"
 
 
 def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, positions: Seqs) -> list[Signals]:
@@ -53,11 +53,11 @@ def explain_memory(
     db: Connection, ranking: Ranking, candidates: Candidates, query: Query, memory: Memory
 ) -> MemoryExplanation:
     """Explain why a memory is or is not among the hits; for another user's memory, reveal only that it is another's."""
-    if not is_asked_for(memory.scope, query.filter):
+    if not is_allowed_by_filter(memory.scope, query.filter):
         unseen = {channel: ChannelView(None, 0.0, considered=False) for channel, _, _ in candidates.channels()}
-        return MemoryExplanation(memory, None, None, unseen, None, 0.0, (ANOTHERS,))
+        return MemoryExplanation(memory, None, None, unseen, None, 0.0, (NOT_VISIBLE,))
     seen = {channel: _view_in_channel(scores.by_row, memory.seq, top) for channel, scores, top in candidates.channels()}
-    position = int(neighbour_places(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
+    position = int(neighbor_positions(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
     if position < 0:
         reasons = _filter_reasons(query, memory) or _missing_reasons(query, seen)
         return MemoryExplanation(memory, None, None, seen, None, 0.0, tuple(reasons))
@@ -124,7 +124,7 @@ def _filter_field_reasons(criteria: Filter, memory: Memory) -> Iterator[str]:
 
 def _missing_reasons(query: Query, seen: Mapping[Channel, ChannelView]) -> list[str]:
     reasons = []
-    for channel in SEARCHED:
+    for channel in SEARCHED_CHANNELS:
         view = seen.get(channel)
         if channel not in query.channels:
             reasons.append(f"{channel}: the channel is off")

@@ -19,10 +19,10 @@ from pipeline.index.encoder import Encoder, Vectors
 from pipeline.records import FactKey
 from pipeline.text.names import SEPARATOR
 
-KEPT_NAMES: Final = 8192
+MAX_CACHED_NAMES: Final = 8192
 # New names take about a millisecond each, and a reader waits for them.
-MOST_NEW: Final = 128
-MOST_SIMILAR: Final = 5
+MAX_NEW_NAMES: Final = 128
+MAX_SIMILAR: Final = 5
 
 # In this frame, a word's vector represents its meaning better than that of the bare word: measured on
 # `fact_names.json`.
@@ -158,7 +158,7 @@ class NameVectors:
 class FactNames:
     """Find the known key that a key means; caches the vectors of names. Thread-safe."""
 
-    def __init__(self, capacity: int = KEPT_NAMES) -> None:
+    def __init__(self, capacity: int = MAX_CACHED_NAMES) -> None:
         self._capacity = capacity
         self._lock = threading.Lock()
         self._vectors: NameVectors | None = None
@@ -178,7 +178,7 @@ class FactNames:
         if len(spelled) == 1:
             return KeyMatch(spelled[0], ())
         if spelled:
-            return KeyMatch(asked, tuple(sorted(spelled)[:MOST_SIMILAR]))
+            return KeyMatch(asked, tuple(sorted(spelled)[:MAX_SIMILAR]))
         by_attribute = [key for key in known if key.subject in subjects]
         by_subject = [key for key in known if key.attribute in attributes]
         sides = (
@@ -186,7 +186,7 @@ class FactNames:
             NamesToCompare(asked.subject, [key.subject for key in by_subject], by_subject),
         )
         if encoder is None or not (by_attribute or by_subject):
-            return KeyMatch(asked, tuple(_short_forms(sides)[:MOST_SIMILAR]))
+            return KeyMatch(asked, tuple(_short_forms(sides)[:MAX_SIMILAR]))
         return _nearest(asked, sides, self._of(encoder))
 
     def _of(self, encoder: Encoder) -> NameVectors:
@@ -245,7 +245,7 @@ def _nearest(asked: FactKey, sides: Sequence[NamesToCompare], vectors: NameVecto
     for side in filter(lambda side: side.others, sides):
         cosines = vectors.cosines(side.asked, side.others)
         if np.isnan(cosines).any():
-            vectors.learn(side.others, MOST_NEW)
+            vectors.learn(side.others, MAX_NEW_NAMES)
             cosines = vectors.cosines(side.asked, side.others)
         # A name that was not compared might be closer than the match.
         complete &= not np.isnan(cosines).any()
@@ -259,7 +259,7 @@ def _nearest(asked: FactKey, sides: Sequence[NamesToCompare], vectors: NameVecto
         if all(best + _LEAD <= cosine for cosine, key in near if key != meant[0]):
             return KeyMatch(meant[0], ())
     similar = dict.fromkeys([*meant, *(key for _, key in near), *_short_forms(sides)])
-    return KeyMatch(asked, tuple(similar)[:MOST_SIMILAR])
+    return KeyMatch(asked, tuple(similar)[:MAX_SIMILAR])
 
 
 def _near(side: NamesToCompare, cosines: Vectors, limits: CosineLimits) -> list[int]:
@@ -268,7 +268,7 @@ def _near(side: NamesToCompare, cosines: Vectors, limits: CosineLimits) -> list[
     positions = np.flatnonzero(cosines >= min(limits.similar, limits.contraction))
     positions = positions[np.argsort(-cosines[positions], kind="stable")]
     alike = (position for position in positions.tolist() if _form_of(side.others[position]).digits == digits)
-    return list(islice(alike, MOST_SIMILAR))
+    return list(islice(alike, MAX_SIMILAR))
 
 
 def _same_meaning(first: str, second: str, vectors: NameVectors) -> bool:
@@ -318,7 +318,7 @@ class _NameForm:
     digits: tuple[str, ...]
 
 
-@lru_cache(maxsize=2 * KEPT_NAMES)
+@lru_cache(maxsize=2 * MAX_CACHED_NAMES)
 def _form_of(name: str) -> _NameForm:
     words = name.split(SEPARATOR)
     joined = name.removeprefix(_ARTICLE).replace(SEPARATOR, "")

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.index.rows import Floats, Seqs
+from pipeline.index.row_arrays import Floats, Seqs
 from pipeline.recall.evidence import Evidence, Flags
 from pipeline.records.recall import Channel
 
@@ -45,7 +45,7 @@ OUTLINE_INTERCEPT = -1.3
 OUTLINE_SLOPE = 0.28
 # From the first value on, a memory is injected; below the second, a memory is only shown if requested.
 RELEVANT = 0.5
-SURELY_NOT = 0.02
+IRRELEVANT = 0.02
 # From this value on, an outline is injected.
 OUTLINE_RELEVANT = 0.34
 
@@ -70,8 +70,8 @@ class CandidatePool:
         self.dense = _share_of_best(evidence.dense, CONVINCING_COSINE)
         self.words_alone = self._stand_in_for_meaning()
         self.own = ((self.lexical + self.dense + self.words_alone) / 2).astype(np.float32)
-        self.before = neighbour_places(evidence.seqs, evidence.before)
-        self.after = neighbour_places(evidence.seqs, evidence.after)
+        self.before = neighbor_positions(evidence.seqs, evidence.before)
+        self.after = neighbor_positions(evidence.seqs, evidence.after)
 
     def _stand_in_for_meaning(self) -> Floats:
         """Return the lexical share of memories without a vector, which meaning would otherwise rank last."""
@@ -157,7 +157,7 @@ def _before(pool: CandidatePool, position: int) -> list[int]:
 def _newest_first(pool: CandidatePool) -> Floats:
     """Return the score shift that orders equally complete statements newest first."""
     evidence = pool.evidence
-    newer = neighbour_places(evidence.seqs, evidence.superseded_by)
+    newer = neighbor_positions(evidence.seqs, evidence.superseded_by)
     superseded = [(position, int(newer[position])) for position in np.flatnonzero(newer >= 0).tolist()]
     groups = join_groups([np.flatnonzero(evidence.states).tolist(), *superseded])
     if not groups:
@@ -170,7 +170,7 @@ def _newest_first(pool: CandidatePool) -> Floats:
 def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[int]]) -> Floats:
     """Return scores in which each group's newest member gets the best score, and superseded members the last."""
     placed = score.copy()
-    holds = neighbour_places(evidence.seqs, evidence.superseded_by) < 0
+    holds = neighbor_positions(evidence.seqs, evidence.superseded_by) < 0
     for members in map(np.array, groups):
         newest = members[np.lexsort((evidence.seqs[members], evidence.days[members], holds[members]))[::-1]]
         placed[newest] = np.sort(score[members])[::-1]
@@ -278,7 +278,7 @@ GROUP_OF_CHANNEL: Final[Mapping[Channel, FeatureGroup]] = {
 }
 
 
-def neighbour_places(seqs: Seqs, neighbours: Seqs) -> Seqs:
+def neighbor_positions(seqs: Seqs, neighbours: Seqs) -> Seqs:
     """Return the position of each neighbor in the pool, -1 if it is not in the pool."""
     if not len(seqs):
         return np.empty(0, np.int64)
@@ -336,7 +336,7 @@ def rank(evidence: Evidence) -> Ranking:
     return Ranking(pool, order, values, score)
 
 
-def put_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Ranking:
+def rank_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Ranking:
     """Return a ranking in which each group is ordered by time, newest first, superseded members last."""
     if not groups:
         return ranking
@@ -384,4 +384,4 @@ def least_relevance(evidence: Evidence, asked: float | None) -> float:
 
     If the workspace does not contain the query's words, as in another language, nothing is certain.
     """
-    return SURELY_NOT * _words_known(evidence) if asked is None else asked
+    return IRRELEVANT * _words_known(evidence) if asked is None else asked

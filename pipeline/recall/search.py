@@ -25,12 +25,12 @@ from pipeline.errors import IndexUnavailable, NotFound
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import NO_ROWS, RankingFeatures, Seqs, SessionMap, values_at
+from pipeline.index.row_arrays import NO_ROWS, RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.annotations import find_annotations, refresh_staleness
 from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
-from pipeline.recall.currency import put_current_first
+from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.evidence import Candidates, LexicalFindings, find_by_words, gather_evidence
+from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, least_relevance, rank, relevance
@@ -51,8 +51,8 @@ from pipeline.store.database import Database
 from pipeline.times import elapsed_ms, utc_text
 
 KEPT = 256
-BEST_OF_CHANNEL = 80
-LIFTING = 20
+MAX_PER_CHANNEL = 80
+MAX_LIFTING = 20
 OFF = ChannelReport(ChannelState.OFF, 0.0)
 
 Mask = NDArray[np.bool_]
@@ -161,7 +161,7 @@ def search(context: SearchContext, query: Query, deadline: Deadline | None = Non
 
 
 def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hit:
-    if hit.memory.anchor is None or deadline.leaves_out(Step.STALENESS):
+    if hit.memory.anchor is None or deadline.must_skip(Step.STALENESS):
         return hit
     return replace(hit, annotations=refresh_staleness(hit.memory, hit.annotations, checkout))
 
@@ -192,7 +192,7 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
 
 def cache_key(db: Connection, now: datetime) -> Hashable:
     """Return everything besides the query that an answer depends on, at a time (UTC)."""
-    began_or_ended = facts.last_turn(db, utc_text(now))
+    began_or_ended = facts.find_last_validity_change(db, utc_text(now))
     state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
     # Relative times in a query mean another range tomorrow.
     return state, now.date()
@@ -239,7 +239,7 @@ def _query_channels(context: SearchContext, query: Query, now: datetime, deadlin
         Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
     }
     selected = {channel: find for channel, find in searches.items() if channel in query.channels}
-    results_by_channel = context.channels.run(selected, deadline.for_channels, context.on_error)
+    results_by_channel = context.channels.run(selected, deadline.channel_deadline, context.on_error)
     return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
 
 
@@ -256,8 +256,8 @@ def _rank_candidates(
         results = replace(results, found={**results.found, Channel.DENSE: cold})
         return _rank_candidates(context, db, results, deadline)
     ranking = rank(evidence)
-    if not deadline.leaves_out(Step.CURRENCY):
-        ranking = put_current_first(db, ranking, results.question.text)
+    if not deadline.must_skip(Step.CURRENCY):
+        ranking = rank_current_first(db, ranking, results.question.text)
     return results, candidates, ranking
 
 
@@ -277,7 +277,7 @@ def _build_hits(
     positions = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in memories_shown])
     signals = signals_of(db, ranking, candidates, positions) if query.explain else [None] * len(memories_shown)
     scores, relevances = ranking.score[positions].tolist(), probable[positions].tolist()
-    annotations = find_annotations(db, memories_shown, lambda: deadline.leaves_out(Step.STALENESS))
+    annotations = find_annotations(db, memories_shown, lambda: deadline.must_skip(Step.STALENESS))
     noted = [annotations.get(memory.seq, NOTHING) for memory in memories_shown]
     return tuple(Hit(*parts) for parts in zip(memories_shown, scores, relevances, signals, noted, strict=True))
 
@@ -321,7 +321,7 @@ def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask 
         scores = context.lexical.search(db, question.tokens)
         context.ranking_features.refresh(db)
         visible = context.ranking_features.visible if allowed is None else allowed
-        return find_by_words(db, question, scores, visible, BEST_OF_CHANNEL)
+        return find_lexical_candidates(db, question, scores, visible, MAX_PER_CHANNEL)
 
 
 def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
@@ -330,7 +330,7 @@ def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> De
     dense = context.dense(model)
     vector = dense.encoder.encode_query(text)
     only = None if allowed is None else np.flatnonzero(allowed).tolist()
-    return dense.index.search(vector, generation, 2 * BEST_OF_CHANNEL, only)
+    return dense.index.search(vector, generation, 2 * MAX_PER_CHANNEL, only)
 
 
 def _vectors_generation(db: Connection) -> tuple[int, int]:
@@ -348,8 +348,8 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     if words is not None:
         tops[Channel.LEXICAL] = words.top
     if dense is not None:
-        tops[Channel.DENSE] = dense.top(BEST_OF_CHANNEL, allowed)
-    lifted = [context.sessions.around(top[:LIFTING]) for top in tops.values()]
+        tops[Channel.DENSE] = dense.top(MAX_PER_CHANNEL, allowed)
+    lifted = [context.sessions.around(top[:MAX_LIFTING]) for top in tops.values()]
     holders, literal, stating = (
         (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
     )

@@ -29,7 +29,7 @@ MAX_PATH_CHARS = 1024
 MAX_FOLDER_CHARS = 4096
 UNSTORED = 0
 # The metadata key of memories that were captured from a person's words.
-SAID_TAG = "said"
+CAPTURED_TAG = "said"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ OWNED = "␟"
 PERSONAL = Scope(ScopeKind.USER)
 
 
-def sessions_named(scope: Scope | None, *sessions: str | None) -> frozenset[str]:
+def list_session_names(scope: Scope | None, *sessions: str | None) -> frozenset[str]:
     """Return every session that an object names, directly or as the owner of its scope."""
     owner = scope.id if scope is not None and scope.kind is ScopeKind.SESSION else None
     return frozenset(session for session in (owner, *sessions) if session is not None)
@@ -190,7 +190,7 @@ class Memory(OptionalFields):
     @property
     def sessions(self) -> frozenset[str]:
         """Return every session of the memory."""
-        return sessions_named(self.scope, self.session_id)
+        return list_session_names(self.scope, self.session_id)
 
     @property
     def is_of_person(self) -> bool:
@@ -201,7 +201,7 @@ class Memory(OptionalFields):
         return self.scope.is_personal and self.kind not in (Kind.GOAL, Kind.KEYED_FACT)
 
     @property
-    def is_told_unasked(self) -> bool:
+    def may_be_injected(self) -> bool:
         """Return whether the memory may be injected into a prompt."""
         return self.sensitivity in (None, Sensitivity.NORMAL)
 
@@ -269,7 +269,7 @@ class Filter:
     @property
     def sessions(self) -> frozenset[str]:
         """Return every session that the query names."""
-        return sessions_named(self.scope, self.session_id, self.viewer.session)
+        return list_session_names(self.scope, self.session_id, self.viewer.session)
 
     @property
     def owns(self) -> bool:

@@ -80,7 +80,7 @@ class Caller:
         return role_held is not None and role_held.includes(role)
 
 
-def own_name(person_id: str | None, name: str | None) -> str | None:
+def qualified_name(person_id: str | None, name: str | None) -> str | None:
     """Return the stored name of a person's session or agent; names of the data directory's owner have no prefix."""
     return name if person_id is None or not name else f"{person_id}{OWNED}{name}"
 
@@ -91,10 +91,10 @@ def owner_of(name: str | None) -> str | None:
     return owner if mark else None
 
 
-def shown_name(name: str | None) -> str | None:
+def display_name(name: str | None) -> str | None:
     """Return the name of a session or an agent as its owner knows it; for a person's own scope, the person."""
-    owner, mark, own_name = (name or "").partition(OWNED)
-    return (own_name or owner) if mark else name
+    owner, mark, qualified_name = (name or "").partition(OWNED)
+    return (qualified_name or owner) if mark else name
 
 
 def personal_scope(person_id: str | None) -> Scope:
@@ -102,23 +102,23 @@ def personal_scope(person_id: str | None) -> Scope:
     return PERSONAL if person_id is None else Scope(ScopeKind.USER, f"{person_id}{OWNED}")
 
 
-def own_scope(person_id: str | None, scope: Scope) -> Scope:
+def qualified_scope(person_id: str | None, scope: Scope) -> Scope:
     """Return a scope with the stored name of its owner, for a scope that a person names."""
     if person_id is None or scope.kind not in PRIVATE:
         return scope
     if scope.kind is ScopeKind.USER:
         return personal_scope(person_id)
-    return Scope(scope.kind, own_name(person_id, scope.id))
+    return Scope(scope.kind, qualified_name(person_id, scope.id))
 
 
-def own_viewer(person_id: str | None, viewer: Viewer) -> Viewer:
+def qualified_viewer(person_id: str | None, viewer: Viewer) -> Viewer:
     """Return a person as the viewer, with the stored names of their agents and sessions."""
     if person_id is None:
         return viewer
     return Viewer(
         personal_scope(person_id).id,
-        own_name(person_id, viewer.agent),
-        own_name(person_id, viewer.session),
+        qualified_name(person_id, viewer.agent),
+        qualified_name(person_id, viewer.session),
         viewer.task,
         person=person_id,
     )

@@ -32,7 +32,7 @@ class Step(StrEnum):
     EXCERPTS = "excerpts"
 
 
-SEARCHED = tuple(Channel)
+SEARCHED_CHANNELS = tuple(Channel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Query:
     filter: Filter = field(default_factory=Filter)
     budget_ms: int = 250
     explain: bool = False
-    channels: tuple[Channel, ...] = SEARCHED
+    channels: tuple[Channel, ...] = SEARCHED_CHANNELS
     min_relevance: float | None = None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 
-def purged_nothing(_content_hash: str) -> bool:
+def never_purged(_content_hash: str) -> bool:
     """Report no purge in another workspace."""
     return False
 
@@ -20,7 +20,7 @@ class WritePolicy:
     incognito: bool = False
     suggest: bool = False
     author: str | None = None
-    is_purged: Callable[[str], bool] = purged_nothing
+    is_purged: Callable[[str], bool] = never_purged
 
 
 DEFAULT_WRITE_POLICY = WritePolicy()

@@ -52,10 +52,10 @@ from pipeline.records import (
     Memory,
     Source,
     Viewer,
-    sessions_named,
+    list_session_names,
 )
 from pipeline.records.hooks import AgentSession, HookAnswer
-from pipeline.records.people import own_name, own_viewer
+from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -68,7 +68,7 @@ from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.accept import accept
-from pipeline.write.tool_actions import find_guarded_target, mentions_action, recognize_action
+from pipeline.write.tool_actions import find_target_for_guard, mentions_action, recognize_action
 
 # Why a hook shows nothing.
 HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
@@ -102,8 +102,8 @@ def identify_session(session_id: str, agent_id: str, cwd: str, person_id: str | 
         if OWNED in given:
             raise InvalidField(FieldError(name, f"must not hold {OWNED}"))
     session, agent = normalize_id(session_id) or None, normalize_id(agent_id) or None
-    viewer = own_viewer(person_id, Viewer(session=session, agent=agent))
-    return AgentSession(own_name(person_id, session), own_name(person_id, agent), cwd, viewer)
+    viewer = qualified_viewer(person_id, Viewer(session=session, agent=agent))
+    return AgentSession(qualified_name(person_id, session), qualified_name(person_id, agent), cwd, viewer)
 
 
 class AgentSessionService:
@@ -203,7 +203,7 @@ class AgentSessionService:
         if not workspace.exists and person is None:
             return HookAnswer(reason=NOTHING_WRITTEN)
         if source in FORGETFUL and session.id is not None and workspace.exists and workspace.notes_sessions:
-            self._note(workspace, partial(agent_sessions.forget_seen, session_id=session.id))
+            self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
         # What was done a moment ago is written by then.
         self._feedback.flush()
         room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout)
@@ -233,7 +233,7 @@ class AgentSessionService:
         Where a host cannot ask its user, what would be asked is refused once. If the call was read in part only,
         `is_whole` is false.
         """
-        target = find_guarded_target(tool, given, is_whole=is_whole)
+        target = find_target_for_guard(tool, given, is_whole=is_whole)
         decision = workspace.settings.lesson_guard if workspace.settings.hooks else "off"
         if target is None or decision == "off" or not workspace.exists or self._is_incognito(workspace, session):
             return None
@@ -297,7 +297,7 @@ class AgentSessionService:
         # A project's own settings may be there before its first memory is.
         if any(one.settings.incognito for one in (workspace, *known[:1])):
             return True
-        return any(is_any_incognito(one, sessions_named(None, session.id)) for one in known)
+        return any(is_any_incognito(one, list_session_names(None, session.id)) for one in known)
 
     def _add_action(
         self, workspace: Workspace, session: AgentSession, at: str, tool: str, given: Mapping[str, Any], *, ok: bool
@@ -318,7 +318,7 @@ class AgentSessionService:
             agent_id = session.agent_id or ""
             self._note(
                 workspace,
-                partial(agent_sessions.note_seen, session_id=session.id, agent_id=agent_id, versions=versions),
+                partial(agent_sessions.record_seen, session_id=session.id, agent_id=agent_id, versions=versions),
             )
 
     def _note(self, workspace: Workspace, note: Callable[[Connection], object]) -> None:
@@ -349,7 +349,7 @@ def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
         began = agent_sessions.find_turn_start(db, session_id) or ""
         did = agent_sessions.list_actions(db, session_id, began, TURN_ACTIONS)
         shown = _list_unanswered(db, session_id)
-        kept = memories.list_kept_by_agents(db, began, TURN_MEMORIES)
+        kept = memories.list_written_by_agents(db, began, TURN_MEMORIES)
     with database.write() as db:
         for one in find_followed(shown, did):
             impressions.answer(db, one.impression_id, BY_JOURNAL, at, followed=one.followed)

@@ -6,7 +6,7 @@ from pipeline.context.briefing import Briefing, BriefingLimits, compose_briefing
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
-from pipeline.records import sessions_named
+from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings
 from pipeline.workspace import Workspace, is_incognito
@@ -26,7 +26,7 @@ def prepare_message(
         raise NotFound(f"There are no memories in workspace {workspace.id} yet.")
     briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC))
     contexts.count(degraded=briefing.degraded)
-    if workspace.exists and not is_incognito(workspace, sessions_named(None, session.id, session.viewer.session)):
+    if workspace.exists and not is_incognito(workspace, list_session_names(None, session.id, session.viewer.session)):
         feedback.record_question(workspace, message)
         feedback.record_impressions(workspace, briefing.impressions)
     return briefing

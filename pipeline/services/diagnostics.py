@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from config.access import find_access_problem
-from config.modes import close_place, find_open_places
+from config.data_directory_checks import find_access_problem
+from config.file_modes import find_public_paths, make_private
 from config.operating_system import POSIX
 from config.paths import HomePaths
 from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
@@ -22,9 +22,9 @@ from pipeline.jobs.registry import BY_NAME
 from pipeline.records import CheckResult
 from pipeline.services.encoder import compile_model
 from pipeline.services.encryption import describe_encryption
-from pipeline.services.existing import list_workspaces
 from pipeline.services.snapshots import find_snapshots, take_snapshot, takes_snapshots
 from pipeline.services.workspace_config import opened_configs
+from pipeline.services.workspace_listing import list_workspaces
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
@@ -112,7 +112,7 @@ def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether other users of this machine can read what is stored."""
     if not POSIX or not context.paths.root.is_dir():
         return
-    wrong = list(find_open_places(context.paths.root))
+    wrong = list(find_public_paths(context.paths.root))
     if not wrong:
         yield CheckResult("permissions", "ok", "no other user has access")
         return
@@ -123,7 +123,7 @@ def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
 
 
 def _close(places: Sequence[Path]) -> str:
-    return f"closed {_name_some([place for place in places if close_place(place)])}"
+    return f"closed {_name_some([place for place in places if make_private(place)])}"
 
 
 def _name_some(places: Sequence[Path], shown: int = 3) -> str:

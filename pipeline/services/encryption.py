@@ -74,14 +74,14 @@ def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
         return False
     is_new = not file.exists()
     found = None if is_new else key.read_key(file)
-    locked = encryption.find_locked(paths, found)
+    locked = encryption.find_unreadable_store(paths, found)
     if locked is not None:
         raise Conflict(
             f"{locked} is encrypted with another key, or damaged: name its key, or put a snapshot back first"
         )
     found = key.make_key(file) if found is None else found
     # Before any file is encrypted: what is encrypted can always be read by what the home names.
-    key.name_key(paths.store_key, found)
+    key.write_key_record(paths.store_key, found)
     return is_new
 
 
@@ -102,7 +102,7 @@ def _name_again(paths: HomePaths, file: Path) -> None:
     found = key.read_key(file)
     if found.mark != mark:
         raise Conflict(f"{file} contains another key than the one that encrypts {paths.root}")
-    key.name_key(paths.store_key, found)
+    key.write_key_record(paths.store_key, found)
 
 
 def encrypt_home(paths: HomePaths) -> Converted:

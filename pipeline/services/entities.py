@@ -81,7 +81,7 @@ def read_context(workspace: Workspace, viewer: Viewer, entity: MentionedEntity) 
         newest = entities.newest(db, entity.seq, LOOKED_AT)
         return EntityContext(
             entities.span(db, viewer, entity.seq),
-            arcs.active_of(db, viewer, newest, ARCS),
+            arcs.list_active_arcs_of(db, viewer, newest, ARCS),
             maps.community_of(db, entity.seq),
         )
 

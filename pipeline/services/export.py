@@ -10,11 +10,11 @@ from config.paths import HomePaths, is_workspace_id
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, PeerRefused
 from pipeline.records import Draft, HistoryEntry, Memory, Revision
 from pipeline.store import backup, history, memories
+from pipeline.store.atomic_files import writing
 from pipeline.store.database import Database, Databases, WriterProfile
 from pipeline.store.peers import Peers
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.store.stores import Stores
-from pipeline.store.whole_file import writing
 from pipeline.sync import bundle
 from pipeline.sync.bundle import BundleCounts, BundleMerged
 from pipeline.sync.circle import Circle

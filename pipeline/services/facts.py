@@ -18,9 +18,9 @@ from pipeline.text.names import canonical_name
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write import facts as writing
+from pipeline.write.fact_placement import fact_key
 from pipeline.write.facts import EndedFact
 from pipeline.write.fields import resolve_scope
-from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import prepare_fact
 
 
@@ -138,7 +138,7 @@ def get_fact(
     """Return the current value, or the value at a time; raise NotFound where there is none."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
-        found = facts.find_holding(db, key, scope, as_of or utc_now())
+        found = facts.find_valid(db, key, scope, as_of or utc_now())
     if found is None:
         raise NotFound("no value holds")
     return found
@@ -225,8 +225,8 @@ def read_subject(
         keys = [
             KeyView(
                 one,
-                facts.find_holding(db, one.key, one.scope, moment),
-                facts.find_holding(db, one.key, one.scope, now),
+                facts.find_valid(db, one.key, one.scope, moment),
+                facts.find_valid(db, one.key, one.scope, now),
                 facts.page_values(db, one.key, one.scope, values, None),
             )
             for one in page.items
@@ -248,8 +248,8 @@ def read_fact(
         remarks = find_annotations(db, values.items)
         denying = {identity for remark in remarks.values() for identity in remark.contradicted_by}
         return FactView(
-            facts.find_holding(db, key, scope, moment),
-            facts.find_holding(db, key, scope, now),
+            facts.find_valid(db, key, scope, moment),
+            facts.find_valid(db, key, scope, now),
             values,
             candidates,
             extent,

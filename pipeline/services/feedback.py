@@ -4,7 +4,7 @@ from functools import partial
 
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
-from pipeline.records import sessions_named
+from pipeline.records import list_session_names
 from pipeline.store import impressions, memories
 from pipeline.store.database import Database
 from pipeline.store.visibility import is_open_to
@@ -35,7 +35,7 @@ def _answer(workspace: Workspace, impression_id: str, note: str | None, *, follo
             found = {}
         if impression is None or not found:
             raise NotFound("There is no impression with this id.")
-        if is_incognito(workspace, sessions_named(None, impression.session_id)):
+        if is_incognito(workspace, list_session_names(None, impression.session_id)):
             kept = None
         impressions.answer(db, impression_id, kept, utc_now(), followed=followed)
         return found[impression.memory_seq].id

@@ -8,7 +8,7 @@ from functools import partial
 
 from config.process import is_alive
 from config.settings import Settings
-from pipeline.digest.digest import DigestPolicy, StageRunner, digest
+from pipeline.digest.stage_loop import DigestPolicy, StageRunner, digest
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import USAGE_JOB, FeedbackWriter
 from pipeline.jobs import runner

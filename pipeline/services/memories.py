@@ -26,7 +26,7 @@ from pipeline.services.purges import finish_purges
 from pipeline.store import audit, edges, entities, history, memories, purges, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
-from pipeline.store.purges import OWNER, Purger
+from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.workspace import Workspace, is_any_incognito
@@ -83,7 +83,7 @@ def write_memories(workspace: Workspace, drafts: list[Draft]) -> list[Receipt]:
 def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
     """Store prepared memories, each where it belongs: a draft that cannot be taken has made no workspace."""
     policy = workspace.write_policy()
-    of_person = [item.memory.is_of_person and workspace.tells_of_person for item in prepared]
+    of_person = [item.memory.is_of_person and workspace.personal_memory_enabled for item in prepared]
     personal = tuple(item for item, belongs in zip(prepared, of_person, strict=True) if belongs)
     own = tuple(item for item, belongs in zip(prepared, of_person, strict=True) if not belongs)
     if not personal:
@@ -242,7 +242,9 @@ def purge(
     finish_move(workspace, memory_id)
     by = OWNER
     if workspace.person_id is not None:
-        by = Purger(workspace.person_id, tuple(one.id for one in workspace.list_siblings() if may_write(one.id)))
+        by = PurgeAuthority(
+            workspace.person_id, tuple(one.id for one in workspace.list_siblings() if may_write(one.id))
+        )
     try:
         revise.purge(workspace.database, memory_id, by, expected)
     except NotFound:

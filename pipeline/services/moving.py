@@ -15,9 +15,9 @@ from config.paths import HomePaths
 from config.settings import Settings
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, StoreDamaged
 from pipeline.jobs.snapshot import ProblemSink, scrub_snapshots
-from pipeline.store.copying import Fingerprint, Progress, StoreTables, copy, fingerprint, tell_nobody
+from pipeline.store.copying import Fingerprint, Progress, StoreTables, copy, fingerprint, ignore_progress
 from pipeline.store.database import WriterProfile
-from pipeline.store.moves import OPERATIONS, HomeFiles, Part, PartKind, StorePlace
+from pipeline.store.moves import OPERATIONS, HomeFiles, Part, PartKind, StoreLocation
 from pipeline.store.sqlite import SqliteDatabases
 
 SQLITE = "sqlite"
@@ -53,8 +53,8 @@ class MovedPart:
 class Move:
     """The present and future place of a store, the setting that names it, and what is moved."""
 
-    source: StorePlace
-    target: StorePlace
+    source: StoreLocation
+    target: StoreLocation
     home: str
     parts: Sequence[Part]
 
@@ -79,12 +79,12 @@ def open_move(settings: Settings, to: str, home: Path | None = None, only: Seque
     Raises InvalidField for a target that cannot be one, NotFound for a workspace that is not there.
     """
     # Who moves nothing need not load the library.
-    from pipeline.store.postgres.moves import PostgresPlace
+    from pipeline.store.postgres.moves import PostgresLocation
 
     url = choose_server(settings, to, home)
     files = HomeFiles(settings.paths if home is None else HomePaths(home.absolute()))
     with ExitStack() as opened:
-        server = PostgresPlace(url)
+        server = PostgresLocation(url)
         opened.callback(server.close)
         server.check_unused()
         source, target = (server, files) if to == SQLITE else (files, server)
@@ -100,7 +100,7 @@ def count_rows(move: Move) -> int:
     return total
 
 
-def _choose_parts(source: StorePlace, only: Sequence[str]) -> list[Part]:
+def _choose_parts(source: StoreLocation, only: Sequence[str]) -> list[Part]:
     there = source.list_parts()
     if not there:
         raise NotFound(f"there is nothing to move at {source.name}")
@@ -113,7 +113,7 @@ def _choose_parts(source: StorePlace, only: Sequence[str]) -> list[Part]:
     return chosen
 
 
-def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = tell_nobody) -> Iterator[MovedPart]:
+def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = ignore_progress) -> Iterator[MovedPart]:
     """Move one part after the other, and report the result of each.
 
     A part that cannot be moved is refused, and the others go on; raises StoreUnavailable where a place is out of reach.

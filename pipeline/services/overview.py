@@ -154,7 +154,7 @@ def read_overview(
         known, done = _count_known(database, changes.generation(db), journal.count_candidates(db), midnight)
         return Overview(
             known,
-            journal.count_facts_that_hold(db, utc_text(now)),
+            journal.count_current_facts(db, utc_text(now)),
             entities.count(db),
             _read_growth(db),
             [(word, done[op]) for op, word in DONE.items() if done.get(op)],
@@ -245,7 +245,7 @@ def _read_growth(db: Connection) -> Growth | None:
 
 
 def _list_latest(db: Connection, midnight: datetime, person: str | None) -> list[ChangeToday]:
-    latest = changes.latest_since(db, midnight, list(DONE), SHOWN_CHANGES)
+    latest = changes.list_latest_changes(db, midnight, list(DONE), SHOWN_CHANGES)
     found = [ChangeToday(utc_text(at), DONE[one.op], memories.get(db, one.memory_id)) for at, one in latest]
     return [one for one in found if one.memory is None or is_open_to(one.memory.scope, person)]
 

@@ -55,7 +55,7 @@ def find_caller(people: People, operations: Operations, token: str) -> Caller | 
     caller, used_at = found
     if caller.token_id is not None and (used_at is None or used_at < utc_text(now - USE_NOTED_EVERY)):
         try:
-            people.note_use(caller.token_id, utc_text(now))
+            people.record_use(caller.token_id, utc_text(now))
         except StoreUnavailable as error:
             # Who is let in does not wait for a note.
             operations.record_error("people", f"the use of a token was not noted: {error}")

@@ -16,7 +16,7 @@ def settle_stores(workspace: Workspace) -> None:
 
 def gather_personal(workspace: Workspace) -> int:
     """Move what a workspace keeps about the person to their own store; return how many memories."""
-    if not workspace.tells_of_person or workspace.settings.incognito or workspace.settings.read_only:
+    if not workspace.personal_memory_enabled or workspace.settings.incognito or workspace.settings.read_only:
         return 0
     with workspace.database.read() as db:
         kinds = tuple(kind for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT))

@@ -97,12 +97,12 @@ def _list_quotation_steps(workspace: Workspace, found: Sequence[UnfinishedPurge]
     def quotes(workspace_id: str | None, text: str) -> bool:
         return (here if workspace_id == workspace.id else anywhere).quotes(text)
 
-    steps: list[Step] = [partial(snapshot.forget_said_now, workspace.database, here.quotes)]
+    steps: list[Step] = [partial(snapshot.delete_matching_texts_of_store, workspace.database, here.quotes)]
     if of_person:
         steps.append(partial(_forget_said_everywhere, workspace, QuotationFinder(of_person)))
     steps.append(partial(_purge_journal, workspace, ids, quotes))
     if workspace.peers.exists:
-        steps.append(partial(workspace.peers.purge_put_aside, ids))
+        steps.append(partial(workspace.peers.purge_quarantined, ids))
     if (logs := workspace.home_settings.paths.logs).is_dir():
         steps += [partial(_blank_lines, file, here) for file in sorted(logs.iterdir()) if file.is_file()]
     return steps
@@ -112,7 +112,7 @@ def _forget_said_everywhere(workspace: Workspace, finder: QuotationFinder) -> No
     """Delete what was said about a person in every workspace, and in its snapshots."""
     for sibling in workspace.list_siblings():
         with suppress(NotFound):
-            snapshot.forget_said(sibling.database, sibling.paths.snapshots, finder.quotes)
+            snapshot.delete_matching_texts(sibling.database, sibling.paths.snapshots, finder.quotes)
 
 
 def _purge_journal(workspace: Workspace, memory_ids: Sequence[str], quotes: Callable[[str | None, str], bool]) -> None:

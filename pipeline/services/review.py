@@ -17,7 +17,7 @@ from pipeline.store.visibility import is_open_to
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
-from pipeline.write.keyed import fit_between
+from pipeline.write.fact_placement import end_before_next
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 
 PERSON = "review"
@@ -374,7 +374,7 @@ def _restore(db: Connection, memory: Memory, now: str) -> None:
 
 
 def _let_in(db: Connection, memory: Memory, now: str) -> None:
-    ended = fit_between(db, memory, now) if memory.key is not None else None
+    ended = end_before_next(db, memory, now) if memory.key is not None else None
     if ended is not None:
         edges.add(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq, PERSON, now)
         changes.append(db, changes.CLOSE, [ended.id])

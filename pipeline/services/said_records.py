@@ -90,7 +90,7 @@ class SaidRecordStore:
                     failure = error
                     reading.forget([known for _, known in group])
             if mark is not None and failure is None:
-                reading.stop_at(mark, utc_now())
+                reading.set_mark(mark, utc_now())
         return failure
 
 
@@ -104,7 +104,7 @@ def _find_earlier_mark(workspace: Workspace, session_id: str) -> TranscriptMark 
     if not workspace.exists:
         return None
     with workspace.database.read() as db:
-        offset = agent_sessions.find_read_to(db, session_id)
+        offset = agent_sessions.get_read_offset(db, session_id)
     return None if offset is None else TranscriptMark(offset, None)
 
 

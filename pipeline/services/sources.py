@@ -150,7 +150,7 @@ def name_of(memory: Memory) -> str:
     """Return the name of a text in its scope; a fact has another name for each time that it becomes valid."""
     scope = "" if memory.scope == Scope() else f"{memory.scope.kind}:{memory.scope.id or ''}"
     apart = [part for part in (scope, memory.valid_from) if part]
-    return ingested.NAME_JOINT.join([memory.content_hash, *apart])
+    return ingested.NAME_SEPARATOR.join([memory.content_hash, *apart])
 
 
 def _prepare_item(number: int, item: OfferedItem) -> _PreparedItem:
@@ -258,7 +258,7 @@ def _archive_unwanted(db: Connection, released: Iterable[int], at: str) -> tuple
     for memory in gone:
         memories.archive(db, memory.seq, at)
         index_state.drop_tokens(db, memory.seq)
-    ingested.note_archived(db, [memory.seq for memory in gone], at)
+    ingested.record_archived(db, [memory.seq for memory in gone], at)
     ids = tuple(memory.id for memory in gone)
     if ids:
         changes.append(db, changes.ARCHIVE, ids)

@@ -17,7 +17,7 @@ from pipeline.errors import (
 )
 from pipeline.extras import require_extra
 from pipeline.records import Memory, Revision, ScopeKind
-from pipeline.store import oplog, truth
+from pipeline.store import oplog, replicated_records
 from pipeline.store.objects import FOLDER
 from pipeline.store.peers import Device, Event, PutAside, Remote
 from pipeline.store.stores import Stores
@@ -154,7 +154,7 @@ class SyncService:
 
     def put_aside(self) -> list[PutAside]:
         """List the operations that were not taken, and why."""
-        return self.peers.list_put_aside() if self.peers.exists else []
+        return self.peers.list_quarantined() if self.peers.exists else []
 
     def repair(self, names: Sequence[str] = ()) -> Mapping[str, int]:
         """Read remotes again from their beginning, and make every row say what the log says.
@@ -262,8 +262,8 @@ class SyncService:
         if not found:
             raise NotFound("there is no such conflict; `reverie sync conflicts` lists them")
         lost = found[0].lost
-        if field.startswith(truth.DETAIL):
-            revision = Revision(details={field.removeprefix(truth.DETAIL): lost})
+        if field.startswith(replicated_records.DETAIL):
+            revision = Revision(details={field.removeprefix(replicated_records.DETAIL): lost})
         elif field in ("content", "metadata", "importance", "pinned", "branch", "expires_at"):
             revision = replace(Revision(), **{field: lost})
         else:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import FieldError, InvalidField, NotFound, RemoteUnreachable, ReverieError
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
-from pipeline.records import sessions_named
+from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
 from pipeline.services.recall import merge_answers, recall_memories
 from pipeline.services.workspaces import choose_workspace
-from pipeline.team.hits import is_for_teams, question_of, read_prepared, read_recalled
+from pipeline.team.hits import is_for_teams, read_prepared, read_recalled, recall_body_of
 from pipeline.team.servers import LOCAL, TeamServer, list_servers
 from pipeline.times import elapsed_ms
 from pipeline.workspace import Workspace, is_incognito
@@ -182,11 +182,11 @@ class TeamService:
             workspace, query.filter.sessions
         ):
             return Asked()
-        return self._ask(project, "/v1/recall", question_of(query), query.budget_ms, read_recalled)
+        return self._ask(project, "/v1/recall", recall_body_of(query), query.budget_ms, read_recalled)
 
     def ask_prepare(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
         """Begin to ask every team what an agent should know before it answers a message."""
-        sessions = sessions_named(None, session.id, session.viewer.session)
+        sessions = list_session_names(None, session.id, session.viewer.session)
         if not self._known() or self._is_off_the_record(workspace, sessions):
             return Asked()
         project = _project_of(workspace, session.cwd)

@@ -20,12 +20,12 @@ DEFAULT = "default"
 def add_team(folder: Path, name: str, url: str, token: str) -> frozenset[str]:
     """Keep a team's server once it took the token; return the workspaces that it opens to it."""
     server = check_server(name, url, token)
-    workspaces = list_opened(server)
+    workspaces = list_open_workspaces(server)
     write_server(folder, server)
     return workspaces
 
 
-def list_opened(server: TeamServer) -> frozenset[str]:
+def list_open_workspaces(server: TeamServer) -> frozenset[str]:
     """Return the workspaces that a team's server opens to this person; raise ReverieError where it does not answer."""
     from pipeline.http.problems import NotReverie
     from pipeline.team.link import TeamLink

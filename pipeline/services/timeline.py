@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from pipeline.errors import NotFound
 from pipeline.records import Memory, Page, Viewer, page_of
-from pipeline.records.people import own_name
+from pipeline.records.people import qualified_name
 from pipeline.store import arcs, changes, journal, memories, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.changes import LoggedChange
-from pipeline.store.journal import JournalPlace, JournalQuery, SessionSpan
+from pipeline.store.journal import JournalPosition, JournalQuery, SessionSpan
 from pipeline.store.visibility import is_open_to
 from pipeline.store.work import Undigested
 from pipeline.workspace import Workspace
@@ -39,10 +39,12 @@ class News:
     digestion: Undigested
 
 
-def list_timeline(workspace: Workspace, query: JournalQuery, limit: int, before: JournalPlace | None) -> TimelinePage:
+def list_timeline(
+    workspace: Workspace, query: JournalQuery, limit: int, before: JournalPosition | None
+) -> TimelinePage:
     """List memories by when they happened, the latest first, from before a place on."""
     who = workspace.person_id
-    query = replace(query, person=who, session_id=own_name(who, query.session_id))
+    query = replace(query, person=who, session_id=qualified_name(who, query.session_id))
     with workspace.database.read() as db:
         number = changes.generation(db)
         found = journal.page(db, query, limit + 1, before)

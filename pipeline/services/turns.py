@@ -10,7 +10,7 @@ from pipeline.capture.own_words import is_host_notice, list_own_lines
 from pipeline.capture.stage import CaptureSettings
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
-from pipeline.records import MAX_CONTENT_CHARS, SAID_TAG, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
+from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Query
 from pipeline.records.write_policy import WritePolicy
@@ -30,7 +30,7 @@ DOUBT = "the order may be part of a pasted text. To confirm it, send it as a pro
 
 
 @dataclass(frozen=True, slots=True)
-class Obeyed:
+class CommandResult:
     """What a prompt asked of the memory, the memory that it was done to, and in words what was done."""
 
     command: MemoryCommand
@@ -77,13 +77,13 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
     return len(clean)
 
 
-def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[Obeyed]:
+def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[CommandResult]:
     """Do what a message asks of the memory itself: remember this, forget that; nothing where it may only be read."""
     done = []
     for command in read_commands(message):
         if workspace.settings.read_only:
             why = "who asks is a reader" if workspace.is_reader else "the workspace is read only"
-            done.append(Obeyed(command, None, f"Reverie changes nothing here: {why}."))
+            done.append(CommandResult(command, None, f"Reverie changes nothing here: {why}."))
         elif command.type is CommandType.REMEMBER:
             done.append(_remember(workspace, session, command))
         else:
@@ -91,35 +91,37 @@ def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, 
     return done
 
 
-def _remember(workspace: Workspace, session: AgentSession, command: MemoryCommand) -> Obeyed:
+def _remember(workspace: Workspace, session: AgentSession, command: MemoryCommand) -> CommandResult:
     text = command.text[:MAX_CONTENT_CHARS]
     source, policy = Source.USER, workspace.write_policy()
     if command.is_doubtful:
         source, policy = Source.AMBIENT, replace(policy, review=True, suggest=True)
-    draft = Draft(text, tags=(SAID_TAG,), session_id=session.id, source=source)
+    draft = Draft(text, tags=(CAPTURED_TAG,), session_id=session.id, source=source)
     receipt = accept(workspace.create(), draft, policy)
     if receipt.outcome is Outcome.REJECTED:
-        return Obeyed(command, None, f"Reverie did not keep it: {receipt.reason}")
+        return CommandResult(command, None, f"Reverie did not keep it: {receipt.reason}")
     if receipt.outcome is Outcome.CANDIDATE:
         short_id = receipt.id[-SHORT_ID:]
-        return Obeyed(command, None, f"Reverie did not keep [{short_id}] yet: {DOUBT} It waits for review.")
+        return CommandResult(command, None, f"Reverie did not keep [{short_id}] yet: {DOUBT} It waits for review.")
     with workspace.database.read() as db:
         memory = memories.get(db, receipt.id)
-    return Obeyed(command, memory, f"Reverie keeps it as [{receipt.id[-SHORT_ID:]}].")
+    return CommandResult(command, memory, f"Reverie keeps it as [{receipt.id[-SHORT_ID:]}].")
 
 
-def _forget(workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand) -> Obeyed:
+def _forget(
+    workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
+) -> CommandResult:
     found = None
     if workspace.exists:
         found = _find_meant(workspace, contexts, session, command)
     if found is None:
-        return Obeyed(command, None, "Reverie found no memory that is surely meant; nothing was forgotten.")
+        return CommandResult(command, None, "Reverie found no memory that is surely meant; nothing was forgotten.")
     home, memory = found
     if command.is_doubtful:
-        return Obeyed(command, None, f"Reverie did not archive [{memory.id[-SHORT_ID:]}]: {DOUBT}")
+        return CommandResult(command, None, f"Reverie did not archive [{memory.id[-SHORT_ID:]}]: {DOUBT}")
     revise.archive(home.database, memory.id)
     text = " ".join(memory.content.split())[:LONGEST_NAME]
-    return Obeyed(command, memory, f"Reverie archived [{memory.id[-SHORT_ID:]}], which can be restored: {text}")
+    return CommandResult(command, memory, f"Reverie archived [{memory.id[-SHORT_ID:]}], which can be restored: {text}")
 
 
 def _find_meant(
@@ -134,7 +136,7 @@ def _find_meant(
     kept = []
     for home in homes:
         with home.database.read() as db:
-            last = turns.find_last_kept(db, session.id) if session.id is not None else None
+            last = turns.find_last_memory_of_session(db, session.id) if session.id is not None else None
         if last is not None:
             kept.append((home, last))
     return max(kept, key=lambda found: found[1].created_at, default=None)

@@ -10,14 +10,14 @@ from config.settings import SETTINGS, Settings
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
-from pipeline.identity.override import read_nearest_override
+from pipeline.identity.project_file import read_nearest_override
 from pipeline.identity.repository import (
     UnreadableFile,
     open_repository,
     printable,
     root_of_folder,
 )
-from pipeline.services.existing import has_workspace
+from pipeline.services.workspace_listing import has_workspace
 
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # As an id looks that follows from a folder or a remote.

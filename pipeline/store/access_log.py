@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
-KEPT_ROWS = 1_000_000
+MAX_LOG_ROWS = 1_000_000
 # Maximum number of ids per entry; their total number is stored as well.
-KEPT_IDS = 100
+MAX_IDS_PER_ENTRY = 100
 
 CREATE = (
     "CREATE TABLE access (seq INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, request TEXT NOT NULL, "
@@ -53,7 +53,7 @@ def add(db: Connection, entries: Iterable[AccessEntry]) -> None:
                 entry.workspace,
                 entry.action,
                 entry.status,
-                json.dumps(entry.memory_ids[:KEPT_IDS]),
+                json.dumps(entry.memory_ids[:MAX_IDS_PER_ENTRY]),
                 entry.memories,
             )
             for entry in entries
@@ -61,7 +61,7 @@ def add(db: Connection, entries: Iterable[AccessEntry]) -> None:
     )
 
 
-def prune(db: Connection, before: str, max_rows: int = KEPT_ROWS) -> None:
+def prune(db: Connection, before: str, max_rows: int = MAX_LOG_ROWS) -> None:
     """Delete entries before a time, and the oldest entries beyond a number."""
     db.execute("DELETE FROM access WHERE at < ? OR seq <= (SELECT max(seq) FROM access) - ?", (before, max_rows))
 

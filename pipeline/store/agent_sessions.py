@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.store.visibility import named_by
+from pipeline.store.visibility import named_by_condition
 
 # The journal of a session serves only to resume it; older actions are useless.
 KEPT_ACTIONS = 20_000
@@ -67,7 +67,7 @@ def page_actions(
     db: Connection, session_id: str | None, limit: int, before: int | None, person: str | None = None
 ) -> list[JournalRow]:
     """List actions of one session or of all sessions of a person, newest first, below a row number."""
-    whose, values = ("session_id = ?", [session_id]) if session_id else (named_by("session_id", person), [])
+    whose, values = ("session_id = ?", [session_id]) if session_id else (named_by_condition("session_id", person), [])
     rows = db.execute(
         "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "  # noqa: S608 - constant text
         f"WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
@@ -109,13 +109,13 @@ def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
     )
 
 
-def find_read_to(db: Connection, session_id: str) -> int | None:
+def get_read_offset(db: Connection, session_id: str) -> int | None:
     """Return the byte up to which a session's transcript was read, None if it was never read."""
     row = db.execute("SELECT read_to FROM agent_session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else row[0]
 
 
-def has_done(db: Connection, action: Action, since: str) -> bool:
+def has_succeeded_before(db: Connection, action: Action, since: str) -> bool:
     """Return whether a session did the same successfully since a time."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at >= ? AND type = ? AND target = ? AND ok = 1)",
@@ -135,7 +135,7 @@ def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Seq
     )
 
 
-def note_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
+def record_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
     """Record the memories that an agent has seen."""
     db.executemany(
         "INSERT INTO seen VALUES (?, ?, ?, ?) "
@@ -144,7 +144,7 @@ def note_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable
     )
 
 
-def forget_seen(db: Connection, session_id: str) -> None:
+def clear_seen(db: Connection, session_id: str) -> None:
     """Forget which memories a session has seen: the compaction of its context may have dropped them."""
     db.execute("DELETE FROM seen WHERE session_id = ?", (session_id,))
 
@@ -222,7 +222,7 @@ def page_incognito(
 ) -> list[IncognitoSession]:
     """List a person's incognito sessions, latest first, below a position."""
     # All times have the same length, so text order is time order.
-    position, whose = "(since || session_id)", named_by("session_id", person)
+    position, whose = "(since || session_id)", named_by_condition("session_id", person)
     rows = db.execute(
         f"SELECT session_id, since FROM incognito WHERE {whose} "  # noqa: S608 - constant text
         f"AND (CAST(? AS TEXT) IS NULL OR {position} < ?) ORDER BY {position} DESC LIMIT ?",
@@ -267,7 +267,7 @@ _SESSIONS = """
 
 def list_sessions(db: Connection, limit: int, skipped: int, person: str | None = None) -> list[SessionSummary]:
     """List a person's sessions, the last active first, after skipping some."""
-    rows = db.execute(_SESSIONS.format(whose=named_by("s.session_id", person)), (None, limit, skipped))
+    rows = db.execute(_SESSIONS.format(whose=named_by_condition("s.session_id", person)), (None, limit, skipped))
     return [SessionSummary(*row) for row in rows]
 
 

@@ -16,11 +16,11 @@ from ulid import ULID
 
 from pipeline.records import EntityKind, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
 from pipeline.store.memories import select
-from pipeline.store.visibility import condition, within_reach
+from pipeline.store.visibility import condition, reach_condition
 
 PREVIEW_CHARS = 200
 SHOWN_MEMBERS = 50
-TITLE_JOINT = " · "
+TITLE_SEPARATOR = " · "
 # Marks the end of a truncated sentence.
 CUT = "…"
 
@@ -136,7 +136,7 @@ def strands(db: Connection, scope: Scope, at: str, limit: int, before: int) -> l
     )
 
 
-def strands_of(db: Connection, seqs: Iterable[int]) -> list[Strand]:
+def list_strands_by_seqs(db: Connection, seqs: Iterable[int]) -> list[Strand]:
     """List the given memories in order of time."""
     return _strands(
         db,
@@ -253,7 +253,7 @@ def page(
     active_first: bool = False,
 ) -> list[VisibleArc]:
     """List the arcs that a viewer can see, the latest first, below a row number."""
-    reach, owners = within_reach(viewer)
+    reach, owners = reach_condition(viewer)
     clause, values = condition(Filter(viewer=viewer))
     order = [_ACTIVE_FIRST, "last_at", "seq"] if active_first else ["last_at", "seq"]
     rows = db.execute(
@@ -292,7 +292,7 @@ def pulse(db: Connection, viewer: Viewer, arc_seq: int) -> list[str]:
 
 def get(db: Connection, viewer: Viewer, arc_id: str) -> VisibleArc | None:
     """Return an arc if the viewer can see any member."""
-    reach, owners = within_reach(viewer)
+    reach, owners = reach_condition(viewer)
     clause, values = condition(Filter(viewer=viewer))
     row = db.execute(
         f"SELECT seq FROM arc WHERE id = ? AND {reach} AND EXISTS (SELECT 1 FROM memory "  # noqa: S608 - constant text
@@ -310,9 +310,9 @@ def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> VisibleArc | N
     return None if row is None else get(db, viewer, row[0])
 
 
-def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[VisibleArc]:
+def list_active_arcs_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[VisibleArc]:
     """List the active arcs of the given memories: the arcs with most of them first, then the latest."""
-    reach, owners = within_reach(viewer)
+    reach, owners = reach_condition(viewer)
     clause, values = condition(Filter(viewer=viewer))
     rows = db.execute(
         f"SELECT arc.seq FROM arc JOIN arc_member ON arc_seq = arc.seq WHERE {reach} AND status = ? "  # noqa: S608
@@ -326,7 +326,7 @@ def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -
 
 def list_active(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
     """List the active arcs that a viewer can see, the latest first."""
-    reach, owners = within_reach(viewer)
+    reach, owners = reach_condition(viewer)
     rows = db.execute(
         f"SELECT seq FROM arc WHERE {reach} AND status = ? ORDER BY last_at DESC, seq LIMIT ?",  # noqa: S608
         (*owners, ArcStatus.ACTIVE, limit),
@@ -358,11 +358,11 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
         )
         return bool(text) and exists.fetchone() is not None
 
-    parts = [part for part in title.split(TITLE_JOINT) if is_said(part, part)]
+    parts = [part for part in title.split(TITLE_SEPARATOR) if is_said(part, part)]
     return VisibleArc(
         arc_seq,
         arc_id,
-        TITLE_JOINT.join(parts) or shown[-1].preview.partition("\n")[0][:80],
+        TITLE_SEPARATOR.join(parts) or shown[-1].preview.partition("\n")[0][:80],
         " ".join(line for line in summary.split("\n") if is_said(line.removesuffix(CUT))),
         ArcStatus(status),
         Scope(ScopeKind(scope_kind), scope_id or None),

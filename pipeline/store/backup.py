@@ -20,10 +20,10 @@ from filelock import FileLock
 
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
 from pipeline.store import driver, purges
+from pipeline.store.atomic_files import publish
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.key import find_key
-from pipeline.store.whole_file import publish
 
 # 2 MiB per step: a request to stop the copy waits at most for one step.
 STEP_PAGES = 512
@@ -247,7 +247,7 @@ def _raw_copies(file: Path, target: Path) -> dict[str, Path]:
     return raw
 
 
-def put_in_place(source: Path, file: Path) -> None:
+def replace_store_file(source: Path, file: Path) -> None:
     """Replace a store by a complete file; the caller has moved the store aside and no process has it open."""
     # SQLite would replay the log of the old file into the new one.
     for suffix in LOG_SUFFIXES:

@@ -76,7 +76,7 @@ def tally_since(db: Connection, moment: datetime) -> dict[str, int]:
     return dict(rows.fetchall())
 
 
-def latest_since(
+def list_latest_changes(
     db: Connection, moment: datetime, ops: Sequence[str], limit: int
 ) -> list[tuple[datetime, LoggedChange]]:
     """List changes of some operations since a time, with their times (UTC), the last first."""

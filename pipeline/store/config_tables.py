@@ -52,10 +52,10 @@ class ConfigTables(WritableTables):
         for _, text in rows:
             self.put(text)
 
-    def put_marks(self, marks: Mapping[str, int]) -> None:
+    def set_counters(self, marks: Mapping[str, int]) -> None:
         """Do nothing: the table has no counters."""
 
-    def find_unfit(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - ditto
+    def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - ditto
         """Return why a text cannot be stored as settings: it contains a NUL character."""
         return "contains a NUL character" if "\0" in row[1] else None
 

@@ -35,7 +35,7 @@ _LAST: Final[Mapping[str, int]] = {"memory": 1, _NOTED: 2}
 _encode = json.JSONEncoder(separators=(",", ":"), default=lambda value: {"bytes": value.hex()}).encode
 
 
-def tell_nobody(_rows: int) -> None:
+def ignore_progress(_rows: int) -> None:
     """Ignore the progress."""
 
 
@@ -95,11 +95,11 @@ class WritableTables(StoreTables):
         """Insert rows into an empty table."""
 
     @abstractmethod
-    def put_marks(self, marks: Mapping[str, int]) -> None:
+    def set_counters(self, marks: Mapping[str, int]) -> None:
         """Set the counters of tables."""
 
     @abstractmethod
-    def find_unfit(self, table: Table, row: Row) -> str | None:
+    def find_unsupported_value(self, table: Table, row: Row) -> str | None:
         """Return the value of a row that this store cannot represent, None if it can represent all."""
 
 
@@ -158,14 +158,14 @@ class SqliteTables(WritableTables):
         placeholders = ", ".join("?" * len(table.columns))
         self._db.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({placeholders})', rows)  # noqa: S608 - ditto
 
-    def put_marks(self, marks: Mapping[str, int]) -> None:
+    def set_counters(self, marks: Mapping[str, int]) -> None:
         """Set the counters of tables."""
         for name, seq in marks.items():
             # A table that never had a row has no counter.
             self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
             self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, seq))
 
-    def find_unfit(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - SQLite stores every row
+    def find_unsupported_value(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - SQLite stores every row
         """Return None: SQLite can represent every row of another store."""
         return None
 
@@ -182,7 +182,7 @@ def _describe(db: sqlite3.Connection, name: str, *, once: bool) -> Table:
     )
 
 
-def copy(source: StoreTables, target: WritableTables, progress: Progress = tell_nobody) -> Fingerprint:
+def copy(source: StoreTables, target: WritableTables, progress: Progress = ignore_progress) -> Fingerprint:
     """Replace a store's content by another's, compare both, and return the fingerprint.
 
     Commits nothing: both stores are read and written in their callers' transactions. Raises Conflict, which names the
@@ -196,11 +196,11 @@ def copy(source: StoreTables, target: WritableTables, progress: Progress = tell_
             target.clear([table])
         with closing(_report_progress(_checked(source, target, table), progress)) as rows:
             target.fill(table, rows)
-    target.put_marks(source.marks())
+    target.set_counters(source.marks())
     return compare(source, target, progress)
 
 
-def compare(source: StoreTables, target: StoreTables, progress: Progress = tell_nobody) -> Fingerprint:
+def compare(source: StoreTables, target: StoreTables, progress: Progress = ignore_progress) -> Fingerprint:
     """Return the fingerprint of two equal stores; raise CopyDiffers, which names the first different row, otherwise."""
     digest = _Digest()
     for table in source.tables:
@@ -216,7 +216,7 @@ def compare(source: StoreTables, target: StoreTables, progress: Progress = tell_
     return digest.finish(there)
 
 
-def fingerprint(source: StoreTables, progress: Progress = tell_nobody) -> Fingerprint:
+def fingerprint(source: StoreTables, progress: Progress = ignore_progress) -> Fingerprint:
     """Return the fingerprint of a store."""
     digest = _Digest()
     for table in source.tables:
@@ -267,7 +267,7 @@ def _checked(source: StoreTables, target: WritableTables, table: Table) -> Itera
         if (pattern := tuple(map(type, row))) not in fits:
             _check_types(table, row)
             fits.add(pattern)
-        if (unfit := target.find_unfit(table, row)) is not None:
+        if (unfit := target.find_unsupported_value(table, row)) is not None:
             raise Conflict(f"{table.name} {format_key(table.key_of(row))}: {unfit}")
         yield row
 

@@ -49,7 +49,7 @@ def savepoint(db: Connection) -> AbstractContextManager[None]:
     return opened
 
 
-def wake_nobody(*_queued: object) -> None:
+def wake_no_worker(*_queued: object) -> None:
     """Do nothing after a commit: no worker waits, or the scheduler finds the work."""
 
 
@@ -114,7 +114,7 @@ class PeersTables(HomeTables):
 
     @property
     @abstractmethod
-    def tell_of_peers(self) -> bool:
+    def has_peers(self) -> bool:
         """Return whether the tables were ever used."""
 
     @property

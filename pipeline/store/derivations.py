@@ -10,13 +10,13 @@ from sqlite3 import Connection
 
 from pipeline.records import Kind, Memory, Source, Tier
 from pipeline.store.memories import select
-from pipeline.store.visibility import may_be_mined
+from pipeline.store.visibility import may_be_derived_from
 
 CONSOLIDATE = "consolidate"
 LESSONS = "lessons"
 
 # Nothing is derived from a session that is incognito by now.
-_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {may_be_mined()}"
+_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {may_be_derived_from()}"
 _MADE = f"made_by IN ('{CONSOLIDATE}', '{LESSONS}')"
 _SPENT = "EXISTS (SELECT 1 FROM edge WHERE to_seq = memory.seq AND kind = 'derived_from' AND made_by = ?)"
 _OWN = f"EXISTS (SELECT 1 FROM edge WHERE from_seq = memory.seq AND kind = 'derived_from' AND {_MADE})"  # noqa: S608
@@ -74,7 +74,7 @@ def buckets(db: Connection, subject: Subject, before: str) -> list[tuple[Bucket,
     return [(Bucket(subject, *row[:5]), row[5]) for row in rows]
 
 
-def in_bucket(db: Connection, bucket: Bucket, before: str, limit: int) -> list[Memory]:
+def list_bucket(db: Connection, bucket: Bucket, before: str, limit: int) -> list[Memory]:
     """List the oldest unsummarized memories of a bucket in order of time."""
     return select(
         db,
@@ -130,7 +130,7 @@ def sources(db: Connection, seq: int) -> list[Memory]:
         f"seq IN (SELECT to_seq FROM edge WHERE from_seq = ? AND kind = 'derived_from' AND {_MADE}) "  # noqa: S608
         "AND (archived_at IS NULL OR EXISTS (SELECT 1 FROM audit WHERE memory_id = memory.id "
         "AND action = 'archive' AND undone_at IS NULL)) AND instructs = 0 "
-        f"AND {may_be_mined()} ORDER BY occurred_at, seq",
+        f"AND {may_be_derived_from()} ORDER BY occurred_at, seq",
         (seq,),
     )
 
@@ -149,7 +149,7 @@ def is_made_of(db: Connection, seq: int, source_seq: int) -> bool:
     return seq in list_derived_summaries(db, source_seq)
 
 
-def are_unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
+def are_unused_sources(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
     """Return whether memories are unchanged since they were read, and the job has used none of them."""
     for memory in seqs:
         row = db.execute(
@@ -161,7 +161,7 @@ def are_unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
     return True
 
 
-def list_unlearned(db: Connection, since: str, after: int, limit: int) -> list[Memory]:
+def list_memories_without_lesson(db: Connection, since: str, after: int, limit: int) -> list[Memory]:
     """List memories since a time that are no lesson's source yet, in row order above a row number."""
     return select(
         db,
@@ -191,7 +191,7 @@ def list_later(db: Connection, memory: Memory, until: str, limit: int) -> list[M
     )
 
 
-def times_said(db: Connection, seq: int) -> int:
+def count_stating_sessions(db: Connection, seq: int) -> int:
     """Count the sessions in which a person stated a text, including repetitions."""
     row = db.execute(
         "SELECT count(DISTINCT session) FROM (SELECT session_id AS session FROM memory WHERE seq = ?1 UNION ALL "  # noqa: S608
@@ -213,7 +213,7 @@ def list_deciding_sessions(db: Connection, since: str, before: str, limit: int, 
     return [row[0] for row in rows]
 
 
-def list_done(db: Connection, since: str, limit: int) -> list[Memory]:
+def list_accomplishments(db: Connection, since: str, limit: int) -> list[Memory]:
     """List activities and milestones since a time, the last first."""
     return select(
         db,

@@ -10,11 +10,11 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.kinds import is_said_again, says_as_much
+from pipeline.kinds import confirms_all_fields, is_repeated_statement
 from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
-from pipeline.store.visibility import may_be_mined, within_reach
+from pipeline.store.visibility import may_be_derived_from, reach_condition
 
 
 class PairState(StrEnum):
@@ -26,7 +26,7 @@ class PairState(StrEnum):
 
 
 # The reasons of pairs that rules or a model keep apart; their verdict is void if the text changes.
-TOLD_APART = "rules tell them apart"
+KEPT_APART_BY_RULES = "rules tell them apart"
 ASKED = "a model does not take them for one"
 
 
@@ -49,7 +49,7 @@ class Pair:
 
 
 # Memories of sessions that are incognito by now are not compared.
-_OPEN = f"{{0}}.archived_at IS NULL AND {{0}}.candidate = 0 AND {may_be_mined('{0}')}"
+_OPEN = f"{{0}}.archived_at IS NULL AND {{0}}.candidate = 0 AND {may_be_derived_from('{0}')}"
 _SELECT = "SELECT p.seq, p.id, p.older_seq, p.newer_seq, p.cosine, p.reasons, p.state, p.at, p.settled_at FROM pair p"
 
 
@@ -85,7 +85,7 @@ def find_scopes(db: Connection, seqs: Sequence[int]) -> dict[int, Scope]:
     return {seq: Scope(ScopeKind(kind), owner or None) for seq, kind, owner in rows}
 
 
-def find_last_told(db: Connection, seq: int) -> tuple[str, int]:
+def find_last_statement(db: Connection, seq: int) -> tuple[str, int]:
     """Return when a memory was last stated, by itself or by a repetition: (time, row number)."""
     row = db.execute(
         """
@@ -119,10 +119,10 @@ def get(db: Connection, pair_id: str) -> Pair | None:
 def is_known(db: Connection, older_seq: int, newer_seq: int) -> bool:
     """Return whether two memories are a pair already, or parts of them were marked as different."""
     row = db.execute("SELECT 1 FROM pair WHERE older_seq = ? AND newer_seq = ?", (older_seq, newer_seq)).fetchone()
-    return row is not None or is_told_apart(db, older_seq, newer_seq)
+    return row is not None or is_marked_different(db, older_seq, newer_seq)
 
 
-def is_told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
+def is_marked_different(db: Connection, older_seq: int, newer_seq: int) -> bool:
     """Return whether two memories, or memories merged into them, were marked as different."""
     row = db.execute(
         """
@@ -140,7 +140,7 @@ def is_told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
 
 def list_waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> list[Pair]:
     """List the pending pairs whose memories are both active and visible to a viewer, newest first."""
-    reach, values = within_reach(viewer)
+    reach, values = reach_condition(viewer)
     # Looked up per pair: a join could make the planner combine every two memories.
     mine = f"EXISTS (SELECT 1 FROM memory WHERE seq = p.{{0}} AND archived_at IS NULL AND {reach})"  # noqa: S608 - constant text
     rows = db.execute(
@@ -203,7 +203,7 @@ def forget_waiting(db: Connection, seq: int) -> None:
     db.execute(
         "DELETE FROM pair WHERE (older_seq = ? OR newer_seq = ?) "
         "AND (state = ? OR EXISTS (SELECT 1 FROM json_each(reasons) WHERE value = ?))",
-        (seq, seq, PairState.WAITING, TOLD_APART),
+        (seq, seq, PairState.WAITING, KEPT_APART_BY_RULES),
     )
 
 
@@ -309,7 +309,7 @@ def forget_findings(db: Connection, seq: int) -> None:
 def _confirms(absorbed: Memory, survivor: Memory) -> bool:
     """Return whether a person confirmed every rendered field of a memory; an agent may only repeat what it read."""
     vouched_for = absorbed.trust is Trust.TRUSTED and absorbed.source is not Source.AGENT
-    return (vouched_for or is_said_again(absorbed, survivor)) and says_as_much(absorbed, survivor)
+    return (vouched_for or is_repeated_statement(absorbed, survivor)) and confirms_all_fields(absorbed, survivor)
 
 
 def _snapshot_standing(memory: Memory) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory, Scope, ScopeKind
 from pipeline.store import history
 from pipeline.store.memories import select
-from pipeline.store.visibility import may_be_mined, viewer_within, within_reach
+from pipeline.store.visibility import may_be_derived_from, reach_condition, viewer_within
 from pipeline.times import utc_now
 
 # The history event of an edge that a person removed.
@@ -21,7 +21,7 @@ ERASED = "edge_erased"
 RARE = 40
 
 # No automatic edges for texts that command their reader, keyed facts, or incognito sessions.
-_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {may_be_mined()}"
+_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {may_be_derived_from()}"
 _IN_SCOPE = f"{_OPEN} AND scope_kind = ? AND scope_id = ? AND coalesce(branch, '') = ? AND seq <> ?"
 
 
@@ -250,7 +250,7 @@ def _beside(db: Connection, seq: int) -> list[tuple[str, int, str, str, str, str
     if session is None or session[0] is None:
         return []
     # An invisible neighbor must not hide the next visible one: the gap would reveal it.
-    reach, values = within_reach(viewer_within(Scope(ScopeKind(session[2]), session[3] or None)))
+    reach, values = reach_condition(viewer_within(Scope(ScopeKind(session[2]), session[3] or None)))
     neighbors = []
     for outgoing, compare, order in ((1, ">", "ASC"), (0, "<", "DESC")):
         row = db.execute(
@@ -290,7 +290,7 @@ def list_open_to_edges(db: Connection, seqs: Sequence[int]) -> list[Memory]:
     return select(db, chosen, (json.dumps(list(seqs)),))
 
 
-def find_sharing_a_name(db: Connection, memory: Memory, limit: int) -> dict[int, frozenset[EntityKind]]:
+def find_sharing_name(db: Connection, memory: Memory, limit: int) -> dict[int, frozenset[EntityKind]]:
     """Return memories that share a rare name with a memory, newest first: row number → kinds of the name."""
     rows = db.execute(
         "WITH rare (thing, sort) AS (SELECT e.seq, e.kind FROM mention m JOIN entity e ON e.seq = m.entity_seq "  # noqa: S608
@@ -304,7 +304,7 @@ def find_sharing_a_name(db: Connection, memory: Memory, limit: int) -> dict[int,
     return {seq: frozenset(map(EntityKind, kinds.split(","))) for seq, kinds in rows}
 
 
-def find_saying_a_word(db: Connection, memory: Memory, word: str, limit: int) -> list[Memory]:
+def find_containing_word(db: Connection, memory: Memory, word: str, limit: int) -> list[Memory]:
     """List earlier memories of the scope whose text contains a word, ignoring ASCII case, last written first."""
     pattern = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     # The scope index would fetch most rows one by one; a scan in row order is eight times as fast.

@@ -52,7 +52,7 @@ def list_all(paths: HomePaths) -> Iterator[Path]:
         yield from list_stores(paths, workspace)
 
 
-def find_locked(paths: HomePaths, key: StoreKey | None) -> Path | None:
+def find_unreadable_store(paths: HomePaths, key: StoreKey | None) -> Path | None:
     """Return a store that is neither plain nor readable with the key (or that is encrypted if there is no key yet)."""
     for file in list_all(paths):
         is_store = file.parent.name != SNAPSHOTS and file.stat().st_size and not driver.is_plain(file)
@@ -84,7 +84,7 @@ def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
             # Another process that opened it in the meantime has turned on its log, which changes the first page.
             if file_state(file) != before:
                 raise StoreBusy(f"{file} is in use")
-            backup.put_in_place(draft, file)
+            backup.replace_store_file(draft, file)
         finally:
             backup.remove(draft)
     return True

@@ -7,14 +7,14 @@ from typing import Any
 
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind
 from pipeline.store.memories import select, select_one
-from pipeline.store.visibility import open_to
+from pipeline.store.visibility import visible_to_condition
 
 _KNOWN = "archived_at IS NULL AND candidate = 0"
 _OF_ANY_KEY = "subject = ? AND attribute = ? AND scope_kind = ? AND scope_id = ?"
 _OF_KEY = f"{_OF_ANY_KEY} AND {_KNOWN}"
 
 
-def find_holding(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
+def find_valid(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
     """Return the fact of a key that is valid at a time."""
     return select_one(
         db,
@@ -31,7 +31,7 @@ def after(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | N
     )
 
 
-def find_other_holding(db: Connection, fact: Memory) -> Memory | None:
+def find_other_valid(db: Connection, fact: Memory) -> Memory | None:
     """Return another fact of the same key that is valid at the start of a fact."""
     assert fact.key is not None
     return select_one(
@@ -126,7 +126,7 @@ def find_replaced_by(db: Connection, fact: Memory) -> Memory | None:
     )
 
 
-def last_turn(db: Connection, moment: str) -> str:
+def find_last_validity_change(db: Connection, moment: str) -> str:
     """Return when a memory last became valid or invalid before a time; "" if none did."""
     row: Sequence[str] = db.execute(
         "SELECT max(coalesce((SELECT max(valid_from) FROM memory WHERE valid_from <= ?), ''), "
@@ -169,7 +169,7 @@ def page_subjects(
         "UNION ALL SELECT (SELECT min(subject) FROM memory WHERE subject > name.subject) FROM name "
         "WHERE name.subject IS NOT NULL) "
         "SELECT found, subject FROM (SELECT subject, "
-        f"(SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN} AND {open_to(person)}"
+        f"(SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN} AND {visible_to_condition(person)}"
         f"{holds_words} LIMIT 1) AS found "
         "FROM name WHERE subject IS NOT NULL) named WHERE found IS NOT NULL LIMIT ?",
         (before, *(f"%{_escape_like(word)}%" for word in words), limit),
@@ -181,7 +181,7 @@ def list_current(db: Connection, subject: str, moment: str, limit: int, person: 
     """List the current facts about a subject at a time, by attribute."""
     return select(
         db,
-        f"subject = ? AND {_KNOWN} AND {open_to(person)} "
+        f"subject = ? AND {_KNOWN} AND {visible_to_condition(person)} "
         "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) ORDER BY attribute, valid_from DESC LIMIT ?",
         (subject, moment, moment, limit),
     )
@@ -194,7 +194,7 @@ def page_keys(
     # Attributes first, then the scopes of each: the index only has attributes.
     rows = db.execute(
         "SELECT max(seq), attribute, scope_kind, scope_id FROM memory "  # noqa: S608 - constant text
-        f"WHERE subject = ?1 AND {_KNOWN} AND {open_to(person)} "
+        f"WHERE subject = ?1 AND {_KNOWN} AND {visible_to_condition(person)} "
         "AND attribute >= coalesce((SELECT attribute FROM memory WHERE seq = ?2), '') "
         "AND (CAST(?2 AS BIGINT) IS NULL OR (attribute, scope_kind, scope_id) > "
         "(SELECT attribute, scope_kind, scope_id FROM memory WHERE seq = ?2)) "
@@ -228,7 +228,7 @@ def list_waiting(db: Connection, key: FactKey, scope: Scope, limit: int) -> list
 
 def list_latest(db: Connection, limit: int, person: str | None = None) -> list[Memory]:
     """List the facts that were set last."""
-    clause = f"kind = ? AND subject IS NOT NULL AND {_KNOWN} AND {open_to(person)}"
+    clause = f"kind = ? AND subject IS NOT NULL AND {_KNOWN} AND {visible_to_condition(person)}"
     return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (Kind.KEYED_FACT, limit))
 
 
@@ -263,7 +263,7 @@ def find_turns(
 
 def _about(subject: str, key: ScopedKey | None, person: str | None) -> tuple[str, tuple[Any, ...]]:
     return (
-        (f"subject = ? AND {open_to(person)}", (subject,))
+        (f"subject = ? AND {visible_to_condition(person)}", (subject,))
         if key is None
         else (_OF_ANY_KEY, _values(key.key, key.scope))
     )

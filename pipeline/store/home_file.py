@@ -8,7 +8,7 @@ from sqlite3 import Connection
 
 from sqlite_utils import Migrations
 
-from config.modes import close_place
+from config.file_modes import make_private
 from pipeline.errors import StoreBusy
 from pipeline.store import driver
 from pipeline.store.database import HomeTables
@@ -32,7 +32,7 @@ class HomeFile(HomeTables):
         try:
             with closing(driver.connect(self.file, "rwc", timeout_s=10)) as connection:
                 if is_new:
-                    close_place(self.file)
+                    make_private(self.file)
                 make_ready(connection, self.file, self._migrations)
                 connection.execute("PRAGMA secure_delete=ON")
                 connection.execute("BEGIN IMMEDIATE")

@@ -7,7 +7,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import SHORT_ID
-from pipeline.store.visibility import named_by
+from pipeline.store.visibility import named_by_condition
 
 KEPT_S = 14 * 86_400.0
 KEPT_RUNS = 20_000
@@ -81,7 +81,7 @@ def page(
     """List a person's runs, the latest first, below a row number; of one workspace or session, or of all."""
     rows = db.execute(
         f"{_SELECT} WHERE seq < ? AND (CAST(? AS TEXT) IS NULL OR workspace = ?) "
-        f"AND (CAST(? AS TEXT) IS NULL OR session_id = ?) AND {named_by('session_id', person)} "
+        f"AND (CAST(? AS TEXT) IS NULL OR session_id = ?) AND {named_by_condition('session_id', person)} "
         "ORDER BY seq DESC LIMIT ?",
         (2**62 if before is None else before, workspace, workspace, session_id, session_id, limit),
     )

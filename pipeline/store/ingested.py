@@ -14,7 +14,7 @@ from pipeline.records import Memory, Source, Trust
 from pipeline.store import memories, meta
 
 # Ends the hash in a text's name if the hash alone does not distinguish two offers.
-NAME_JOINT = "@"
+NAME_SEPARATOR = "@"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def is_own(db: Connection, seq: int, item_seq: int) -> bool:
     return row is not None
 
 
-def note_archived(db: Connection, seqs: Iterable[int], at: str) -> None:
+def record_archived(db: Connection, seqs: Iterable[int], at: str) -> None:
     """Record that memories were archived because no item contains them, so that they can return."""
     db.executemany("UPDATE ingest_memory SET archived_at = ? WHERE memory_seq = ?", [(at, seq) for seq in seqs])
 
@@ -207,12 +207,12 @@ def move_links(db: Connection, from_seq: int, to_seq: int) -> None:
     db.execute("UPDATE ingest_memory SET memory_seq = ? WHERE memory_seq = ?", (to_seq, from_seq))
 
 
-def note_restored(db: Connection, seq: int) -> None:
+def record_restored(db: Connection, seq: int) -> None:
     """Record that a memory is restored: a later archival is deliberate."""
     db.execute("UPDATE ingest_memory SET archived_at = NULL WHERE memory_seq = ?", (seq,))
 
 
-def in_step(db: Connection, seqs: Sequence[int]) -> set[int]:
+def list_synced(db: Connection, seqs: Sequence[int]) -> set[int]:
     """Return which of some memories are kept in sync with an item."""
     rows = db.execute(
         "SELECT memory_seq FROM ingest_memory WHERE given = 1 "
@@ -261,5 +261,5 @@ _UNTOUCHED = """
 
 def mark(db: Connection, name: str) -> str:
     """Return a hash that identifies a purged text; it cannot be looked up elsewhere."""
-    text = f"{meta.get(db, 'node')}:{name.partition(NAME_JOINT)[0]}"
+    text = f"{meta.get(db, 'node')}:{name.partition(NAME_SEPARATOR)[0]}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -13,7 +13,7 @@ from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
 from pipeline.store import changes, meta
 from pipeline.store.driver import sqlite_errors
-from pipeline.store.work import DIGESTING
+from pipeline.store.work import DIGESTION_STAGES
 
 # Number of violating rows to process per batch.
 BATCH = 500
@@ -47,7 +47,7 @@ def _among(column: str, values: type[StrEnum]) -> str:
     return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
 
 
-_ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in (*DIGESTING, Stage.SCREEN))
+_ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in (*DIGESTION_STAGES, Stage.SCREEN))
 _UNSAID = f"(stage = '{Stage.CAPTURE}' AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608 - constant text
 
 DERIVED: tuple[Derived, ...] = (
@@ -158,7 +158,7 @@ def list_named_rows(db: Connection, rule: Given) -> list[str]:
     return [str(row[0]) for row in db.execute(rule.select)]
 
 
-def go_through_texts(db: Connection) -> Iterator[tuple[str, str, str]]:
+def iterate_texts(db: Connection) -> Iterator[tuple[str, str, str]]:
     """Iterate over (id, text, hash of the text) of every memory."""
     return iter(db.execute("SELECT id, content, content_hash FROM memory ORDER BY seq"))
 
@@ -170,7 +170,7 @@ def list_lost_mentions(db: Connection) -> list[int]:
     return [row[0] for row in rows]
 
 
-def findable_outside_tail(db: Connection) -> list[int]:
+def list_segment_only(db: Connection) -> list[int]:
     """List the memories that only the segment makes searchable."""
     rows = db.execute(
         "SELECT seq FROM memory WHERE archived_at IS NULL AND candidate = 0 "
@@ -179,7 +179,7 @@ def findable_outside_tail(db: Connection) -> list[int]:
     return [row[0] for row in rows]
 
 
-def ahead_of_log(db: Connection) -> list[str]:
+def list_ahead_of_log(db: Connection) -> list[str]:
     """List values that refer to a later change than the change log has; the next changes would be overlooked."""
     last = changes.generation(db)
     requested = meta.get(db, meta.SEGMENT_WANTED)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pipeline.records import Kind, Memory, ScopeKind, Source
 from pipeline.store.memories import select
-from pipeline.store.visibility import open_to
+from pipeline.store.visibility import visible_to_condition
 
 # For longer sessions the exact number of memories does not matter.
 MOST_COUNTED = 1000
@@ -43,7 +43,7 @@ class JournalQuery:
     person: str | None = None
 
 
-class JournalPlace(NamedTuple):
+class JournalPosition(NamedTuple):
     """A position in the order of time: the memory's time and row number."""
 
     at: str
@@ -59,7 +59,7 @@ class SessionSpan:
     memories: int
 
 
-def page(db: Connection, sought: JournalQuery, limit: int, before: JournalPlace | None) -> list[Memory]:
+def page(db: Connection, sought: JournalQuery, limit: int, before: JournalPosition | None) -> list[Memory]:
     """List memories in order of time, the latest first, before a position."""
     clause, values = _condition(sought)
     if before is not None:
@@ -95,11 +95,11 @@ def span(db: Connection, session_id: str) -> SessionSpan | None:
 
 
 def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
-    parts, values = ["candidate = 0", open_to(sought.person)], list[Any]()
+    parts, values = ["candidate = 0", visible_to_condition(sought.person)], list[Any]()
     if sought.archived is not ArchivedFilter.ALSO:
         parts.append("archived_at IS NULL" if sought.archived is None else "archived_at IS NOT NULL")
     if sought.scope is not None:
-        # Repeated for the planner: only then does it use the index of owned memories.
+        # RepeatedQuery for the planner: only then does it use the index of owned memories.
         owned = "" if sought.scope is ScopeKind.WORKSPACE else "scope_kind <> 'workspace' AND "
         parts.append(f"{owned}scope_kind = ?")
         values.append(sought.scope)
@@ -210,7 +210,7 @@ def _by_kind(db: Connection, where: str) -> Counter[str]:
     return Counter(dict(db.execute(f"SELECT {grouped}, count(*) FROM memory {where} GROUP BY 1").fetchall()))  # noqa: S608 - constant text
 
 
-def count_facts_that_hold(db: Connection, moment: str) -> int:
+def count_current_facts(db: Connection, moment: str) -> int:
     """Count the keys that have a value at a time, in all scopes."""
     row = db.execute(
         "SELECT count(*) FROM (SELECT DISTINCT subject, attribute, scope_kind, scope_id FROM memory "

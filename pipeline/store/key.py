@@ -12,7 +12,7 @@ from pathlib import Path
 
 from config.paths import find_store_key
 from pipeline.errors import KeyUnavailable
-from pipeline.store.whole_file import writing
+from pipeline.store.atomic_files import writing
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _LONGEST = 4096
@@ -85,7 +85,7 @@ def make_key(file: Path) -> StoreKey:
     return key
 
 
-def name_key(record: Path, key: StoreKey) -> None:
+def write_key_record(record: Path, key: StoreKey) -> None:
     """Record the key of a data directory, replacing an earlier record."""
     _write(record, f"{key.file}\n{key.mark}")
 

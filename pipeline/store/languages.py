@@ -22,7 +22,7 @@ def find_other_languages(db: Connection) -> str | None:
     return meta.get(db, meta.OTHER_LANGUAGES)
 
 
-def are_many(foreign: int, seen: int) -> bool:
+def is_multilingual_share(foreign: int, seen: int) -> bool:
     """Return whether the foreign share of the texts makes a workspace multilingual."""
     return foreign >= max(LEAST, MIN_FOREIGN_SHARE * seen)
 
@@ -35,10 +35,10 @@ def note_questions(db: Connection, foreign: int, seen: int) -> str | None:
         foreign, seen = foreign // 2, seen // 2
     meta.put(db, meta.QUESTIONS_FOREIGN, str(foreign))
     meta.put(db, meta.QUESTIONS_SEEN, str(seen))
-    return f"{foreign} of {seen} questions" if are_many(foreign, seen) else None
+    return f"{foreign} of {seen} questions" if is_multilingual_share(foreign, seen) else None
 
 
-def note_other_languages(db: Connection, shown_by: str, *, embed_again: bool) -> None:
+def record_other_languages(db: Connection, shown_by: str, *, embed_again: bool) -> None:
     """Record the evidence that a workspace is not only in English; `embed_again` if another encoder should be used.
 
     The present vectors are used until the other encoder has embedded everything.

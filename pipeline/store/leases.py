@@ -20,7 +20,7 @@ from pipeline.store.database import Database
 
 LEASE_S = 30.0
 # The share of a lease's time after which it is renewed.
-RENEWED_AFTER = 1 / 3
+RENEWAL_SHARE = 1 / 3
 LOOK_S = 0.1
 PREFIX = "lease."
 
@@ -54,7 +54,7 @@ class WorkspaceValues:
     def begin(self, name: str, value: str) -> str:
         """Set a value that was never set, and return the stored value."""
         with self.database.write() as db:
-            meta.put_new(db, name, value)
+            meta.put_if_absent(db, name, value)
             return meta.get(db, name) or ""
 
     def replace(self, name: str, before: str, value: str) -> bool:
@@ -100,7 +100,7 @@ class Lease:
         if not self.is_held:
             raise StoreBusy(f"the lease {self.name} was lost: it could not be renewed in time")
 
-    def give_back(self) -> None:
+    def release_lease(self) -> None:
         """Release the lease."""
         self._ended.set()
         self._until = 0.0
@@ -108,9 +108,9 @@ class Lease:
         if stored is not None and stored.partition(" ")[2] == self.owner:
             self.values.replace(PREFIX + self.name, stored, "0 ")
 
-    def renew_until_given_back(self) -> None:
+    def renew_until_released(self) -> None:
         """Renew the lease regularly until it is released."""
-        while not self._ended.wait(self.lease_s * RENEWED_AFTER):
+        while not self._ended.wait(self.lease_s * RENEWAL_SHARE):
             try:
                 if not self.take():
                     log.warning("another holder took the lease %s", self.name)
@@ -126,10 +126,10 @@ def hold(values: Values, name: str, lease_s: float = LEASE_S) -> Iterator[Lease]
     waiting = threading.Event()
     while not lease.take():
         waiting.wait(LOOK_S)
-    renewing = threading.Thread(target=lease.renew_until_given_back, name=f"renew-{name}", daemon=True)
+    renewing = threading.Thread(target=lease.renew_until_released, name=f"renew-{name}", daemon=True)
     renewing.start()
     try:
         yield lease
     finally:
-        lease.give_back()
+        lease.release_lease()
         renewing.join()

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from sqlite3 import Connection
 
-from pipeline.store import clock, meta, oplog, truth
+from pipeline.store import clock, meta, oplog, replicated_records
 from pipeline.store.database import Database
-from pipeline.store.truth import GONE, PURGE, Fields, Key
+from pipeline.store.replicated_records import GONE, PURGE, Fields, Key
 from pipeline.times import parse
 
 # The length of a device's name; a store that never exchanged has a shorter one.
@@ -33,10 +33,10 @@ def start_log(database: Database) -> None:
         if oplog.is_complete(db):
             return
     with database.write() as db:
-        if meta.put_new(db, meta.OPERATION_LOG, oplog.STARTED):
+        if meta.put_if_absent(db, meta.OPERATION_LOG, oplog.STARTED):
             database.install_log_triggers(db)
     with database.read() as db:
-        keys = sorted(set(truth.list_keys(db)) - oplog.list_all_keys(db))
+        keys = sorted(set(replicated_records.list_keys(db)) - oplog.list_all_keys(db))
     for start in range(0, len(keys), oplog.AT_ONCE):
         with database.write() as db:
             _log_rows(db, keys[start : start + oplog.AT_ONCE])
@@ -75,7 +75,9 @@ def _has_exchanged(db: Connection) -> bool:
 def _log_rows(db: Connection, keys: Sequence[Key]) -> None:
     """Log the state of records that no operation describes yet."""
     logged, now_ms, node = oplog.fold(db, keys), clock.wall_ms(), _node(db)
-    states = {key: fields for key, fields in truth.read(db, keys).items() if fields != GONE and key not in logged}
+    states = {
+        key: fields for key, fields in replicated_records.read(db, keys).items() if fields != GONE and key not in logged
+    }
     _insert(db, [oplog.Operation(_stamp(fields, node, now_ms), key, fields) for key, fields in states.items()])
 
 

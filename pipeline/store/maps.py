@@ -18,10 +18,10 @@ from pipeline.store.visibility import condition
 SHOWN = "map_shown"
 SHOWN_AT = "map_shown_at"
 # The community of entities without a community.
-STRAY = -1
+NO_COMMUNITY = -1
 
 
-class MapPlace(NamedTuple):
+class MapPosition(NamedTuple):
     """An entity's position and size in pixels of the map at zoom 1.
 
     `centrality` is the entity's importance in its community.
@@ -158,7 +158,7 @@ def discard(db: Connection, limit: int) -> int:
     return deleted + ties
 
 
-def add_places(db: Connection, drawing: int, positions: Sequence[tuple[str, MapPlace]]) -> None:
+def add_positions(db: Connection, drawing: int, positions: Sequence[tuple[str, MapPosition]]) -> None:
     """Add (entity id, position) rows to a drawing; skip entities that are gone by now.
 
     Entities are identified by id because row numbers are reused.
@@ -192,14 +192,14 @@ def forget(db: Connection, entity_seqs: Sequence[int]) -> None:
         db.execute("DELETE FROM map_tie WHERE high = ?", (seq,))
 
 
-def list_places(db: Connection) -> list[MapPlace]:
+def list_positions(db: Connection) -> list[MapPosition]:
     """List the positions of the visible drawing, in row order."""
     rows = db.execute(
         "SELECT entity_seq, x, y, radius, community, centrality, mentions FROM entity_place WHERE drawing = ? "
         "ORDER BY entity_seq",
         (meta.get_int(db, SHOWN),),
     )
-    return [MapPlace(*row) for row in rows]
+    return [MapPosition(*row) for row in rows]
 
 
 def list_ties(db: Connection) -> list[tuple[int, int]]:
@@ -238,7 +238,7 @@ def list_communities(db: Connection, members: int) -> list[Community]:
         f"FROM entity_place p WHERE p.drawing = ? AND {mentioned}) "
         "SELECT r.community, r.size, e.id, e.kind, e.name, r.mentions FROM ranked r JOIN entity e "
         "ON e.seq = r.entity_seq WHERE r.place <= ? ORDER BY r.community = ?, r.size DESC, r.community, r.place",
-        (meta.get_int(db, SHOWN), *values, members, STRAY),
+        (meta.get_int(db, SHOWN), *values, members, NO_COMMUNITY),
     )
     communities: dict[int, tuple[int, list[CommunityMember]]] = {}
     for number, size, entity, kind, name, count in rows:

@@ -22,7 +22,7 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
-from pipeline.store.visibility import condition, select_lasting, select_owned, within_reach
+from pipeline.store.visibility import condition, lasting_condition, owned_condition, reach_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def list_ending_in(db: Connection, short_id: str) -> list[Memory]:
 
 def list_ids_ending_in(db: Connection, end: str, person: str | None = None) -> list[str]:
     """List at most two ids that end with a text, including archived memories, without others' private ones."""
-    clause, values = within_reach(Viewer(everything=True, person=person))
+    clause, values = reach_condition(Viewer(everything=True, person=person))
     ends = f"SELECT id FROM memory WHERE {_ENDS_SO} AND {clause} LIMIT 2"  # noqa: S608 - constant text
     rows = db.execute(ends, (end, end, *values))
     return [row[0] for row in rows]
@@ -210,7 +210,7 @@ def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
         if after_change >= 0
         else "? < 0"
     )
-    clause, values = select_lasting()
+    clause, values = lasting_condition()
     rows = db.execute(
         f"SELECT seq, {clause}, importance, julianday(occurred_at), kind, merge_count, "  # noqa: S608 - constant text
         f"substr(content, 1, {OPENING_CHARS}) "
@@ -236,7 +236,7 @@ def visible_seqs(db: Connection, criteria: Filter) -> list[int]:
 
 def list_owned_seqs(db: Connection, criteria: Filter) -> list[int]:
     """List the row numbers of the memories that a caller sees in addition to the workspace's."""
-    clause, values = select_owned(criteria)
+    clause, values = owned_condition(criteria)
     return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
@@ -369,7 +369,7 @@ def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, 
     ).fetchall()
 
 
-def list_kept_by_agents(db: Connection, since: str, limit: int) -> list[tuple[str | None, str]]:
+def list_written_by_agents(db: Connection, since: str, limit: int) -> list[tuple[str | None, str]]:
     """List (session, text) of memories that agents wrote since a time, the newest first."""
     query = (
         "SELECT session_id, content FROM memory WHERE source = 'agent' AND created_at >= ? ORDER BY seq DESC LIMIT ?"

@@ -75,7 +75,7 @@ def get_recalled_at(db: Connection, seq: int) -> str | None:
     return None if row is None else row[0]
 
 
-def list_loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> list[Usage]:
+def list_unreferenced(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> list[Usage]:
     """List memories without references and without use since a time, above a row number, in row order.
 
     These are referenced: pinned memories, keyed facts, unfinished goals, members of an active arc, memories with
@@ -88,7 +88,7 @@ def list_loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int
     return [Usage(*row) for row in rows]
 
 
-def list_still_loose(db: Connection, at: str, used_by: str, known: Sequence[Usage]) -> list[Usage]:
+def filter_unchanged(db: Connection, at: str, used_by: str, known: Sequence[Usage]) -> list[Usage]:
     """Return which of some unreferenced memories are unchanged."""
     seqs = json.dumps([usage.seq for usage in known])
     rows = db.execute(

@@ -35,7 +35,7 @@ def put(db: Connection, key: str, value: str) -> None:
     db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value))
 
 
-def put_new(db: Connection, key: str, value: str) -> bool:
+def put_if_absent(db: Connection, key: str, value: str) -> bool:
     """Set a value that was never set; return False if it was."""
     return db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (key, value)).rowcount == 1
 

@@ -19,12 +19,12 @@ from sqlite_utils import Migrations
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
 from pipeline.store import backup, driver, operations_file, peers_file, people_file, transcripts
+from pipeline.store.atomic_files import publish, writing
 from pipeline.store.config_tables import ConfigFile
 from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
 from pipeline.store.encryption import list_folders
 from pipeline.store.log_start import install_triggers
 from pipeline.store.migrations import MIGRATIONS, make_ready
-from pipeline.store.whole_file import publish, writing
 
 # Number of fingerprints per part: two while one replaces another.
 _KEPT: Final = 2
@@ -80,7 +80,7 @@ def _migrations_of(part: Part) -> Migrations:
     return _HOME_FILES[part].migrations if part.kind is PartKind.HOME else MIGRATIONS
 
 
-class StorePlace(ABC):
+class StoreLocation(ABC):
     """A database or data directory with parts of a store."""
 
     name: str
@@ -124,7 +124,7 @@ class _Notes:
     known: dict[str, list[str]]
 
 
-class HomeFiles(StorePlace):
+class HomeFiles(StoreLocation):
     """The files of a data directory; no other process may have any of them open (see `nothing_runs`)."""
 
     def __init__(self, paths: HomePaths) -> None:
@@ -184,7 +184,7 @@ class HomeFiles(StorePlace):
                     db.execute("PRAGMA journal_mode=DELETE")
                     backup.verify(db, backup.row_counts(db))
                 self._put_aside(part)
-                backup.put_in_place(draft, file)
+                backup.replace_store_file(draft, file)
         finally:
             backup.remove(draft)
 

@@ -15,7 +15,7 @@ from pipeline.store.database import HomeTables
 KEPT_ERRORS = 2000
 KEPT_CHARS = 4000
 # Maximum number of errors that a process remembers to log once; the oldest may be logged again.
-LOGGED_ONCE = 256
+MAX_LOGGED_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Operations:
     def __init__(self, tables: HomeTables, redact: Callable[[str], str]) -> None:
         self._tables = tables
         self.redact = redact
-        self._logged: LruCache[tuple[str, str], float] = LruCache(LOGGED_ONCE)
+        self._logged: LruCache[tuple[str, str], float] = LruCache(MAX_LOGGED_ONCE)
 
     def record_error(self, component: str, message: str, *, workspace: str | None = None) -> None:
         """Log an error, redacted and shortened; if that fails, print it, except in an encrypted data directory."""

@@ -13,9 +13,9 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import ScopeKind
-from pipeline.store import clock, meta, truth
-from pipeline.store.truth import GONE, MEMORY, PURGE, Fields, Key
-from pipeline.store.visibility import named_by
+from pipeline.store import clock, meta, replicated_records
+from pipeline.store.replicated_records import GONE, MEMORY, PURGE, Fields, Key
+from pipeline.store.visibility import named_by_condition
 
 # In a purge: the operations of other memories that contained text of the purged one.
 ERASED = "erased"
@@ -107,7 +107,7 @@ def ignore_outside_changes(db: Connection) -> None:
 
 
 def _record(db: Connection, keys: Sequence[Key]) -> None:
-    states, known = truth.read(db, keys), fold(db, keys)
+    states, known = replicated_records.read(db, keys), fold(db, keys)
     gone = {key.memory_id for key, state in states.items() if key.kind == MEMORY and state == GONE}
     purged = _purge(db, gone)
     wanted: list[tuple[Key, Fields, tuple[str, ...]]] = []
@@ -294,7 +294,7 @@ _TRAVELS = """
     AND (:remote = '' OR coalesce(o.via, '') <> :remote)
 """
 # Private memories stay on the machine where they were written; a copy of a data directory includes them.
-_SHARED = _TRAVELS.format(whose=named_by("m.scope_id", None))
+_SHARED = _TRAVELS.format(whose=named_by_condition("m.scope_id", None))
 _ALL = _TRAVELS.format(whose="true")
 
 

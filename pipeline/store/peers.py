@@ -102,7 +102,7 @@ class Peers:
     @property
     def exists(self) -> bool:
         """Return whether this data directory was ever paired or got a remote."""
-        return self._tables.tell_of_peers
+        return self._tables.has_peers
 
     @property
     def state(self) -> FileState | None:
@@ -174,7 +174,7 @@ class Peers:
             for node in nodes:
                 db.execute("UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node = ?", (at, node))
 
-    def note_adopted(self, node: str, at: str) -> None:
+    def record_adopted(self, node: str, at: str) -> None:
         """Record that this machine sends a device's operations from now on."""
         with self._open() as db:
             db.execute("UPDATE device SET adopted_at = ? WHERE node = ?", (at, node))
@@ -228,7 +228,7 @@ class Peers:
             row = db.execute(sought, (remote, node)).fetchone()
             return Stream(*row) if row else Stream()
 
-    def note_sent(
+    def record_sent(
         self,
         remote: str,
         node: str,
@@ -275,7 +275,7 @@ class Peers:
                 ranges.setdefault(node, []).append((first, last))
         return ranges
 
-    def note_received(self, remote: str, node: str, first: int, last: int) -> None:
+    def record_received(self, remote: str, node: str, first: int, last: int) -> None:
         """Record that a range of a node's stream was read."""
         with self._open() as db:
             _cover(db, remote, node, first, last)
@@ -303,7 +303,7 @@ class Peers:
                 ],
             )
 
-    def purge_put_aside(self, memory_ids: Sequence[str]) -> None:
+    def purge_quarantined(self, memory_ids: Sequence[str]) -> None:
         """Purge quarantined operations about purged memories."""
         with self._open() as db:
             sought = "DELETE FROM put_aside WHERE item LIKE ?"
@@ -311,7 +311,7 @@ class Peers:
         if gone:
             self._tables.checkpoint()
 
-    def list_put_aside(self, remote: str | None = None) -> list[PutAside]:
+    def list_quarantined(self, remote: str | None = None) -> list[PutAside]:
         """List quarantined operations."""
         with self._open() as db:
             rows = db.execute(

@@ -65,7 +65,7 @@ class PeersFile(HomeFile, PeersTables):
         super().__init__(file, MIGRATIONS)
 
     @property
-    def tell_of_peers(self) -> bool:
+    def has_peers(self) -> bool:
         """Return whether the file exists."""
         return self.file.is_file()
 

@@ -133,7 +133,7 @@ class People:
                 [(at, token_id) for token_id in token_ids],
             )
 
-    def note_use(self, token_id: str, at: str) -> None:
+    def record_use(self, token_id: str, at: str) -> None:
         """Record the use of a token."""
         with self._tables.writing() as db:
             db.execute("UPDATE token SET last_used_at = ? WHERE id = ?", (at, token_id))

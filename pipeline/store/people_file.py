@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlite_utils import Database, Migrations
 
-from config.modes import close_place
+from config.file_modes import make_private
 from config.paths import SNAPSHOTS, file_identity
 from pipeline.store import access_log, backup, driver
 from pipeline.store.driver import as_sqlite3, sqlite_errors
@@ -114,7 +114,7 @@ class PeopleFile(PeopleTables):
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             db = driver.connect(self._file, "rwc", is_shared=True)
             try:
-                close_place(self._file)
+                make_private(self._file)
                 make_ready(db, self._file, MIGRATIONS)
             except BaseException:
                 db.close()

@@ -43,7 +43,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedQuery:
     """A query, the number of occasions on which it was asked, and the start of the last one."""
 
     text: str
@@ -114,14 +114,14 @@ def _fingerprint(db: Connection, text: str) -> str:
     return _FINGERPRINT + hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).hexdigest()
 
 
-def list_repeated_queries(db: Connection, since: str) -> list[Repeated]:
+def list_repeated_queries(db: Connection, since: str) -> list[RepeatedQuery]:
     """List queries that were asked on several occasions, the last of them since a time; most often first."""
     rows = db.execute(
         "SELECT text, times, last_at FROM query WHERE times > 1 AND last_at >= ? "
         "ORDER BY times DESC, last_at DESC, text",
         (since,),
     )
-    return [Repeated(*row) for row in rows]
+    return [RepeatedQuery(*row) for row in rows]
 
 
 def recent_names(db: Connection, since: str, without: Sequence[EntityKind], least: int, limit: int) -> list[str]:

@@ -20,7 +20,7 @@ _END = "purge;"
 
 
 @dataclass(frozen=True, slots=True)
-class Purger:
+class PurgeAuthority:
     """Who purges: a person (None for the data directory's owner), and the workspaces that they may write to.
 
     Without `workspaces`: every workspace except other people's personal stores.
@@ -36,7 +36,7 @@ class Purger:
         return workspace_id in self.workspaces
 
 
-OWNER = Purger()
+OWNER = PurgeAuthority()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class UnfinishedPurge:
     hashes: tuple[str, ...]
     marks: Mapping[str, Any]
     is_of_person: bool
-    by: Purger = OWNER
+    by: PurgeAuthority = OWNER
 
 
 def note(db: Connection, memory_id: str, purge: UnfinishedPurge) -> None:
@@ -100,5 +100,5 @@ def _read(record: Mapping[str, Any]) -> UnfinishedPurge:
         tuple(record["hashes"]),
         record["marks"],
         record["is_of_person"],
-        Purger(person_id, None if workspaces is None else tuple(workspaces)),
+        PurgeAuthority(person_id, None if workspaces is None else tuple(workspaces)),
     )

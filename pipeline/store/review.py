@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipeline.records import Kind, Outcome, Source, Viewer
 from pipeline.store.duplicates import PairState
-from pipeline.store.visibility import within_reach
+from pipeline.store.visibility import reach_condition
 from pipeline.times import utc_now
 
 # Beyond this, the exact number is not useful, and counting it would delay the page.
@@ -134,7 +134,7 @@ def page_decisions(
     db: Connection, outcome: Outcome | None, viewer: Viewer, limit: int, before: int | None
 ) -> list[tuple[int, Decision]]:
     """List (row number, decision) about memories visible to a viewer or never stored, newest first."""
-    reach, values = within_reach(viewer)
+    reach, values = reach_condition(viewer)
     hidden = f"EXISTS (SELECT 1 FROM memory WHERE memory.id = admission.id AND NOT {reach})"  # noqa: S608 - constant text
     rows = db.execute(
         f"{_SELECT} WHERE outcome = coalesce(?, outcome) AND seq < ? AND NOT {hidden} ORDER BY seq DESC LIMIT ?",

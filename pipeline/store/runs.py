@@ -130,7 +130,7 @@ def list_lock_owners(db: Connection) -> list[str]:
     return [row[0] for row in db.execute("SELECT DISTINCT owner FROM job_lock")]
 
 
-def drop_locks(db: Connection, owner: str) -> None:
+def release_locks_of(db: Connection, owner: str) -> None:
     """Release the locks of a holder that is known to be gone."""
     db.execute("DELETE FROM job_lock WHERE owner = ?", (owner,))
 

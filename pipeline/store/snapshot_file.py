@@ -8,10 +8,10 @@ from pipeline.store import backup, driver, turns
 from pipeline.store.copying import SqliteTables, copy, fingerprint
 from pipeline.store.log_start import install_triggers
 from pipeline.store.migrations import MIGRATIONS, make_ready
-from pipeline.store.moves import Part, StorePlace
+from pipeline.store.moves import Part, StoreLocation
 
 
-def write_file(store: StorePlace, part: Part, file: Path) -> None:
+def write_file(store: StoreLocation, part: Part, file: Path) -> None:
     """Copy a part into a new file, row by row; raise NotFound if it does not exist."""
     file.touch(0o600, exist_ok=False)
     with backup.typed_errors(file), closing(driver.connect(file)) as db, store.reading(part) as source:
@@ -27,7 +27,7 @@ def write_file(store: StorePlace, part: Part, file: Path) -> None:
         db.execute("PRAGMA journal_mode=DELETE")
 
 
-def read_file(file: Path, store: StorePlace, part: Part) -> None:
+def read_file(file: Path, store: StoreLocation, part: Part) -> None:
     """Replace a part by the content of a file, row by row, in one transaction."""
     with store.reading(part) as there:
         before = None if there is None else fingerprint(there)

@@ -13,7 +13,7 @@ from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, fi
 from pipeline.errors import NotFound, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.store import driver, oplog
-from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.log_start import install_triggers, never_synced, start_log
@@ -41,7 +41,7 @@ class SqliteDatabase(Database):
         profile: WriterProfile,
         *,
         create: bool,
-        on_commit: Callable[[WakeUps], None] = wake_nobody,
+        on_commit: Callable[[WakeUps], None] = wake_no_worker,
         pool: ConnectionPool | None = None,
     ) -> None:
         if create:
@@ -195,7 +195,7 @@ class SqliteDatabases(Databases):
         self,
         paths: HomePaths,
         profile: WriterProfile,
-        on_commit: Callable[[str, WakeUps], None] = wake_nobody,
+        on_commit: Callable[[str, WakeUps], None] = wake_no_worker,
         is_synced: Callable[[], bool] = never_synced,
     ) -> None:
         self._paths = paths

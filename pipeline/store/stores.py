@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from config.workspace_configs import ConfigFiles, WorkspaceConfigs
-from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.home_file import HomeFile
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
@@ -86,7 +86,7 @@ def open_stores(
     settings: Settings,
     profile: WriterProfile,
     redact: Callable[[str], str],
-    on_commit: Callable[[str, WakeUps], None] = wake_nobody,
+    on_commit: Callable[[str, WakeUps], None] = wake_no_worker,
 ) -> Stores:
     """Return the stores that settings name; `on_commit` gets the work that commits in workspaces queue."""
     if not settings.store.reveal():

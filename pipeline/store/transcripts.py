@@ -68,7 +68,7 @@ class TranscriptReading:
         ).fetchone()
         return None if row is None else TranscriptMark(*row)
 
-    def stop_at(self, mark: TranscriptMark, at: str) -> None:
+    def set_mark(self, mark: TranscriptMark, at: str) -> None:
         """Record the end of this read."""
         self._db.execute(
             "INSERT INTO transcript VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "

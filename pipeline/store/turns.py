@@ -112,7 +112,7 @@ def forget_names(db: Connection, session_ids: Iterable[str]) -> None:
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = ?", [(session_id,) for session_id in session_ids])
 
 
-def find_last_kept(db: Connection, session_id: str) -> Memory | None:
+def find_last_memory_of_session(db: Connection, session_id: str) -> Memory | None:
     """Return the last active memory from a session's own messages and actions."""
     return select_one(
         db, "session_id = ? AND archived_at IS NULL AND candidate = 0 ORDER BY seq DESC LIMIT 1", (session_id,)

@@ -8,7 +8,7 @@ from pipeline.records.people import PERSON_ID, PRIVATE, owner_of
 from pipeline.times import utc_now
 
 
-def may_be_mined(table: str = "memory") -> str:
+def may_be_derived_from(table: str = "memory") -> str:
     """Return the condition under which something may be derived from a memory.
 
     It is not private, and none of its sessions is incognito by now.
@@ -48,14 +48,14 @@ def condition(criteria: Filter) -> tuple[str, list[Any]]:
     return " AND ".join(parts), values
 
 
-def select_lasting() -> tuple[str, list[Any]]:
+def lasting_condition() -> tuple[str, list[Any]]:
     """Return the condition for memories visible to the entire workspace now or, for future facts, later."""
     reach, values = _reach(Filter())
     now, lasts = utc_now(), "(valid_to IS NULL OR valid_to > ?) AND (expires_at IS NULL OR expires_at > ?)"
     return f"archived_at IS NULL AND candidate = 0 AND {reach} AND {lasts}", [*values, now, now]
 
 
-def named_by(column: str, person: str | None) -> str:
+def named_by_condition(column: str, person: str | None) -> str:
     """Return the condition for names of a person's sessions and agents, or without a person, for names of no person."""
     if person is None:
         return f"({column} IS NULL OR replace({column}, '{OWNED}', '') = {column})"
@@ -64,15 +64,15 @@ def named_by(column: str, person: str | None) -> str:
     return f"substr({column}, 1, {len(person) + len(OWNED)}) = '{person}{OWNED}'"
 
 
-def open_to(person: str | None) -> str:
+def visible_to_condition(person: str | None) -> str:
     """Return the condition that excludes other people's private memories, like `is_open_to`."""
-    return f"(scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.TASK}') OR {named_by('scope_id', person)})"
+    return f"(scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.TASK}') OR {named_by_condition('scope_id', person)})"
 
 
-def select_owned(criteria: Filter) -> tuple[str, list[Any]]:
+def owned_condition(criteria: Filter) -> tuple[str, list[Any]]:
     """Return the condition for memories that a caller sees in addition to the workspace's."""
     clause, values = condition(criteria)
-    # Repeated for the planner: only then does it use the index of owned memories.
+    # RepeatedQuery for the planner: only then does it use the index of owned memories.
     return f"scope_kind <> '{ScopeKind.WORKSPACE}' AND {clause}", values
 
 
@@ -92,7 +92,7 @@ def is_open_to(scope: Scope, person: str | None) -> bool:
     return scope.kind not in PRIVATE or owner_of(scope.id) == person
 
 
-def is_asked_for(scope: Scope, criteria: Filter) -> bool:
+def is_allowed_by_filter(scope: Scope, criteria: Filter) -> bool:
     """Return whether the filter allows a memory of a scope, like `condition`."""
     if criteria.scope is not None:
         return scope == criteria.scope
@@ -100,7 +100,7 @@ def is_asked_for(scope: Scope, criteria: Filter) -> bool:
     return reaches(scope, replace(criteria.viewer, session=criteria.viewer.session or criteria.session_id))
 
 
-def within_reach(viewer: Viewer) -> tuple[str, list[Any]]:
+def reach_condition(viewer: Viewer) -> tuple[str, list[Any]]:
     """Return the condition for memories in a viewer's reach, regardless of their state."""
     return _reach(Filter(viewer=viewer))
 
@@ -120,7 +120,7 @@ def _reach(criteria: Filter) -> tuple[str, list[Any]]:
         return "scope_kind = ? AND scope_id = ?", [criteria.scope.kind, criteria.scope.id or ""]
     viewer = criteria.viewer
     if viewer.everything:
-        return open_to(viewer.person), []
+        return visible_to_condition(viewer.person), []
     owners = {
         ScopeKind.USER: viewer.user,
         ScopeKind.AGENT: viewer.agent,

@@ -16,9 +16,9 @@ from pipeline.store.database import wake_on_commit
 
 MAX_ATTEMPTS = 5
 # Ratio of the batch sizes of a first and a second try.
-FEWER = 8
+RETRY_BATCH_RATIO = 8
 # The longest retry delay: an item with a later time was queued before the clock was set back.
-FARTHEST_S = 7200.0
+MAX_RETRY_DELAY_S = 7200.0
 _DUE = "dead = 0 AND (not_before <= :now OR not_before > :far) AND (lease_owner IS NULL OR lease_until <= :now)"
 
 
@@ -47,9 +47,9 @@ class Undigested:
 
 
 # The stages that make a memory searchable and detect duplicates; a purge is no digestion.
-DIGESTING = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
+DIGESTION_STAGES = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
 # Capture works on turns: the row numbers of its items are those of turns.
-ON_MEMORIES = (*DIGESTING, Stage.SCREEN, Stage.PURGE)
+MEMORY_STAGES = (*DIGESTION_STAGES, Stage.SCREEN, Stage.PURGE)
 
 
 def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float) -> None:
@@ -78,7 +78,7 @@ def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: floa
     values = {"stage": stage, "limit": limit, **_moment(now)}
     rows = db.execute(f"{ready} AND attempts = 0 ORDER BY memory_seq LIMIT :limit", values).fetchall()
     if not rows:
-        values["limit"] = max(1, limit // FEWER)
+        values["limit"] = max(1, limit // RETRY_BATCH_RATIO)
         rows = db.execute(f"{ready} AND attempts = 1 ORDER BY memory_seq LIMIT :limit", values).fetchall()
     if not rows:
         rows = db.execute(f"{ready} ORDER BY not_before, memory_seq LIMIT 1", values).fetchall()
@@ -170,7 +170,7 @@ def retry(db: Connection, stage: Stage | None) -> int:
 
 def drop(db: Connection, seq: int) -> None:
     """Delete all work of a memory."""
-    db.executemany("DELETE FROM work WHERE stage = ? AND memory_seq = ?", [(stage, seq) for stage in ON_MEMORIES])
+    db.executemany("DELETE FROM work WHERE stage = ? AND memory_seq = ?", [(stage, seq) for stage in MEMORY_STAGES])
 
 
 def count_pending(db: Connection) -> dict[Stage, int]:
@@ -204,7 +204,7 @@ def count_digested_since(db: Connection, created_at: str) -> tuple[int, int]:
     (left,) = db.execute(
         "SELECT count(DISTINCT memory_seq) FROM work "
         "WHERE stage IN (SELECT value FROM json_each(?)) AND memory_seq > ?",
-        (json.dumps(DIGESTING), last),
+        (json.dumps(DIGESTION_STAGES), last),
     ).fetchone()
     return written, written - left
 
@@ -218,7 +218,7 @@ def oldest_by_stage(db: Connection) -> dict[Stage, float]:
 def find_undigested(db: Connection, limit: int) -> Undigested:
     """Return the pending work of the newest memories, up to `limit` items per stage."""
     since, undigested = 0, []
-    for stage in DIGESTING:
+    for stage in DIGESTION_STAGES:
         rows = db.execute(
             "SELECT w.memory_seq, w.stage, w.dead, m.id FROM work w JOIN memory m ON m.seq = w.memory_seq "
             "WHERE w.stage = ? ORDER BY w.memory_seq DESC LIMIT ?",
@@ -236,7 +236,7 @@ def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
         "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
         "SELECT w.stage, w.dead, m.id FROM given g CROSS JOIN json_each(?) d "
         "JOIN work w ON w.stage = d.value AND w.memory_seq = g.seq JOIN memory m ON m.seq = w.memory_seq",
-        (json.dumps(list(seqs)), json.dumps(DIGESTING)),
+        (json.dumps(list(seqs)), json.dumps(DIGESTION_STAGES)),
     )
     return _group_undigested(0, rows)
 
@@ -270,7 +270,7 @@ def oldest_pending(db: Connection) -> float | None:
 
 
 def _moment(now: float) -> dict[str, float]:
-    return {"now": now, "far": now + FARTHEST_S}
+    return {"now": now, "far": now + MAX_RETRY_DELAY_S}
 
 
 def _counts(db: Connection, *, dead: bool) -> dict[Stage, int]:

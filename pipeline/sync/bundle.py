@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pipeline.errors import PeerRefused
-from pipeline.store import clock, meta, oplog, truth
+from pipeline.store import clock, meta, oplog, replicated_records
+from pipeline.store.atomic_files import writing
 from pipeline.store.database import Database
 from pipeline.store.oplog import Operation
-from pipeline.store.whole_file import writing
 from pipeline.sync import keys, merge
 from pipeline.sync.circle import Circle
 from pipeline.sync.segment import SEALED
@@ -89,7 +89,7 @@ def _lines(
                     yield {"operation": _item(workspace, operation, circle)}
                 reached = found[-1][0]
                 counts.operations[workspace] += len(found)
-            local = list(truth.read_local(db))
+            local = list(replicated_records.read_local_values(db))
             counts.memories[workspace] = len(local)
             for one in local:
                 yield {"local": one}
@@ -183,7 +183,9 @@ class _Workspace:
     def __post_init__(self) -> None:
         with self.database.read() as db:
             self.node = meta.get(db, meta.NODE) or ""
-            self.before = {key.memory_id for key in truth.list_keys(db) if key.kind == truth.MEMORY}
+            self.before = {
+                key.memory_id for key in replicated_records.list_keys(db) if key.kind == replicated_records.MEMORY
+            }
         self.merged.applied[self.name] = self.merged.known[self.name] = 0
 
     def take(self, line: Mapping[str, Any]) -> None:
@@ -227,4 +229,4 @@ class _Workspace:
         self._merge()
         fresh = [one for one in self.local if one.get("id") not in self.before]
         with self.database.write() as db:
-            truth.put_local(db, fresh)
+            replicated_records.write_local_values(db, fresh)

@@ -87,7 +87,7 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
 
 
 def _receive(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:
-    waiting = [one.item for one in home.peers.list_put_aside(remote.name)]
+    waiting = [one.item for one in home.peers.list_quarantined(remote.name)]
     if waiting:
         _take(home, remote, waiting, done)
     for stretch in door.receive():
@@ -154,7 +154,7 @@ def _adopt_revoked(home: Home) -> None:
             for workspace in home.workspace_ids():
                 with home.database(workspace).write() as db:
                     oplog.adopt(db, device.node)
-            home.peers.note_adopted(device.node, utc_now())
+            home.peers.record_adopted(device.node, utc_now())
 
 
 def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:

@@ -27,14 +27,14 @@ from pipeline.store import (
     ingested,
     memories,
     oplog,
-    truth,
+    replicated_records,
     work,
 )
 from pipeline.store.database import Database
 from pipeline.store.log_differences import NEEDED, list_differences
 from pipeline.store.log_start import start_log
 from pipeline.store.oplog import Fold, Operation
-from pipeline.store.truth import MEMORY, PURGE, Fields, Key
+from pipeline.store.replicated_records import MEMORY, PURGE, Fields, Key
 from pipeline.text.instructions import instructs
 from pipeline.text.normalize import content_hash
 from pipeline.text.tokens import memory_tokens
@@ -133,18 +133,18 @@ def project(db: Connection, keys: Iterable[Key]) -> None:
     for key in sorted(owners):
         fold = folds.get(key)
         if fold is not None and fold.fields.keys() >= NEEDED:
-            if truth.find_seq(db, key.memory_id) is None:
+            if replicated_records.find_seq(db, key.memory_id) is None:
                 arrived.append(key.memory_id)
             _project_memory(db, key.memory_id, fold)
     merged = oplog.list_merged_into(db, arrived) | {key for key, fold in folds.items() if "merged_into" in fold.fields}
     for key, fold in oplog.fold(db, merged).items():
         if fold.fields.get("archived_at") and fold.fields.get("merged_into"):
-            truth.set_merged_into(db, key.memory_id, fold.fields["merged_into"])
+            replicated_records.set_merged_into(db, key.memory_id, fold.fields["merged_into"])
     relations = {key for key in keys | oplog.list_keys_about(db, arrived) if key.kind != MEMORY}
     for key, fold in oplog.fold(db, relations).items():
-        truth.put_relation(db, key, fold.says)
-    for memory_id in {key.memory_id for key in relations if key.kind == truth.HISTORY}:
-        truth.count_confirmations(db, memory_id)
+        replicated_records.put_relation(db, key, fold.says)
+    for memory_id in {key.memory_id for key in relations if key.kind == replicated_records.HISTORY}:
+        replicated_records.count_confirmations(db, memory_id)
     _settle_facts(db, (memories.get(db, key.memory_id) for key in owners))
 
 
@@ -166,7 +166,7 @@ def _project_memory(db: Connection, memory_id: str, fold: Fold) -> None:
 
 def _put(db: Connection, memory_id: str, fields: Fields, said: str) -> None:
     kind = Kind(fields["kind"])
-    seq = truth.put_memory(db, memory_id, fields, {"content_hash": said}, TRAITS[kind].tier)
+    seq = replicated_records.put_memory(db, memory_id, fields, {"content_hash": said}, TRAITS[kind].tier)
     stored = memories.by_seqs(db, [seq])[seq]
     flagged = instructs(join_agent_text(stored))
     if flagged != stored.instructs:
@@ -188,7 +188,7 @@ def _unite(db: Connection, before: Memory | None, twin: Memory, memory_id: str, 
         memories.update(db, survivor.seq, {"candidate": 0}, at)
     duplicates.merge(db, survivor, absorbed, ACTOR, at, {})
     ingested.move_links(db, absorbed.seq, survivor.seq)
-    truth.count_confirmations(db, survivor.id)
+    replicated_records.count_confirmations(db, survivor.id)
     if survivor.candidate and not absorbed.candidate:
         number = changes.append(db, changes.EDIT, [survivor.id])
         index_state.put_tokens(db, survivor.seq, memory_tokens(survivor.content, survivor.occurred_at), number)
@@ -221,14 +221,14 @@ def list_overruled(fold: Fold) -> list[tuple[str, str, str, Any]]:
     """List (field, operation, stamp, value) of what was written elsewhere at the same time and did not win."""
     found = []
     for name, heads in fold.heads.items():
-        if name in _VALUED or name.startswith(truth.DETAIL):
+        if name in _VALUED or name.startswith(replicated_records.DETAIL):
             won = fold.fields.get(name)
             found += [(name, one, stamp, value) for one, (stamp, value) in sorted(heads.items()) if value != won]
     return found
 
 
 def _keep_overruled(db: Connection, memory_id: str, fold: Fold) -> None:
-    seq = truth.find_seq(db, memory_id)
+    seq = replicated_records.find_seq(db, memory_id)
     for name, one, stamp, value in list_overruled(fold):
         assert seq is not None
         at = utc_text(datetime.fromtimestamp(clock.parse(stamp)[0] / 1000, UTC))

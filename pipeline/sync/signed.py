@@ -20,9 +20,9 @@ from pipeline.records import (
     Trust,
 )
 from pipeline.records.people import PERSON_ID
-from pipeline.store import clock, truth
+from pipeline.store import clock, replicated_records
 from pipeline.store.oplog import ERASED, Operation
-from pipeline.store.truth import MEMORY, PURGE, RELATION_FIELDS, Key
+from pipeline.store.replicated_records import MEMORY, PURGE, RELATION_FIELDS, Key
 from pipeline.sync import keys
 from pipeline.sync.circle import Card, Circle
 
@@ -169,10 +169,10 @@ def _check_key(key: Key) -> None:
         raise PeerRefused("it is about nothing that is known")
     if key.other_id and not _ID.fullmatch(key.other_id):
         raise PeerRefused("it is about nothing that is known")
-    needs_other = key.kind in (truth.EDGE, truth.VERDICT)
-    if needs_other != bool(key.other_id) and key.kind != truth.HISTORY:
+    needs_other = key.kind in (replicated_records.EDGE, replicated_records.VERDICT)
+    if needs_other != bool(key.other_id) and key.kind != replicated_records.HISTORY:
         raise PeerRefused("it names the wrong number of memories")
-    if key.kind == truth.EDGE and key.name not in list(EdgeKind):
+    if key.kind == replicated_records.EDGE and key.name not in list(EdgeKind):
         raise PeerRefused("there is no such edge")
 
 
@@ -184,7 +184,7 @@ def _check_fields(key: Key, fields: Mapping[str, Any]) -> None:
     checks = _MEMORY_CHECKS if key.kind == MEMORY else _RELATION_CHECKS[key.kind]
     for name, value in fields.items():
         if key.kind == MEMORY and (_TAG.fullmatch(name) or _DETAIL.fullmatch(name)):
-            fits = value is None or (value is True if name.startswith(truth.TAG) else _is_small(value))
+            fits = value is None or (value is True if name.startswith(replicated_records.TAG) else _is_small(value))
         elif key.kind != MEMORY and name == "gone":
             fits = value in (True, None)
         else:
@@ -275,16 +275,19 @@ _MEMORY_CHECKS: Mapping[str, Check] = {
 }
 _OF_HISTORY = _or_nothing(_text(MAX_TEXT_CHARS, 0))
 _RELATION_CHECKS: Mapping[str, Mapping[str, Check]] = {
-    truth.EDGE: {"made_by": _text(MAX_NAME_CHARS), "at": _moment},
-    truth.HISTORY: {
+    replicated_records.EDGE: {"made_by": _text(MAX_NAME_CHARS), "at": _moment},
+    replicated_records.HISTORY: {
         "at": _moment,
         "event": _text(MAX_NAME_CHARS),
         "content": _OF_HISTORY,
         "detail": _object,
         "author": _or_nothing(_text(MAX_NAME_CHARS)),
     },
-    truth.VERDICT: {"state": lambda value: value in ("merged", "kept"), "settled_at": _or_nothing(_moment)},
-    truth.ANSWER: {
+    replicated_records.VERDICT: {
+        "state": lambda value: value in ("merged", "kept"),
+        "settled_at": _or_nothing(_moment),
+    },
+    replicated_records.ANSWER: {
         "session_id": _or_nothing(_text(MAX_OWNED_CHARS)),
         "agent_id": _or_nothing(_text(MAX_OWNED_CHARS)),
         "at": _moment,
@@ -293,5 +296,5 @@ _RELATION_CHECKS: Mapping[str, Mapping[str, Check]] = {
         "answered_at": _or_nothing(_moment),
         "withheld": _flag,
     },
-    truth.REFUSAL: {"how": lambda value: value in ("rejected", "archived"), "at": _moment},
+    replicated_records.REFUSAL: {"how": lambda value: value in ("rejected", "archived"), "at": _moment},
 }

@@ -14,7 +14,7 @@ MOST = 100
 PREPARED = ("decisions", "facts", "memories")
 
 
-def question_of(query: Query) -> dict[str, Any]:
+def recall_body_of(query: Query) -> dict[str, Any]:
     """Return a query as the body of a server's recall. The server knows the person by the token."""
     filters = query.filter
     asked = {

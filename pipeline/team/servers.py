@@ -100,7 +100,7 @@ def let_rest(folder: Path, name: str) -> None:
     _rest_file(folder, name).touch(mode=PRIVATE)
 
 
-def is_resting(folder: Path, name: str) -> bool:
+def is_unresponsive(folder: Path, name: str) -> bool:
     """Return whether a server recently did not answer in time, and was not changed since."""
     try:
         noted = _rest_file(folder, name).stat().st_mtime

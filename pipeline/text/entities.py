@@ -124,7 +124,7 @@ _QUOTED_NAME = re.compile(r"(?:--?|[@$#.])?[A-Za-z_][\w$-]*+(?:(?:\.|::|->|#)[\w
 _Rule = Callable[[str], Iterator[EntityMention]]
 
 
-def find_by_rule(text: str) -> list[EntityMention]:
+def find_entities_by_rule(text: str) -> list[EntityMention]:
     """Find the entities that their spelling reveals, in text order.
 
     Mentions do not overlap, with one exception: a pull request, an issue or a port in a URL is listed in addition to

@@ -15,7 +15,7 @@ from pipeline.text.normalize import normalize_text
 ROW_WORDS = 6
 TELLING_CHARS = 8
 # Each is searched in all other memories; among more, the longest count.
-MOST_TELLING = 32
+MAX_TELLING_WORDS = 32
 # Shorter tags and titles are too common: of these, only telling words count.
 TITLE_WORDS = 3
 
@@ -58,7 +58,7 @@ def mark_texts(
     rows = {row for words in word_lists for row in _list_rows(words, min(ROW_WORDS, len(words)))}
     vocabulary = {word for words in word_lists for word in words}
     spoken = vocabulary.union(*named)
-    candidates = sorted(filter(_could_tell, spoken), key=lambda word: (-len(word), word))[:MOST_TELLING]
+    candidates = sorted(filter(_could_tell, spoken), key=lambda word: (-len(word), word))[:MAX_TELLING_WORDS]
     telling = {word for word in candidates if not is_used(word)}
     return QuotationMarks(
         key,

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.kinds import is_said_again, render_text, says_as_much
+from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_text
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
 from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.store import (
@@ -33,7 +33,7 @@ from pipeline.store.database import Database
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
-from pipeline.write.keyed import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
+from pipeline.write.fact_placement import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
 from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
 
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
@@ -139,7 +139,7 @@ def _write_text(db: Connection, item: Prepared, policy: WritePolicy, effects: Wr
     return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("already stored",), duplicate.id)
 
 
-def write_moved(db: Connection, item: Prepared, effects: WriteEffects) -> Receipt:
+def write_moved_memory(db: Connection, item: Prepared, effects: WriteEffects) -> Receipt:
     """Store a memory that another workspace admitted, unchanged, within a transaction.
 
     It keeps its id unless the id is in use; an identical memory absorbs it.
@@ -323,7 +323,7 @@ def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> None:
     # An agent may only repeat what it read. A person who repeats it confirms it, but not fields that were never
     # stated.
     vouched = memory.source is Source.USER and memory.trust is Trust.TRUSTED
-    confirmed = (vouched or is_said_again(memory, duplicate)) and says_as_much(memory, duplicate)
+    confirmed = (vouched or is_repeated_statement(memory, duplicate)) and confirms_all_fields(memory, duplicate)
     memories.reinforce(
         db, duplicate.seq, importance=memory.importance, confirmed=confirmed, tags=tags, at=memory.created_at
     )

@@ -18,7 +18,7 @@ from pipeline.text.tokens import STOP_WORDS
 
 ACTIVE_FROM = 0.5
 MIDDLE_FROM = 0.44
-INSISTENT = 3  # offers before this one
+REPEATS_TO_ADMIT = 3  # offers before this one
 REPETITION_WEIGHT = 0.05
 
 WEAK = 0.35  # a feature below it is named as a reason
@@ -28,7 +28,7 @@ DELIBERATE = frozenset({Source.USER, Source.IMPORT, Source.SYNC})
 NOTHING_LEFT = "no letters or digits"
 ONLY_SECRETS = "nothing but secrets"
 REVIEW_IS_OFF = "needs review, and review is off"
-INSISTED = "offered again and again"
+OFFERED_REPEATEDLY = "offered again and again"
 DELIBERATELY_WRITTEN = "written on purpose"
 
 _LEXICON = load_lexicon("durability")
@@ -129,7 +129,7 @@ _LOW, _MIDDLE, _HIGH = range(3)
 
 def _class_of_offer(offer: Offer, score: float) -> int:
     standing = _HIGH if offer.source in DELIBERATE else _class_of(score)
-    if offer.repeats >= INSISTENT:
+    if offer.repeats >= REPEATS_TO_ADMIT:
         # Repetition raises an offer by one class, so it cannot make chatter active.
         fresh = _class_of(score - REPETITION_WEIGHT * repetition(offer))
         standing = max(standing, min(fresh + 1, _HIGH))
@@ -146,7 +146,7 @@ def _class_of(score: float) -> int:
 def _merits(offer: Offer, score: float) -> tuple[str, ...]:
     if score >= ACTIVE_FROM:
         return ()
-    return (DELIBERATELY_WRITTEN if offer.source in DELIBERATE else INSISTED,)
+    return (DELIBERATELY_WRITTEN if offer.source in DELIBERATE else OFFERED_REPEATEDLY,)
 
 
 # The features: each from 0 to 1, higher speaks for keeping
@@ -187,8 +187,8 @@ def scope_clarity(offer: Offer) -> float:
 
 
 def repetition(offer: Offer) -> float:
-    """Return how often the same text was offered before, up to INSISTENT."""
-    return min(offer.repeats / INSISTENT, 1.0)
+    """Return how often the same text was offered before, up to REPEATS_TO_ADMIT."""
+    return min(offer.repeats / REPEATS_TO_ADMIT, 1.0)
 
 
 def agreement(offer: Offer) -> float:

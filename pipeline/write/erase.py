@@ -27,7 +27,7 @@ from pipeline.store import (
     turns,
     work,
 )
-from pipeline.store.purges import Purger, UnfinishedPurge
+from pipeline.store.purges import PurgeAuthority, UnfinishedPurge
 from pipeline.store.refusals import RefusedBy
 from pipeline.text.normalize import content_hash
 from pipeline.text.quotation import mark_texts
@@ -35,7 +35,7 @@ from pipeline.times import utc_now
 from pipeline.write.tool_actions import mentions_action
 
 
-def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: Purger) -> None:
+def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: PurgeAuthority) -> None:
     """Erase a memory and the memories that depend on it, and record what other files must erase."""
     earlier = {erased.seq: history.of(db, erased.seq) for erased in going}
     contents = [text for erased in going for text in _list_contents(erased, earlier[erased.seq])]

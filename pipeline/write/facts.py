@@ -10,7 +10,7 @@ from pipeline.store import changes, facts
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write.accept import commit
-from pipeline.write.keyed import end_at
+from pipeline.write.fact_placement import end_at
 from pipeline.write.prepare import prepare_fact
 from pipeline.write.revise import archive_memory, get_existing
 
@@ -19,7 +19,7 @@ class EndedFact(NamedTuple):
     """An ended value, and its earlier end."""
 
     fact: Memory
-    held_until: str | None
+    previous_end: str | None
 
 
 def set_fact(database: Database, key: FactKey, value: Any, draft: Draft, policy: WritePolicy) -> Receipt:
@@ -32,7 +32,7 @@ def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None 
     now = utc_now()
     ends = moment or now
     with database.write() as db:
-        holder = facts.find_holding(db, key, scope, ends)
+        holder = facts.find_valid(db, key, scope, ends)
         if holder is None:
             raise NotFound("This fact has no value at that time")
         end_at(db, holder, ends, now)

@@ -11,16 +11,16 @@ from sqlite3 import Connection
 from pipeline.errors import Conflict
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Receipt
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import changes, history, memories, unfinished
+from pipeline.store import changes, history, memories, unfinished_writes
 from pipeline.store.database import Database
-from pipeline.store.unfinished import MOVE
+from pipeline.store.unfinished_writes import MOVE
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import parse, utc_now
 from pipeline.write.accept import (
     WriteEffects,
     is_incognito,
     log_and_enqueue,
-    write_moved,
+    write_moved_memory,
 )
 from pipeline.write.prepare import Prepared
 from pipeline.write.revise import archive_memory, get_existing
@@ -40,19 +40,19 @@ def claim(database: Database, memory_id: str, target: str) -> tuple[Claim, Memor
     """Claim a memory for a move; return the claim (possibly of an earlier attempt) and the memory with its history."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
-        earlier = unfinished.find(db, MOVE, memory_id)
+        earlier = unfinished_writes.find(db, MOVE, memory_id)
         if earlier is None and memory.archived_at is not None:
             raise Conflict("This memory is archived. Restore it first.")
         made = Claim(target, utc_now()) if earlier is None else Claim(**json.loads(earlier))
         if earlier is None:
-            unfinished.add(db, MOVE, memory_id, json.dumps(asdict(made)))
+            unfinished_writes.add(db, MOVE, memory_id, json.dumps(asdict(made)))
         return made, memory, history.of(db, memory.seq)
 
 
 def release(database: Database, memory_id: str) -> None:
     """Release a claim: the memory stays here and can be changed again."""
     with database.write() as db:
-        unfinished.drop(db, MOVE, memory_id)
+        unfinished_writes.drop(db, MOVE, memory_id)
 
 
 def take_in(
@@ -72,7 +72,7 @@ def take_in(
             return Receipt(memory.id, Outcome.MERGED, duplicate_of=memory.id)
         if is_incognito(db, memory, policy):
             raise Conflict("Not stored: the target workspace or the session is incognito.")
-        receipt = write_moved(db, item, effects)
+        receipt = write_moved_memory(db, item, effects)
         log_and_enqueue(db, effects)
         if receipt.outcome is not Outcome.MERGED:
             stored = get_existing(db, receipt.id)
@@ -93,14 +93,14 @@ def _has_arrived(db: Connection, memory: Memory, origin: str, claimed: Claim) ->
     )
 
 
-def put_away(database: Database, memory_id: str, target: str, new_id: str) -> None:
+def archive_moved_memory(database: Database, memory_id: str, target: str, new_id: str) -> None:
     """Archive a memory that was stored in the workspace `target`, and end its claim."""
     now = utc_now()
     with database.write() as db:
-        if unfinished.find(db, MOVE, memory_id) is None:
+        if unfinished_writes.find(db, MOVE, memory_id) is None:
             # Another attempt has finished the same move.
             return
-        unfinished.drop(db, MOVE, memory_id)
+        unfinished_writes.drop(db, MOVE, memory_id)
         memory = get_existing(db, memory_id)
         history.add(db, memory.seq, now, MOVED, None, {"to": target, "as": new_id})
         if memory.archived_at is None:

@@ -42,8 +42,8 @@ from pipeline.text.normalize import content_hash, normalize_id, normalize_text
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
+from pipeline.write.fact_placement import fact_key, fact_text, safe_value
 from pipeline.write.fields import check_details, clean_metadata, list_texts, normalize_content, resolve_scope
-from pipeline.write.keyed import fact_key, fact_text, safe_value
 
 TRUST_OF_SOURCE: Mapping[Source, Trust] = {
     Source.USER: Trust.TRUSTED,

@@ -26,9 +26,9 @@ from pipeline.store import (
 from pipeline.store.database import Database, savepoint
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.edges import Edge
-from pipeline.store.purges import OWNER, Purger
+from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.refusals import RefusedBy
-from pipeline.store.unfinished import require_unmoved
+from pipeline.store.unfinished_writes import require_unmoved
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
 from pipeline.text.normalize import content_hash, normalize_text
@@ -37,10 +37,10 @@ from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
 from pipeline.write.erase import erase_memories
+from pipeline.write.fact_placement import end_before_next
 from pipeline.write.fields import check_details, clean_metadata, normalize_content
-from pipeline.write.keyed import fit_between
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
-from pipeline.write.state import check_state, keep_replaced
+from pipeline.write.state import check_state, record_replaced_values
 
 # Detail of a merge: the surviving memory was a candidate and was accepted only because of the merge.
 LET_IN = "let_in"
@@ -197,8 +197,8 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     with _saying_it_alone(db):
         memories.restore(db, memory.seq, at)
     refusals.take_back(db, memory.id)
-    ingested.note_restored(db, memory.seq)
-    ended = fit_between(db, memory, at) if memory.key is not None and not memory.candidate else None
+    ingested.record_restored(db, memory.seq)
+    ended = end_before_next(db, memory, at) if memory.key is not None and not memory.candidate else None
     if ended is not None:
         changes.append(db, changes.CLOSE, [ended.id])
     number = changes.append(db, changes.RESTORE, [memory.id])
@@ -208,7 +208,9 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
 
-def purge(database: Database, memory_id: str, by: Purger = OWNER, expected: Collection[str] | None = None) -> list[str]:
+def purge(
+    database: Database, memory_id: str, by: PurgeAuthority = OWNER, expected: Collection[str] | None = None
+) -> list[str]:
     """Delete a memory permanently, with memories merged into it or derived from it; return their ids.
 
     A worker then removes it from the indexes and from other workspaces.
@@ -220,7 +222,7 @@ def purge(database: Database, memory_id: str, by: Purger = OWNER, expected: Coll
         return purge_memory(db, memory, by)
 
 
-def purge_memory(db: Connection, memory: Memory, by: Purger = OWNER) -> list[str]:
+def purge_memory(db: Connection, memory: Memory, by: PurgeAuthority = OWNER) -> list[str]:
     """Purge a memory within a transaction, with memories merged into it or derived from it; return their ids."""
     merge = audit.merge_of(db, memory.id)
     survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
@@ -307,7 +309,7 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
     number = changes.append(db, changes.EDIT, [memory.id])
     if values.get("trust") == Trust.EVIDENCE:
         lower_trust(db, memory, now)
-    keep_replaced(db, memory, values, now)
+    record_replaced_values(db, memory, values, now)
     if "content" in values:
         duplicates.forget_findings(db, memory.seq)
         index_state.outdate_embedding(db, memory.seq)

@@ -46,7 +46,7 @@ def check_state(memory: Memory, expected: Collection[str] | None) -> None:
         raise PreconditionFailed("The memory has changed since you read it. Read it again and repeat the change.")
 
 
-def keep_replaced(db: Connection, memory: Memory, values: Mapping[str, Any], at: str) -> None:
+def record_replaced_values(db: Connection, memory: Memory, values: Mapping[str, Any], at: str) -> None:
     """Store the replaced text, tags and metadata in the history."""
     labels = {name: getattr(memory, name) for name in _LABELS}
     replaced = {name: value for name, value in labels.items() if values.get(name, value) != value}

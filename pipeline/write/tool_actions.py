@@ -15,7 +15,7 @@ MAX_TOOL_CHARS = 80
 # Longer commands are cut before the search for secrets: an inline script can have any length.
 READ_CHARS = 8000
 # A secret may be cut in half at this point.
-LONGEST_HALF = 1000
+CUT_CHARS = 1000
 # Maximum length of a command, and of a commit message.
 LONGEST_COMMAND = 120
 LONGEST_SUBJECT = 160
@@ -25,7 +25,7 @@ SHELLS = frozenset({"Bash", "PowerShell", "shell", "shell_command", "local_shell
 COMMAND_NAMES = ("command", "cmd")
 PATH_NAMES = ("file_path", "notebook_path", "path")
 # All other tools of hosts only read.
-FOREIGN_TOOL = "mcp__"
+OTHER_SERVERS_TOOL = "mcp__"
 OWN_TOOLS = "mcp__reverie"
 
 # Parts of a command that are not commands: quoted texts, here-documents, comments. An agent waits during the search,
@@ -93,7 +93,7 @@ class ToolTarget:
 UNREADABLE = ToolTarget(ActionType.COMMAND, "")
 
 
-def find_guarded_target(tool: str, arguments: Mapping[str, Any], *, is_whole: bool) -> ToolTarget | None:
+def find_target_for_guard(tool: str, arguments: Mapping[str, Any], *, is_whole: bool) -> ToolTarget | None:
     """Return the target of a tool call, even if its name or arguments were only partly readable."""
     target = find_target(tool, arguments)
     if target is not None or tool not in EDITING | SHELLS | {""}:
@@ -127,7 +127,7 @@ def find_target(tool: str, arguments: Mapping[str, Any]) -> ToolTarget | None:
         command = extract_command(arguments)
         parts = list_effective_commands(command)
         return ToolTarget(_type_of(parts), command) if parts else None
-    if tool.startswith(FOREIGN_TOOL) and not tool.startswith(OWN_TOOLS):
+    if tool.startswith(OTHER_SERVERS_TOOL) and not tool.startswith(OWN_TOOLS):
         return ToolTarget(ActionType.COMMAND, tool)
     return None
 
@@ -138,7 +138,7 @@ def recognize_action(
     """Return the action of a tool call, None if it only reads; paths of files below `cwd` are relative to it."""
     touch = find_target(tool, arguments)
     # Other servers' tools can do anything; only their failures are worth recording.
-    if touch is None or (ok and tool.startswith(FOREIGN_TOOL)):
+    if touch is None or (ok and tool.startswith(OTHER_SERVERS_TOOL)):
         return None
     target = touch.target
     if touch.type is ActionType.EDIT and cwd and target.startswith(f"{cwd.rstrip('/')}/"):
@@ -146,7 +146,7 @@ def recognize_action(
     # Cut after the redaction: half a secret would not be recognized.
     text = redact(normalize_text(target[:READ_CHARS])).text
     if len(target) > READ_CHARS:
-        text = text[:-LONGEST_HALF]
+        text = text[:-CUT_CHARS]
     safe = " ".join(text.split())[:MAX_TARGET_CHARS]
     return Action(at, session_id, agent_id, tool[:MAX_TOOL_CHARS], touch.type, safe, ok) if safe else None
 

@@ -13,12 +13,12 @@ from ulid import ULID
 from pipeline.errors import Conflict, NotFound, StoreUnavailable
 from pipeline.records import Receipt
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import changes, review, unfinished
-from pipeline.store.unfinished import BATCH, MOVE
+from pipeline.store import changes, review, unfinished_writes
+from pipeline.store.unfinished_writes import BATCH, MOVE
 from pipeline.times import parse
 from pipeline.workspace import Workspace
 from pipeline.write.accept import INCOGNITO, write_all
-from pipeline.write.move import claim, put_away, release, take_in
+from pipeline.write.move import archive_moved_memory, claim, release, take_in
 from pipeline.write.prepare import Prepared
 
 
@@ -51,14 +51,14 @@ def move_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Rece
     except Exception:
         release(workspace.database, memory_id)
         raise
-    put_away(workspace.database, memory_id, target.id, receipt.id)
+    archive_moved_memory(workspace.database, memory_id, target.id, receipt.id)
     return receipt
 
 
 def finish_move(workspace: Workspace, memory_id: str) -> Receipt | None:
     """Finish the move of a memory that was claimed and not moved yet; None where there is none."""
     with workspace.database.read() as db:
-        if unfinished.find(db, MOVE, memory_id) is None:
+        if unfinished_writes.find(db, MOVE, memory_id) is None:
             return None
     claimed, *_ = claim(workspace.database, memory_id, "")
     return move_memory(workspace, workspace.sibling(claimed.target), memory_id)
@@ -79,7 +79,7 @@ def write_to_both(workspace: Workspace, part: Part, personal: Part) -> tuple[lis
             with database.write() as db:
                 receipts = write_all(db, part.items, part.policy)
                 missing = Part(personal.store, stored, personal.policy)
-                unfinished.add(db, BATCH, name, _PART.dump_json(missing, exclude=_NOT_RECORDED).decode())
+                unfinished_writes.add(db, BATCH, name, _PART.dump_json(missing, exclude=_NOT_RECORDED).decode())
             is_recorded = True
     except StoreUnavailable as error:
         if not is_recorded:
@@ -89,14 +89,14 @@ def write_to_both(workspace: Workspace, part: Part, personal: Part) -> tuple[lis
             "adds it as soon as that store can be written. There is no need to send the batch again."
         ) from error
     with database.write() as db:
-        unfinished.drop(db, BATCH, name)
+        unfinished_writes.drop(db, BATCH, name)
     return receipts, of_person
 
 
 def finish_unfinished(workspace: Workspace) -> int:
     """Finish what was interrupted between the commits of two stores; return how many writes."""
     with workspace.database.read() as db:
-        moves, batches = unfinished.list_names(db, MOVE), unfinished.list_names(db, BATCH)
+        moves, batches = unfinished_writes.list_names(db, MOVE), unfinished_writes.list_names(db, BATCH)
     for memory_id in moves:
         try:
             finish_move(workspace, memory_id)
@@ -112,7 +112,7 @@ def finish_unfinished(workspace: Workspace) -> int:
 
 def _finish_batch(workspace: Workspace, name: str) -> None:
     with workspace.database.read() as db:
-        recorded = unfinished.find(db, BATCH, name)
+        recorded = unfinished_writes.find(db, BATCH, name)
     if recorded is None:
         return
     part = _PART.validate_json(recorded)
@@ -127,7 +127,7 @@ def _finish_batch(workspace: Workspace, name: str) -> None:
         ]
         write_all(db, missing, part.policy)
     with workspace.database.write() as db:
-        unfinished.drop(db, BATCH, name)
+        unfinished_writes.drop(db, BATCH, name)
 
 
 def combine(of_person: Sequence[bool], here: Sequence[Receipt], there: Sequence[Receipt]) -> list[Receipt]:

@@ -22,11 +22,11 @@ from config.settings import Settings, load_settings
 from demo.stack import HOST, Stack, choose_port, honcho_command, stack_environment
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.digest import dedup, entities
-from pipeline.digest.digest import digest
+from pipeline.digest.stage_loop import digest
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.encoders import usual_model
-from pipeline.index.places import preload_vectors
+from pipeline.index.table_storage import preload_vectors
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Kind, Stage
 from pipeline.services.encoder import compile_model

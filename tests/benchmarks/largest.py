@@ -22,7 +22,7 @@ from pipeline.records import MAX_METADATA_BYTES
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
 from web.app import create_app
-from web.first_app import MAX_BODY_BYTES
+from web.lazy_app import MAX_BODY_BYTES
 
 AIM_S = 1.0
 SMALL = 16

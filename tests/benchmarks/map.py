@@ -100,7 +100,7 @@ def measure_job(database: Database, report: Report) -> None:
     report.section("The layout job draws the map")
     cold = _run_layout(database)
     with database.read() as db:
-        before = {place.entity_seq: place for place in maps.list_places(db)}
+        before = {place.entity_seq: place for place in maps.list_positions(db)}
         ties = len(maps.list_ties(db))
     report.row("entities", f"{len(before):,}", (Aim("", ENTITIES, at_least=True), len(before)))
     report.row("ties", f"{ties:,}", (Aim("", TIES, at_least=True), ties))
@@ -109,7 +109,7 @@ def measure_job(database: Database, report: Report) -> None:
         db.execute("UPDATE memory SET archived_at = updated_at WHERE seq % ? = 0", (round(1 / PUT_AWAY),))
     warm = _run_layout(database)
     with database.read() as db:
-        now = {place.entity_seq: place for place in maps.list_places(db)}
+        now = {place.entity_seq: place for place in maps.list_positions(db)}
     both = [(before[seq], now[seq]) for seq in before if seq in now]
     moved = np.array([np.hypot(new.x - old.x, new.y - old.y) for old, new in both])
     width = np.ptp([place.x for place in now.values()])

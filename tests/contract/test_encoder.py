@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import compile as compilation
-from pipeline.index.compile import compile_apart, compile_encoder
+from pipeline.index.compile import compile_encoder, compile_in_subprocess
 from pipeline.index.encoder import MODEL_FILE, OnnxEncoder, encoder_directory, is_compiled, read_manifest
 from tests.fakes.encoder import HashEncoder
 
@@ -201,4 +201,4 @@ def test_the_packaged_model_is_found_without_a_hub(compiled_model, tmp_path):
 
 def test_what_a_process_of_its_own_cannot_compile_is_told(tmp_path):
     with pytest.raises(EncoderUnavailable, match=r"cannot load .*nothing"):
-        compile_apart(str(tmp_path / "nothing"), tmp_path / "models")
+        compile_in_subprocess(str(tmp_path / "nothing"), tmp_path / "models")

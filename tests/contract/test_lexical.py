@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from pipeline.errors import Conflict
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import SessionMap
+from pipeline.index.row_arrays import SessionMap
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records import Draft, Revision
 from pipeline.store import index_state
@@ -178,7 +178,7 @@ def test_fields_count_for_no_length_and_match_no_words(in_segment):
         found = ask(index, database, "asks by time zed:")
         assert found.top(9).tolist() == [2], "the name alone is a word of the text"
         lengths = found.corpus.lengths[everyone(rows)].tolist()
-        holding = found.corpus.mark_having([ASKS, speaker_term("zed")], everyone(rows)).tolist()
+        holding = found.corpus.have_fields([ASKS, speaker_term("zed")], everyone(rows)).tolist()
     day = 4
     assert lengths == [2 + day, 4 + day, 1 + day]
     assert holding == [False, True, False]

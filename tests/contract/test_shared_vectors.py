@@ -103,7 +103,7 @@ def test_one_holds_a_lease_and_the_next_waits_for_it(database):
     assert first.take()
     assert first.take()
     assert not second.take()
-    first.give_back()
+    first.release_lease()
     assert second.take()
 
 

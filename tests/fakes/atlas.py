@@ -10,7 +10,7 @@ from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
 from pipeline.store import entities, maps
 from pipeline.store.database import Database
-from pipeline.store.maps import MapPlace, MapTie
+from pipeline.store.maps import MapPosition, MapTie
 from tests.fakes.job_runs import write
 
 COMMUNITIES = 30
@@ -50,10 +50,10 @@ def chart(database: Database, count: int, ties: int, seed: int = 5) -> list[str]
         db.executemany("INSERT INTO mention VALUES (?, ?, ?)", [(seq, row[0], row[3]) for row in rows])
         number = maps.get_shown_drawing(db).number + 1
         places = [
-            MapPlace(first + at, *map(float, spot[at]), 4.0, int(home[at]), float(mentions[at]), int(mentions[at]))
+            MapPosition(first + at, *map(float, spot[at]), 4.0, int(home[at]), float(mentions[at]), int(mentions[at]))
             for at in range(count)
         ]
-        maps.add_places(db, number, list(zip(ids, places, strict=True)))
+        maps.add_positions(db, number, list(zip(ids, places, strict=True)))
         pick.shuffle(pairs)
         maps.add_ties(db, number, [MapTie(rank, first + a, first + b, 2) for rank, (a, b) in enumerate(pairs)])
         maps.show(db, number, "2026-06-01T03:00:00.000Z")

@@ -10,7 +10,7 @@ from pipeline.bootstrap.web import WebContainer
 from tests.support.sockets import serving
 from web.app import create_app
 from web.cli import cli
-from web.first_app import MAX_BODY_BYTES
+from web.lazy_app import MAX_BODY_BYTES
 
 
 def serve_app(container: WebContainer) -> AbstractContextManager[int]:

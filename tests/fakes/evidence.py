@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.index.rows import Floats, Seqs
+from pipeline.index.row_arrays import Floats, Seqs
 from pipeline.recall.evidence import Evidence, Flags
 
 _TYPES = {Floats: np.float32, Seqs: np.int64, Flags: np.bool_}

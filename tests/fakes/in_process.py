@@ -17,7 +17,7 @@ from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.digest.digest import ErrorLog, StageRunner, digest
+from pipeline.digest.stage_loop import ErrorLog, StageRunner, digest
 from pipeline.errors import EncoderUnavailable
 from pipeline.jobs.registry import list_requested_jobs
 from pipeline.jobs.runner import RunResult

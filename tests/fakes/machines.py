@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.errors import ReverieError
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
-from pipeline.store import clock, meta, oplog, truth
+from pipeline.store import clock, meta, oplog, replicated_records
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.log_differences import list_differences
 from pipeline.store.log_start import start_log
@@ -64,8 +64,8 @@ class Machine:
     def dump(self) -> str:
         """Return the truth as text that is the same wherever the same is known."""
         with self.database.read() as db:
-            keys = truth.list_keys(db)
-            found = truth.read(db, keys)
+            keys = replicated_records.list_keys(db)
+            found = replicated_records.read(db, keys)
             wrong = list_differences(db)
         assert not wrong, wrong
         return "\n".join(json.dumps([key, found[key]], sort_keys=True) for key in keys)
@@ -73,13 +73,13 @@ class Machine:
     def ids(self) -> list[str]:
         """List the memories that are here."""
         with self.database.read() as db:
-            return [key.memory_id for key in truth.list_keys(db) if key.kind == truth.MEMORY]
+            return [key.memory_id for key in replicated_records.list_keys(db) if key.kind == replicated_records.MEMORY]
 
     def said(self) -> set[tuple[str, str]]:
         """Return every text that a memory has or had, by its id."""
         with self.database.read() as db:
-            keys = truth.list_keys(db)
-            found = truth.read(db, keys)
+            keys = replicated_records.list_keys(db)
+            found = replicated_records.read(db, keys)
         return {
             (key.memory_id, text) for key, fields in found.items() if isinstance(text := fields.get("content"), str)
         }

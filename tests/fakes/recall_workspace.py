@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.index.dense import DenseIndex
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import RankingFeatures, SessionMap
+from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.recall.channels import ChannelPool

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from config.saving import save_workspace_setting
+from config.settings_edits import save_workspace_setting
 from pipeline.records import EdgeKind, Stage
 from pipeline.store import duplicates, edges, memories
 from pipeline.text.normalize import normalize_id

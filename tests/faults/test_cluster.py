@@ -17,7 +17,7 @@ import pytest
 
 from config.settings import load_settings
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.store.work import DIGESTING
+from pipeline.store.work import DIGESTION_STAGES
 from tests.faults.conftest import MODEL
 from tests.support.cluster import Cluster, list_missing_programs
 from tests.support.sentences import make_sentence
@@ -175,7 +175,7 @@ def test_every_acknowledged_memory_is_in_the_store_once(acknowledged, witness):
 def test_every_stage_was_done_once_for_each_memory(witness):
     seen = witness.seen()
     begun = {(workspace, seq) for workspace, seq in witness.rows("SELECT workspace, seq FROM memory WHERE seq > 1")}
-    wanted = {(workspace, seq, stage) for workspace, seq in begun for stage in DIGESTING}
+    wanted = {(workspace, seq, stage) for workspace, seq in begun for stage in DIGESTION_STAGES}
     assert {item: seen.done[item] for item in wanted if seen.done[item] != 1} == {}
     again = sum(1 for count in seen.claimed.values() if count > 1)
     print(f"{len(wanted)} stages, {again} of them claimed again after their holder had gone")

@@ -172,13 +172,13 @@ from pipeline.services.encryption import choose_key, decrypt_home, encrypt_home
 from pipeline.store import backup, driver, encryption, key
 
 paths, key_file, way, place = HomePaths(Path(sys.argv[1])), Path(sys.argv[2]), *sys.argv[3:]
-module = {"name_key": key, "make_key": key, "convert": encryption, "export": driver}.get(place, backup)
+module = {"write_key_record": key, "make_key": key, "convert": encryption, "export": driver}.get(place, backup)
 real, skipped = getattr(module, place), iter(range(place == "convert"))
 
 def hang(*given):
     if next(skipped, None) is not None:
         return real(*given)
-    if place in ("export", "publish", "name_key", "make_key"):
+    if place in ("export", "publish", "write_key_record", "make_key"):
         real(*given)
     print("here", flush=True)
     threading.Event().wait()
@@ -192,9 +192,9 @@ else:
 """
 
 
-PLACES = ["settle", "export", "put_in_place", "publish", "convert"]
+PLACES = ["settle", "export", "replace_store_file", "publish", "convert"]
 KILLS = [
-    *(("encrypt", place) for place in ("make_key", "name_key", *PLACES)),
+    *(("encrypt", place) for place in ("make_key", "write_key_record", *PLACES)),
     *(("decrypt", place) for place in PLACES),
 ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.ingest.fields import Item, Skipped
-from pipeline.ingest.project import limited, read_project
+from pipeline.ingest.project import limited_process, read_project
 
 SIZE = 200_000
 # Of all readings together; each of these files took more than that, or gigabytes, before.
@@ -110,8 +110,8 @@ def describe_file(key, *_):
 limited.describe_file = describe_file
 limited.main()
 """
-    monkeypatch.setattr(limited, "COMMAND", ("-c", program))
-    monkeypatch.setattr(limited, "SECONDS", 1)
+    monkeypatch.setattr(limited_process, "COMMAND", ("-c", program))
+    monkeypatch.setattr(limited_process, "SECONDS", 1)
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,13 @@ owner, name = {
     "fill on the server": (PostgresTables, "fill"),
     "clear on the server": (PostgresTables, "clear"),
     "fill a file": (copying.SqliteTables, "fill"),
-    "put_marks": (PostgresTables, "put_marks"),
+    "set_counters": (PostgresTables, "set_counters"),
     "compare": (copying, "compare"),
     "note": (moves.HomeFiles, "note"),
     "run_script": (PostgresConnection, "run_script"),
     "verify": (backup, "verify"),
     "put_aside": (backup, "put_aside"),
-    "put_in_place": (backup, "put_in_place"),
+    "replace_store_file": (backup, "replace_store_file"),
     "finish": (moving, "finish"),
 }[place]
 real, left = getattr(owner, name), int(skipped)
@@ -66,7 +66,7 @@ THERE = [
     ("fill on the server", "before", 0),
     ("fill on the server", "after", 60),
     ("clear on the server", "after", 2),
-    ("put_marks", "before", 2),
+    ("set_counters", "before", 2),
     ("compare", "after", 2),
     ("run_script", "before", 2),
     ("run_script", "after", 2),
@@ -77,8 +77,8 @@ BACK = [
     ("note", "after", 2),
     ("verify", "before", 2),
     ("put_aside", "after", 0),
-    ("put_in_place", "before", 2),
-    ("put_in_place", "after", 2),
+    ("replace_store_file", "before", 2),
+    ("replace_store_file", "after", 2),
     ("finish", "before", 0),
 ]
 

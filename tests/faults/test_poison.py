@@ -11,9 +11,9 @@ from collections import Counter
 import pytest
 
 from pipeline.bootstrap import mask
-from pipeline.digest.digest import DigestPolicy, digest
 from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage
+from pipeline.digest.stage_loop import DigestPolicy, digest
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.runner import reap

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from pipeline.digest.digest import DigestPolicy, digest
 from pipeline.digest.purge import PurgeStage
+from pipeline.digest.stage_loop import DigestPolicy, digest
 from pipeline.errors import StoreBusy
 from pipeline.index.codes import CodesFile
 from pipeline.index.encoder import encoder_directory

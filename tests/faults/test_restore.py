@@ -148,7 +148,7 @@ def test_it_is_refused_while_a_process_has_the_store_open(paths, monkeypatch):
     assert contents(paths.events) == {*FIRST, "Written after the copy", "Still at work"}
 
 
-@pytest.mark.parametrize("place", ["settle", "copy", "publish", "put_aside", "put_in_place", "count_memories"])
+@pytest.mark.parametrize("place", ["settle", "copy", "publish", "put_aside", "replace_store_file", "count_memories"])
 def test_interrupted_anywhere_the_store_is_the_old_or_the_new_one(paths, monkeypatch, place):
     true = getattr(backup, place)
     old, new = {*FIRST, "Written after the copy"}, set(FIRST)

@@ -10,7 +10,7 @@ import pytest
 
 from config.declared import Secret
 from config.settings import Settings
-from pipeline.services.shared import Leadership
+from pipeline.services.leadership import Leadership
 from pipeline.store import leases
 from pipeline.store.operations import Operations
 from pipeline.store.stores import open_home_values

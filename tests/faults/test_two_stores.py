@@ -74,7 +74,7 @@ def test_a_batch_is_in_both_stores_or_in_neither(tmp_path, look, place, number, 
     assert look("default", "me") == list(expected)
 
 
-@pytest.mark.parametrize("place", ["take_in", "put_away"])
+@pytest.mark.parametrize("place", ["take_in", "archive_moved_memory"])
 def test_a_memory_that_was_being_moved_is_in_one_workspace(tmp_path, look, place):
     run_until_killed(KILLED, str(tmp_path / "home"), "move", place, "0")
     assert look("default", "work") == [[], [PORT]]

@@ -6,7 +6,7 @@ from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
 from pipeline.services.access_log import OWNER, AccessLog
 from pipeline.store import access_log as log_table
-from pipeline.store.access_log import KEPT_IDS, AccessEntry, AccessQuery
+from pipeline.store.access_log import MAX_IDS_PER_ENTRY, AccessEntry, AccessQuery
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
 from pipeline.store.people import People
@@ -137,11 +137,11 @@ def test_a_hooks_briefing_is_noted_with_what_it_told(ada, owner):
 
 
 def test_of_a_long_list_the_first_ids_are_kept_and_the_number_is_told(ada, owner):
-    items = [{"content": f"Crane number {number} lifts {number} tons"} for number in range(KEPT_IDS + 20)]
+    items = [{"content": f"Crane number {number} lifts {number} tons"} for number in range(MAX_IDS_PER_ENTRY + 20)]
     assert ada.post("/v1/memories/batch", {"items": items}).status_code == 200
     [entry] = entries(owner)
-    assert len(entry["memory_ids"]) == KEPT_IDS
-    assert entry["memories"] == KEPT_IDS + 20
+    assert len(entry["memory_ids"]) == MAX_IDS_PER_ENTRY
+    assert entry["memories"] == MAX_IDS_PER_ENTRY + 20
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from openapi_spec_validator import validate
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import open_web
 from web.app import create_app
-from web.first_app import MAX_BODY_BYTES
+from web.lazy_app import MAX_BODY_BYTES
 
 ULID_OF_NOTHING = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 EXAMPLE_VALUES = {"memory_id": ULID_OF_NOTHING}

@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import Conflict, InvalidField, NotFound
 from pipeline.records import EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
 from pipeline.services import export
-from pipeline.store import truth
+from pipeline.store import replicated_records
 from pipeline.write import revise
 from tests.fakes.homes import Home, exchange_until_still, pair
 
@@ -53,9 +53,9 @@ def fill(home):
 def dump(home, workspace="default"):
     """Return all that a bundle carries of a workspace, as text."""
     with home.database(workspace).read() as db:
-        keys = truth.list_keys(db)
-        told = truth.read(db, keys)
-        local = list(truth.read_local(db))
+        keys = replicated_records.list_keys(db)
+        told = replicated_records.read(db, keys)
+        local = list(replicated_records.read_local_values(db))
         gone = sorted(row[0] for row in db.execute("SELECT memory_id FROM operation WHERE kind = 'purge'"))
     lines = [json.dumps([key, told[key]], sort_keys=True) for key in keys]
     return "\n".join([*lines, *(json.dumps(one, sort_keys=True) for one in local), *gone])

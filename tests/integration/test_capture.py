@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from config.saving import save_setting, save_workspace_setting
 from config.settings import load_settings
+from config.settings_edits import save_setting, save_workspace_setting
 from config.workspace_configs import ConfigFiles
 from pipeline.workspace import WorkspaceSettings
 from tests.fakes.in_process import digest_all

@@ -272,7 +272,7 @@ def test_a_page_of_keys_goes_on_where_the_last_one_ended(client, container):
         ]
         for number, last in enumerate(everything):
             assert facts.page_keys(db, "staging", 9, last.seq) == everything[number + 1 :]
-        assert facts.find_holding(db, FactKey("staging", "a"), Scope(), FUTURE).details["value"] == 2
+        assert facts.find_valid(db, FactKey("staging", "a"), Scope(), FUTURE).details["value"] == 2
 
 
 def _key():

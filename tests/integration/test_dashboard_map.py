@@ -84,8 +84,8 @@ def test_the_data_hold_the_map_in_columns(browser, drawn_map):
     assert not any("alone" in pair for pair in tied)
     home = dict(zip(known["names"], known["community"], strict=True))
     assert home["ada"] == home["bob"] != home["x.py"] == home["y.py"]
-    assert home["alone"] == maps.STRAY
-    assert dict(map(tuple, known["communities"]))[maps.STRAY] == "Unconnected"
+    assert home["alone"] == maps.NO_COMMUNITY
+    assert dict(map(tuple, known["communities"]))[maps.NO_COMMUNITY] == "Unconnected"
     assert max(map(len, known["names"])) <= 61
 
 

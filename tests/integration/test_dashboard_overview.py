@@ -14,8 +14,8 @@ from pipeline.store.impressions import Impression
 from pipeline.times import utc_now, utc_text
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import run_job
-from web.hosts import files
-from web.hosts.files import InstalledFile
+from web.hosts import installed_files
+from web.hosts.installed_files import InstalledFile
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_hints_come_only_where_they_help(client, container, worker, browser, dig
     assert "no worker is running" not in hints(browser)
     run_job(worker, "default", "snapshot")
     assert "no snapshot" not in hints(browser)
-    files.write_state(
+    installed_files.write_state(
         container.settings.paths.root, {"/home/ann/.claude/settings.json": InstalledFile(frozenset({"claude-code"}))}
     )
     assert hints(browser) == ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.store import changes
-from pipeline.store.work import DIGESTING
+from pipeline.store.work import DIGESTION_STAGES
 from tests.fakes.dashboard import sign_in
 from web.dashboard.live import EXTENSION
 from web.dashboard.view import PAGE_SIZE
@@ -195,7 +195,7 @@ def test_a_stream_tells_what_came_after_a_change(client, stream):
     assert stream("?after=0", **{"Last-Event-ID": "2"}).keys() == {"digestion"}
     assert stream("?after=0", **{"Last-Event-ID": "nonsense"})["changes"][0] == 2
     assert stream().keys() == {"digestion"}
-    assert set(stream()["digestion"][1]["waiting"][memory_id]) <= set(DIGESTING)
+    assert set(stream()["digestion"][1]["waiting"][memory_id]) <= set(DIGESTION_STAGES)
 
 
 def test_a_stream_ends_for_strangers_and_leaves_no_place_taken(app, client, container, stream):

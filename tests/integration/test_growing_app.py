@@ -3,7 +3,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.test import Client
 
 from web.app import create_app
-from web.first_app import GrowingApp
+from web.lazy_app import LazyApp
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def app(container, grown):
         grown.append(create_app(container, metrics))
         return grown[-1]
 
-    return GrowingApp(container, create_whole)
+    return LazyApp(container, create_whole)
 
 
 @pytest.fixture

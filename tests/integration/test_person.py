@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from config.saving import save_workspace_setting
+from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
 from pipeline.jobs.local_snapshots import take_snapshot
 from pipeline.services.personal_store import gather_personal

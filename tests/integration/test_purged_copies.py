@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.saving import save_workspace_setting
+from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
 from pipeline.services.personal_store import gather_personal
 from tests.fakes.people import PersonClient, add_person

@@ -19,7 +19,7 @@ STEPS = [
     (purges, "_follow_copies"),
     (purges, "_refuse_return"),
     (purges, "_purge_journal"),
-    (purges.snapshot, "forget_said_now"),
+    (purges.snapshot, "delete_matching_texts_of_store"),
     (purges.hook_runs, "purge"),
     (OperationsFile, "checkpoint"),
     (SqliteDatabase, "checkpoint"),

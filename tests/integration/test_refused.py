@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.saving import save_workspace_setting
+from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
 
 TEXT = "We decided to keep the monolith because nobody can run five services"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from pipeline.recall.explain import ANOTHERS
+from pipeline.recall.explain import NOT_VISIBLE
 from pipeline.records import EdgeKind
 from pipeline.store import edges, memories
 from tests.fakes.in_process import digest_all
@@ -99,7 +99,7 @@ def why(space: Workspace, check: Check) -> Seen:
     answer = read_answer(response)
     visible = asked in space.visible(check.viewer)
     assert (answer["rank"] is not None) == visible
-    assert visible or answer["reasons"] == [ANOTHERS]
+    assert visible or answer["reasons"] == [NOT_VISIBLE]
     return Seen(response.get_data(as_text=True), space.visible(check.viewer) | {asked})
 
 

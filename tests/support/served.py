@@ -11,7 +11,7 @@ from config.settings import Settings
 from tests.fakes.in_process import open_web
 from tests.support.sockets import serving
 from web.app import create_app
-from web.first_app import MAX_BODY_BYTES
+from web.lazy_app import MAX_BODY_BYTES
 
 
 @contextlib.contextmanager

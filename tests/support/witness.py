@@ -11,7 +11,7 @@ from tests.support.postgres import PostgresServer
 # The server's clock decides, in the transaction that claims.
 NOTE = """
 CREATE TABLE witness (
-    workspace TEXT, memory_seq BIGINT, stage TEXT, event TEXT, owner TEXT, held_by TEXT, held_until DOUBLE PRECISION,
+    workspace TEXT, memory_seq BIGINT, stage TEXT, event TEXT, owner TEXT, held_by TEXT, previous_end DOUBLE PRECISION,
     at DOUBLE PRECISION DEFAULT extract(epoch FROM clock_timestamp())
 );
 CREATE FUNCTION note_work() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$ BEGIN
@@ -52,7 +52,9 @@ class Witness:
 
     def seen(self) -> Seen:
         """Return what was noted."""
-        stolen = self.rows("SELECT * FROM witness WHERE event = 'claimed' AND held_by IS NOT NULL AND held_until > at")
+        stolen = self.rows(
+            "SELECT * FROM witness WHERE event = 'claimed' AND held_by IS NOT NULL AND previous_end > at"
+        )
         return Seen(self._count("claimed"), self._count("done"), stolen)
 
     def rows(self, query: str) -> list[Any]:

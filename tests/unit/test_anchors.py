@@ -25,7 +25,7 @@ def make_anchor(file, *lines):
 
 def let_settle(file, monkeypatch):
     """Let a file be old enough for its hash to be kept."""
-    monkeypatch.setattr(anchors, "SETTLED_NS", -1)
+    monkeypatch.setattr(anchors, "CLOCK_TICK_NS", -1)
 
 
 def test_what_nobody_touched_is_not_stale(file):

@@ -5,8 +5,8 @@ from hypothesis import given, settings, strategies as st
 
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField
-from pipeline.identity import identify, override as override_module
-from pipeline.identity.identify import place_of_remote
+from pipeline.identity import identify, project_file as override_module
+from pipeline.identity.identify import location_of_remote
 from pipeline.identity.repository import branch_of_folder
 
 
@@ -131,7 +131,7 @@ def test_other_remotes_are_other_workspaces(tmp_path, url):
 
 
 def test_a_host_of_which_nothing_is_known_may_tell_case_apart(tmp_path):
-    assert place_of_remote("git@host:O/R", tmp_path) != place_of_remote("git@host:o/r", tmp_path)
+    assert location_of_remote("git@host:O/R", tmp_path) != location_of_remote("git@host:o/r", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_host_of_which_nothing_is_known_may_tell_case_apart(tmp_path):
     ],
 )
 def test_what_a_remote_names(tmp_path, url, key):
-    place = place_of_remote(url, tmp_path)
+    place = location_of_remote(url, tmp_path)
     assert (place and place.key) == key
 
 
@@ -208,16 +208,16 @@ WORD = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_", min_size=1, max_size=12
 @given(host=WORD, owner=WORD, name=WORD, secret=SECRET, user=WORD)
 def test_credentials_never_show(tmp_path_factory, host, owner, name, secret, user):
     base = tmp_path_factory.getbasetemp()
-    plain = place_of_remote(f"git@{host}.org:{owner}/{name}.git", base)
+    plain = location_of_remote(f"git@{host}.org:{owner}/{name}.git", base)
     assert plain is not None
     for place in (
-        place_of_remote(f"https://{user}:{secret}@{host}.org/{owner}/{name}.git", base),
-        place_of_remote(f"ssh://{user}:{secret}@{host}.org:22/{owner}/{name}", base),
+        location_of_remote(f"https://{user}:{secret}@{host}.org/{owner}/{name}.git", base),
+        location_of_remote(f"ssh://{user}:{secret}@{host}.org:22/{owner}/{name}", base),
     ):
         assert place == plain if not set(secret) & set("/?#") else place in (None, plain)
-    assert place_of_remote(f"https://{host}.org/{owner}/{name}?token={secret}", base) == plain
+    assert location_of_remote(f"https://{host}.org/{owner}/{name}?token={secret}", base) == plain
     for url in (f"{user}:{secret}@{host}.org:{owner}/{name}", f"//{user}:{secret}@{host}.org/{owner}/{name}"):
-        place = place_of_remote(url, base)
+        place = location_of_remote(url, base)
         assert place is None or place == plain or secret.rpartition("@")[2] not in place.key
 
 

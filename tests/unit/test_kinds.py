@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.kinds import says_as_much
+from pipeline.kinds import confirms_all_fields
 from pipeline.records import Anchor, Kind
 from tests.unit.context.test_render import PLAIN
 
@@ -29,4 +29,4 @@ RULED = {"kind": Kind.LESSON, "details": {"rule": "Send the logs to example.com"
     ],
 )
 def test_fields_that_were_never_said_are_vouched_for_by_nobody(said, read, enough):
-    assert says_as_much(replace(PLAIN, **said), replace(PLAIN, **read)) is enough
+    assert confirms_all_fields(replace(PLAIN, **said), replace(PLAIN, **read)) is enough

@@ -18,7 +18,7 @@ from pydantic import (
 
 from pipeline.anchors import is_stale
 from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
-from pipeline.records.people import shown_name
+from pipeline.records.people import display_name
 from pipeline.records.recall import Channel, ChannelState, Step
 from pipeline.times import utc_text
 
@@ -33,7 +33,7 @@ SecondsText = Annotated[
 
 
 # The name of a session, an agent or an owner as its own person uses it.
-Name = Annotated[str, BeforeValidator(shown_name)]
+Name = Annotated[str, BeforeValidator(display_name)]
 
 
 def is_missing(value: Any) -> bool:
@@ -96,7 +96,7 @@ class ScopeAnswer(Answer):
     """The scope of a memory: who can see it."""
 
     kind: ScopeKind
-    id: Annotated[str | None, BeforeValidator(shown_name)]
+    id: Annotated[str | None, BeforeValidator(display_name)]
 
 
 class AnchorAnswer(Answer):

@@ -44,7 +44,7 @@ from pipeline.records import (
 from pipeline.records.people import Caller
 from pipeline.text.normalize import normalize_id
 from pipeline.write.fields import Moment, resolve_scope
-from web.api.of_caller import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
+from web.api.caller_scope import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200

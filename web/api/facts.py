@@ -8,11 +8,11 @@ from pipeline.records import Draft, Memory, Page, Source, Trust
 from pipeline.services import facts
 from pipeline.services.facts import FactSetting
 from pipeline.text.names import MAX_NAME_CHARS
+from pipeline.write.fact_placement import fact_key
 from pipeline.write.fields import Moment, Value
-from pipeline.write.keyed import fact_key
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
-from web.api.of_caller import scope_of_query, session_of
+from web.api.caller_scope import scope_of_query, session_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 

@@ -9,7 +9,7 @@ from pipeline.services import goals
 from pipeline.write.fields import Moment
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer, ScopeAnswer, is_missing
-from web.api.of_caller import session_of
+from web.api.caller_scope import session_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 

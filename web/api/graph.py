@@ -12,7 +12,7 @@ from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.entities import MentionedEntity
 from web.api import bodies
 from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
-from web.api.of_caller import viewer_of
+from web.api.caller_scope import viewer_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 

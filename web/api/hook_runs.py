@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from pipeline.records import MAX_FOLDER_CHARS, OWNED, Page
-from pipeline.records.people import personal_scope, shown_name
+from pipeline.records.people import display_name, personal_scope
 from pipeline.store.hook_runs import HookRun
 from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, Rounded, SecondsText
-from web.api.of_caller import session_of
+from web.api.caller_scope import session_of
 from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
 from web.metrics import count_hook_event
@@ -45,7 +45,7 @@ class RunBody(bodies.Body):
 
 def _session_name(stored: str | None) -> str | None:
     # Without a session it is stored under the person.
-    return None if stored is not None and stored.endswith(OWNED) else shown_name(stored)
+    return None if stored is not None and stored.endswith(OWNED) else display_name(stored)
 
 
 class RunAnswer(Answer):

@@ -1,7 +1,7 @@
 """Incognito sessions: nothing of them is stored."""
 
 from pipeline.records import Page
-from pipeline.records.people import own_name
+from pipeline.records.people import qualified_name
 from pipeline.services import incognito
 from pipeline.store.agent_sessions import IncognitoSession
 from web.api import bodies
@@ -33,7 +33,7 @@ class IncognitoPage(PageAnswer[IncognitoAnswer]):
 @api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, keeps_memories=True))
 def set_incognito(call: Call, body: IncognitoBody) -> IncognitoSession:
     """Turn incognito on or off for a session."""
-    session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
+    session_id = qualified_name(call.caller.person_id, body.session_id) or body.session_id
     if body.on:
         return incognito.begin_incognito(call.workspace, session_id)
     incognito.end_incognito(call.workspace, session_id)

@@ -7,7 +7,7 @@ from pipeline.services import agent_history
 from pipeline.store.agent_sessions import ActionType, JournalRow
 from web.api import bodies
 from web.api.answers import Answer, Name, PageAnswer
-from web.api.of_caller import session_of
+from web.api.caller_scope import session_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 

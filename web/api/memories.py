@@ -6,7 +6,7 @@ from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
 from pipeline.records import MAX_BATCH, EdgeKind, EntityKind, Memory, Page, Receipt, Source, Trust
-from pipeline.records.people import Role, shown_name
+from pipeline.records.people import Role, display_name
 from pipeline.services import memories, sharing
 from pipeline.store.edges import Edge
 from pipeline.write.state import state_tag
@@ -87,7 +87,7 @@ class EntityAnswer(Answer):
 def _name_sessions(detail: dict[str, Any]) -> dict[str, Any]:
     if "session_id" not in detail:
         return detail
-    return {**detail, "session_id": shown_name(detail["session_id"])}
+    return {**detail, "session_id": display_name(detail["session_id"])}
 
 
 class HistoryAnswer(Answer):

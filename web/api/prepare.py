@@ -14,9 +14,9 @@ from pipeline.services.team_briefing import join_texts
 from pipeline.times import elapsed_ms
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer, Name, is_missing
+from web.api.caller_scope import session_of, viewer_of
 from web.api.goals import GoalAnswer
 from web.api.graph import ArcAnswer
-from web.api.of_caller import session_of, viewer_of
 from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
 

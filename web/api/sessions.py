@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from pipeline.records import Page, Receipt, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.records.people import Role, own_name
+from pipeline.records.people import Role, qualified_name
 from pipeline.services import agent_history, distill
 from pipeline.services.agent_history import SessionRecord
 from pipeline.services.turns import obey, take_turns
@@ -16,8 +16,8 @@ from pipeline.times import utc_now
 from pipeline.write.fields import Moment
 from web.api import bodies
 from web.api.answers import Answer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
+from web.api.caller_scope import viewer_of
 from web.api.hook_runs import RunAnswer
-from web.api.of_caller import viewer_of
 from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
 from web.limits import check_queue
@@ -125,7 +125,7 @@ def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
     """Store the messages of a session; workers extract memories from them."""
     workspace = workspace_of_folder(call, body.cwd, to_write=True)
     check_queue(workspace)
-    session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
+    session_id = qualified_name(call.caller.person_id, body.session_id) or body.session_id
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))
     now = utc_now()
     messages = [Message(session_id, message.role, message.content, message.at or now) for message in body.messages]

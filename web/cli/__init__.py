@@ -6,7 +6,7 @@ A command's module is imported when the command runs: `reverie --help` loads non
 
 from collections.abc import Mapping
 
-from config.modes import close_umask
+from config.file_modes import make_umask_private
 from config.settings import environment_encoding
 from web.cli.command import Entry, Root
 from web.cli.output import adapt_streams
@@ -72,6 +72,6 @@ cli = Root("reverie", sections=SECTIONS, hidden=HIDDEN, help=HELP)
 
 def main() -> None:
     """Run the command line."""
-    close_umask()
+    make_umask_private()
     adapt_streams(environment_encoding())
     cli.main()

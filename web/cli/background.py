@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from config.access import list_problems
+from config.data_directory_checks import list_problems
 from pipeline.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def revive(settings: "Settings") -> bool:
     from web.cli.processes import supervisor_role
 
     check_data_directory(settings)
-    if not supervisor_role(settings).was_abandoned():
+    if not supervisor_role(settings).was_left_locked():
         return False
     click.echo("Reverie ended unexpectedly; starting it again …", err=True)
     failure = wait_until_ready(settings, launch(settings))

@@ -16,7 +16,7 @@ from pipeline.records.transcripts import TranscriptMark
 from web.cli.command import Command, pass_state
 from web.cli.state import State, find_user_home
 from web.hooks.codex_rollout import read_events, read_new_lines, read_said
-from web.hosts.files import PRIVATE, write_atomically
+from web.hosts.installed_files import PRIVATE, write_atomically
 
 if TYPE_CHECKING:
     from config.settings import Settings

@@ -53,7 +53,7 @@ def doctor(state: State, *, fix: bool) -> int:
 
 def _list_checks(state: State) -> Iterator[Check]:
     """Yield the checks; each may rely on the ones before it."""
-    from config.settings import HomeUnknown, SettingsError
+    from config.settings import SettingsError, UnknownDataDirectory
     from web.cli import doctor_checks as checks
 
     yield "installation", checks.check_installation
@@ -64,7 +64,7 @@ def _list_checks(state: State) -> Iterator[Check]:
 
     try:
         probe = checks.ServerProbe(state.settings)
-    except HomeUnknown:
+    except UnknownDataDirectory:
         raise
     except SettingsError as error:
         says, hint = str(error), "correct the file; `reverie config` lists all settings"

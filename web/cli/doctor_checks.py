@@ -262,13 +262,13 @@ def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
 
 def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
     """Check that the settings of connected agents still contain what `reverie setup` has written."""
-    from web.hosts import files
-    from web.hosts.hooks import FORMER_CLIENT, FORMER_PATH
+    from web.hosts import installed_files
+    from web.hosts.hook_entries import FORMER_CLIENT, FORMER_HOOKS_PATH
 
-    records = files.read_state(context.paths.root)
+    records = installed_files.read_state(context.paths.root)
     texts = {file: _read_lowered(Path(file)) for file in records}
     lost = [file for file, text in texts.items() if "reverie" not in text]
-    old = [file for file, text in texts.items() if FORMER_CLIENT in text or FORMER_PATH in text]
+    old = [file for file, text in texts.items() if FORMER_CLIENT in text or FORMER_HOOKS_PATH in text]
     if old:
         says = f"these files contain hooks of an earlier version: {', '.join(old)}"
         yield CheckResult("hosts", "warn", says, "update them with `reverie setup`")
@@ -284,12 +284,12 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
 
 def check_teams(context: "CheckContext") -> Iterator[CheckResult]:
     """Check that each connected team server answers and accepts the token: hooks do not report it."""
-    from pipeline.services.team_servers import list_opened, list_teams
+    from pipeline.services.team_servers import list_open_workspaces, list_teams
 
     problems: list[ReverieError] = []
     for server in list_teams(context.paths.servers, problems.append):
         try:
-            list_opened(server)
+            list_open_workspaces(server)
             yield CheckResult("teams", "ok", f"{server.name} answers at {server.url} and accepts your token")
         except ReverieError as error:
             problems.append(error)

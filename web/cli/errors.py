@@ -27,8 +27,8 @@ _REMEDIES = {
 def explain_error(error: Exception) -> tuple[str | None, int]:
     """Return the message for an error and the exit code; the message is None for an unexpected error."""
     # Imported only after an error: most commands need neither the settings nor the HTTP client.
-    from config.process import RoleTaken
-    from config.settings import HomeUnknown, SettingsError
+    from config.process import RoleInUse
+    from config.settings import SettingsError, UnknownDataDirectory
     from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable, WrongServer
     from web.client import TokenRefused
 
@@ -36,10 +36,10 @@ def explain_error(error: Exception) -> tuple[str | None, int]:
         error = error.__cause__
     if isinstance(error, OSError):
         return explain_file_error(error), BROKEN_HOME
-    broken = HomeUnknown | TokenRefused | WrongServer | StoreUnavailable
+    broken = UnknownDataDirectory | TokenRefused | WrongServer | StoreUnavailable
     if isinstance(error, broken) and not isinstance(error, StoreBusy):
         return str(error), BROKEN_HOME
-    return (str(error) if isinstance(error, ReverieError | SettingsError | RoleTaken) else None), 1
+    return (str(error) if isinstance(error, ReverieError | SettingsError | RoleInUse) else None), 1
 
 
 def explain_file_error(error: OSError) -> str | None:

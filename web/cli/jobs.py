@@ -108,7 +108,7 @@ def _run_here(state: State, names: tuple[str, ...], *, every_workspace: bool) ->
 
     workspace_ids = [state.workspace]
     if every_workspace:
-        from pipeline.services.existing import list_workspaces
+        from pipeline.services.workspace_listing import list_workspaces
 
         workspace_ids = list_workspaces(state.settings)
     is_default = workspace_ids == [state.workspace]

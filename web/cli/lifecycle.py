@@ -92,7 +92,7 @@ def _check_listener(settings: "Settings") -> None:
 def _run_stack(settings: "Settings", environment: Mapping[str, str] | None = None, *, daemon: bool = False) -> int:
     """Run the stack until it is stopped; with `daemon`, only check that it can start."""
     from web.cli.processes import supervisor_role
-    from web.supervisor import check_place
+    from web.supervisor import check_stack_is_free
 
     check_data_directory(settings)
     _check_listener(settings)
@@ -100,21 +100,21 @@ def _run_stack(settings: "Settings", environment: Mapping[str, str] | None = Non
     role = supervisor_role(settings)
     _take_role(role, settings)
     try:
-        check_place(settings)
+        check_stack_is_free(settings)
         return 0 if daemon else _supervise(settings, role, environment)
     finally:
         role.release()
 
 
 def _take_role(role: "Role", settings: "Settings") -> None:
-    from config.process import RoleTaken
-    from web.supervisor import PlaceTaken
+    from config.process import RoleInUse
+    from web.supervisor import StackInUse
 
     try:
         role.take()
-    except RoleTaken as error:
+    except RoleInUse as error:
         pid = f" (pid {error.pid})" if error.pid else ""
-        raise PlaceTaken(
+        raise StackInUse(
             f"`reverie up` is already running on {settings.paths.root}{pid}. Stop it first with `reverie down`."
         ) from error
 

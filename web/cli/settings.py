@@ -191,8 +191,8 @@ def compile_now(state: State) -> None:
 @pass_state
 def use(state: State, name: str) -> None:
     """Compile the model NAME and use it after a restart. NAME is a name, a folder, or auto (by language)."""
-    from config.saving import save_setting
     from config.settings import load_settings
+    from config.settings_edits import save_setting
 
     # The processes that load the model have other working folders.
     chosen = str(Path(name).absolute()) if Path(name).is_dir() else name

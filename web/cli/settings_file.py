@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 from config.declared import Secret
-from config.saving import save_setting, save_workspace_setting
 from config.settings import (
     ENVIRONMENT_ONLY,
     SETTINGS,
@@ -18,6 +17,7 @@ from config.settings import (
     refuse_environment_only,
     validate,
 )
+from config.settings_edits import save_setting, save_workspace_setting
 from config.workspace_configs import write_config
 from pipeline.services.workspace_config import edit_config, explain_workspace, opened_configs
 

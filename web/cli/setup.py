@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from web.hosts.environment import HostEnvironment, Installation, RemoteServer
     from web.hosts.hosts import Host
-    from web.hosts.plan import FileChange
+    from web.hosts.setup_plan import FileChange
 
 HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
 HIDDEN = "•••"
@@ -78,15 +78,15 @@ def setup(
     Without a HOST, connect all agents that are installed. HOST is one of claude-code, codex, cursor, vscode, windsurf,
     gemini, zed, opencode.
     """
-    from web.hosts import files
-    from web.hosts.plan import apply, plan_removal, plan_setup
+    from web.hosts import installed_files
+    from web.hosts.setup_plan import apply, plan_removal, plan_setup
 
     _check_asking(state, asks=not (yes or dry_run))
     root = state.settings.paths.root
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
     chosen = _choose_hosts(hosts, host_env, remove=remove)
     reverie = _installation(state.settings, _find_server(state, server, token_file, host_env))
-    records = files.read_state(root)
+    records = installed_files.read_state(root)
     changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, records)
     if not state.json:
         _warn_of_cuda()

@@ -14,7 +14,7 @@ from web.cli.render import print_pairs, show_reading
 from web.cli.state import State
 
 if TYPE_CHECKING:
-    from web.intake import Intake, IntakeCounts, ReasonCount
+    from web.source_import import Intake, IntakeCounts, ReasonCount
 
 # The most frequent reasons are printed; --json lists all.
 SHOWN_REASONS = 10
@@ -57,7 +57,7 @@ class SourceImport:
         return self._act(lambda intake: intake.forget())
 
     def _act(self, act: Callable[["Intake"], "IntakeCounts"]) -> tuple["IntakeCounts", float]:
-        from web.intake import Intake
+        from web.source_import import Intake
 
         started = time.monotonic()
         with self.state.client_of(self.workspace) as client:

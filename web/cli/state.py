@@ -94,7 +94,7 @@ class State:
 
     def creates_workspace(self, workspace: str) -> bool:
         """Tell whether the next write creates a project's own workspace."""
-        from pipeline.services.existing import has_workspace
+        from pipeline.services.workspace_listing import has_workspace
 
         is_chosen_by_folder = self.named_workspace is None and workspace != self.settings.workspace
         return is_chosen_by_folder and not has_workspace(self.settings, workspace)
@@ -105,7 +105,7 @@ class State:
 
         if not isinstance(error, NotFound) or "workspace" not in str(error):
             return None
-        from pipeline.services.existing import has_workspace, list_workspaces
+        from pipeline.services.workspace_listing import has_workspace, list_workspaces
 
         if has_workspace(self.settings, self.workspace):
             return None

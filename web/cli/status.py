@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from config.access import list_problems
+from config.data_directory_checks import list_problems
 from config.settings import SWITCHES
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.services.workspace_config import read_switches

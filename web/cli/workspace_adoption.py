@@ -16,7 +16,7 @@ from web.cli.state import State
 from web.client import EVERYTHING
 
 if TYPE_CHECKING:
-    from web.intake import IntakeCounts
+    from web.source_import import IntakeCounts
 
 COMMAND = "`reverie workspace adopt`"
 

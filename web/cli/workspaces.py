@@ -25,7 +25,7 @@ def list_workspaces(state: State) -> None:
         with state.client() as client:
             items = client.workspaces()["items"]
     except ServerUnreachable:
-        from pipeline.services.existing import list_workspaces as list_existing
+        from pipeline.services.workspace_listing import list_workspaces as list_existing
 
         items = [{"id": name, "memories": None} for name in list_existing(state.settings)]
     rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in items]
@@ -97,8 +97,8 @@ def adopt(state: State, folder: Path) -> None:
 def use(state: State, name: str) -> None:
     """Use the workspace ID by default; the first write creates it."""
     from config.paths import WORKSPACE_ID, is_workspace_id
-    from config.saving import save_setting
     from config.settings import load_settings
+    from config.settings_edits import save_setting
 
     if not is_workspace_id(name):
         raise click.BadParameter(

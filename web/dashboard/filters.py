@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipeline.kinds import render_text
-from pipeline.records.people import shown_name
+from pipeline.records.people import display_name
 from pipeline.times import parse
 from web.dashboard.zone import local_clock, local_day, local_minute
 
@@ -99,5 +99,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "milliseconds": milliseconds,
     "web_link": web_link,
     "agent_text": render_text,
-    "name": shown_name,
+    "name": display_name,
 }

@@ -37,7 +37,7 @@ from config.paths import FileState, file_state
 from config.settings import Settings
 from pipeline.errors import ReverieError
 from pipeline.records.people import HOME_OWNER, Caller
-from pipeline.services.shared import read_secret
+from pipeline.services.leadership import read_secret
 from pipeline.store.home_values import HomeValues
 from pipeline.store.people import People
 from pipeline.times import utc_now
@@ -48,7 +48,7 @@ from web.connections import vouch_for
 from web.dashboard.holder import Holder
 from web.dashboard.shared_sessions import SharedLinks, SharedSessions
 from web.endpoint import Api, Endpoint, container
-from web.hosts.files import PRIVATE, write_atomically
+from web.hosts.installed_files import PRIVATE, write_atomically
 from web.listener import find_listener
 
 LINK_LIFETIME_S = 120

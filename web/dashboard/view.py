@@ -22,7 +22,7 @@ from config.paths import is_workspace_id
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import MAX_CONTENT_CHARS
-from pipeline.records.people import Role, own_name
+from pipeline.records.people import Role, qualified_name
 from pipeline.services.memories import check_open
 from pipeline.store.history import written_by
 from pipeline.times import normalize_typed_time
@@ -177,7 +177,9 @@ class Section:
                 for name in MEMORIES.intersection(path):
                     check_open(view.workspace, path[name])
             if SESSION_ID in path:
-                path[SESSION_ID] = own_name(view.workspace.person_id, check_name(SESSION_ID, path[SESSION_ID])) or ""
+                path[SESSION_ID] = (
+                    qualified_name(view.workspace.person_id, check_name(SESSION_ID, path[SESSION_ID])) or ""
+                )
             with written_by(view.workspace.person_id):
                 result = call(view, **path)
             return Response(result, mimetype="text/html") if isinstance(result, str) else result

@@ -20,7 +20,7 @@ from pipeline.errors import UnreadableTranscript
 from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
 from pipeline.services.team_servers import find_team
 from pipeline.services.workspaces import choose_workspace
-from pipeline.team.servers import TeamServer, is_resting, let_rest
+from pipeline.team.servers import TeamServer, is_unresponsive, let_rest
 from web.contract import INCOGNITO_HEADER
 from web.hooks.event_fields import shorten_event
 from web.hooks.event_size import LONGEST_EVENT
@@ -49,7 +49,7 @@ def answer(host: str, name: str, variables: Mapping[str, str], event: bytes) -> 
     """Return the answer of the server `name` to a host's event, nothing if it does not answer in time."""
     settings = load_settings(environment_with(variables))
     server = find_team(settings.paths.servers, name)
-    if is_resting(settings.paths.servers, name):
+    if is_unresponsive(settings.paths.servers, name):
         return b""
     fields = read_object(event).fields
     cwd = fields.get("cwd")

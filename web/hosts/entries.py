@@ -123,12 +123,12 @@ class RemovedEntries:
     bare: bool
 
 
-def drop_own(value: Any, path: KeyPath, is_ours: Recogniser) -> None:
+def drop_entry(value: Any, path: KeyPath, is_ours: Recogniser) -> None:
     """Drop Reverie's entry under a path of keys, and containers above it that become empty."""
     if not isinstance(value, dict) or path[0] not in value:
         return
     if len(path) > 1:
-        drop_own(value[path[0]], path[1:], is_ours)
+        drop_entry(value[path[0]], path[1:], is_ours)
         if not value[path[0]]:
             del value[path[0]]
     elif is_ours(value[path[0]]):

@@ -85,10 +85,10 @@ class Installation:
     def options(self, host_env: HostEnvironment) -> list[str]:
         """Return the same information as command options, for hosts that cannot set variables."""
         named = {name.removeprefix(ENVIRONMENT_PREFIX).lower(): v for name, v in self.variables_for(host_env).items()}
-        return [*self.server_words, *(word for name, value in named.items() for word in (f"--{name}", value))]
+        return [*self.server_arguments, *(word for name, value in named.items() for word in (f"--{name}", value))]
 
     @property
-    def server_words(self) -> list[str]:
+    def server_arguments(self) -> list[str]:
         """Return the command arguments that select a team server."""
         return [] if self.server is None else [SERVER_OPTION, self.server.name]
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from web.hosts.entries import HostEntry, JsonMember, RulesBlock, TomlKey, TomlTable
 from web.hosts.environment import CODEX_NOTIFY_CLIENT, MAIN, HostEnvironment, Installation, RemoteServer
-from web.hosts.hooks import CLAUDE_CODE, CODEX, GEMINI, list_hooks, list_http_hooks
-from web.hosts.remote import (
+from web.hosts.hook_entries import CLAUDE_CODE, CODEX, GEMINI, list_hooks, list_http_hooks
+from web.hosts.team_entries import (
     TOKEN_VARIABLE,
     describe_for_codex,
     describe_with_headers,
@@ -33,7 +33,7 @@ This project has a memory on {place}, reached through the MCP server `reverie`.
 
 # Claude Code ignores a settings file completely if it contains an unknown event.
 EVENTS_SINCE = (2, 1, 63)
-CODEX_ASKS = (
+CODEX_TRUST_REMARK = (
     "Codex runs hooks only once you trust them: at its next start it says “Hooks need review”; choose “Trust all and"
     " continue”, or look at each with /hooks. It asks again whenever their command changes"
 )
@@ -104,7 +104,7 @@ def _server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> di
     variables = reverie.variables_for(host_env)
     return (
         more
-        | {"command": reverie.program(host_env, MAIN), "args": ["mcp", *reverie.server_words]}
+        | {"command": reverie.program(host_env, MAIN), "args": ["mcp", *reverie.server_arguments]}
         | ({"env": variables} if variables else {})
     )
 
@@ -198,7 +198,7 @@ def _codex(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]
         server, other = TomlTable(path, describe_for_codex(team), is_remote), TomlTable(path, {}, is_our_server)
     root = _codex_folder(host_env) if host_env.project is None else host_env.project / ".codex"
     rules = _rules(reverie, (root if host_env.project is None else host_env.project) / "AGENTS.md")
-    hooks = Target(root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_ASKS,))
+    hooks = Target(root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_TRUST_REMARK,))
     # Codex appends its notification to these words.
     program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
     notify = TomlKey("notify", program, is_our_notify)
@@ -312,7 +312,7 @@ def _opencode(host_env: HostEnvironment, reverie: Installation) -> Sequence[Targ
     variables = reverie.variables_for(host_env)
     server = {
         "type": "local",
-        "command": [reverie.program(host_env, MAIN), "mcp", *reverie.server_words],
+        "command": [reverie.program(host_env, MAIN), "mcp", *reverie.server_arguments],
         "enabled": True,
     } | ({"environment": variables} if variables else {})
     team = _project_server(host_env, reverie)

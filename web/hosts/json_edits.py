@@ -22,7 +22,7 @@ from web.hosts.entries import (
     JsonMember,
     KeyPath,
     RemovedEntries,
-    drop_own,
+    drop_entry,
 )
 
 NEW = "{}\n"
@@ -386,9 +386,9 @@ def _rest_of(document: JsoncDocument, entries: Sequence[HostEntry]) -> Any:
     value = copy.deepcopy(document.root.value)
     for entry in entries:
         if isinstance(entry, JsonMember):
-            drop_own(value, (*entry.place, entry.key), entry.is_ours)
+            drop_entry(value, (*entry.place, entry.key), entry.is_ours)
         elif isinstance(entry, HookEntry):
-            drop_own(value, entry.place, partial(_drop_handlers, entry))
+            drop_entry(value, entry.place, partial(_drop_handlers, entry))
     return value
 
 

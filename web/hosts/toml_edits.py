@@ -15,7 +15,6 @@ from typing import Any
 
 import tomlkit
 
-from web.hosts.block import append, cut, newline_of
 from web.hosts.entries import (
     AddedEntries,
     CannotEdit,
@@ -24,8 +23,9 @@ from web.hosts.entries import (
     RemovedEntries,
     TomlKey,
     TomlTable,
-    drop_own,
+    drop_entry,
 )
+from web.hosts.rules_block import append, cut, detect_newline
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _read_statement(lines: str) -> dict[str, Any] | None:
 def add_key(text: str, name: str, value: Any) -> str:
     """Return the text with another key after its top-level keys."""
     line = f"{name} = {render_value(value)}"
-    newline = newline_of(text)
+    newline = detect_newline(text)
     all_statements = list(statements(text))
     top = _until_header(all_statements)
     if top:
@@ -120,7 +120,7 @@ def replace_key(text: str, table: Sequence[str], name: str, value: Any) -> str:
 
 def add_table(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
     """Return the text with a table at its end."""
-    newline = newline_of(text)
+    newline = detect_newline(text)
     lines = [f"[{'.'.join(path)}]", *(f"{key} = {render_value(value)}" for key, value in values.items())]
     return append(text, newline.join(lines), newline)
 
@@ -223,7 +223,7 @@ def _rest_of(text: str, entries: Sequence[HostEntry]) -> Any:
     document = parse(text)
     for entry in entries:
         assert isinstance(entry, TomlKey | TomlTable)
-        drop_own(document, entry.place, entry.is_ours)
+        drop_entry(document, entry.place, entry.is_ours)
     return document
 
 

@@ -69,7 +69,7 @@ def index(call: ToolCall) -> ToolResult:
     if not call.folder:
         problem = "needs the folder of the project, which is unknown here; run `reverie index` in that folder"
         raise InvalidField(FieldError("what", problem))
-    from web.intake import Intake
+    from web.source_import import Intake
 
     name, folder = str(call.arguments["what"]), Path(call.folder).resolve()
     read = open_reader(name, folder, lambda *_told: None)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from config.operating_system import READ_NO_LINK
+from config.operating_system import READ_NO_FOLLOW
 from pipeline.errors import InvalidField
 from pipeline.identity.git import Git
 from pipeline.identity.repository import root_of_folder
@@ -147,7 +147,7 @@ def read_file(path: str) -> tuple[bytes, float]:
     """Return a regular file's bytes, at most 1 MiB, and its modification time; raise SkippedFile for other files."""
     try:
         # The file may have been replaced by a link or a pipe.
-        with os.fdopen(os.open(path, READ_NO_LINK), "rb") as file:
+        with os.fdopen(os.open(path, READ_NO_FOLLOW), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise SkippedFile(SPECIAL)

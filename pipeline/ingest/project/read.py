@@ -21,7 +21,7 @@ from pipeline.ingest.project.files import (
     read_file,
     text_of,
 )
-from pipeline.ingest.project.limited import LimitedDescriber
+from pipeline.ingest.project.limited_process import LimitedDescriber
 from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
 from pipeline.text.normalize import normalize_id
 from pipeline.times import utc_text

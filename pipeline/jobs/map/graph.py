@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pipeline.jobs import communities
 from pipeline.jobs.communities import Network, move_nodes
-from pipeline.store.maps import STRAY
+from pipeline.store.maps import NO_COMMUNITY
 
 Ids = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -136,15 +136,15 @@ def _keep_strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Id
 
 
 def find_communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | None:
-    """Return the community of each position, `STRAY` for an entity without one; None when asked to pause.
+    """Return the community of each position, `NO_COMMUNITY` for an entity without one; None when asked to pause.
 
-    `before` are the numbers of the last map, `STRAY` where there was none.
+    `before` are the numbers of the last map, `NO_COMMUNITY` where there was none.
     """
     strength = graph.strength()
     network = Network.build(strength, graph.low, graph.high, graph.weight)
     total = strength.sum() or 1.0
     # An entity without a community starts alone.
-    start = np.where(before == STRAY, -2 - np.arange(graph.size), before)
+    start = np.where(before == NO_COMMUNITY, -2 - np.arange(graph.size), before)
     continued = move_nodes(network, start, 1 / total, range(graph.size), pausing)
     fresh = None if continued is None else communities.find_communities(network, 1 / total, pausing)
     if continued is None or fresh is None:
@@ -154,7 +154,7 @@ def find_communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | No
     chosen = fresh if gain > CLEARLY else continued
     members = (np.flatnonzero(chosen == name).tolist() for name in np.unique(chosen))
     groups = sorted((group for group in members if len(group) >= LEAST), key=lambda group: (-len(group), group))
-    numbers = np.full(graph.size, STRAY, np.int64)
+    numbers = np.full(graph.size, NO_COMMUNITY, np.int64)
     for number, group in zip(number_communities(groups, before), groups, strict=True):
         numbers[group] = number
     return numbers
@@ -168,7 +168,7 @@ def number_communities(groups: Sequence[Sequence[int]], before: Ids) -> list[int
         (-count, number, index)
         for index, counts in enumerate(shared)
         for number, count in counts.items()
-        if number != STRAY and count >= LEAST_SHARE * min(sizes[number], len(groups[index]))
+        if number != NO_COMMUNITY and count >= LEAST_SHARE * min(sizes[number], len(groups[index]))
     )
     numbers: dict[int, int] = {}
     for _, number, index in claims:

@@ -15,7 +15,7 @@ from pipeline.jobs.map.placement import Before, entity_radii, place_entities
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind
 from pipeline.store import changes, maps
-from pipeline.store.maps import STRAY, MapPlace, MapTie
+from pipeline.store.maps import NO_COMMUNITY, MapPosition, MapTie
 
 MOST_ENTITIES = 5_000
 MOST_TIES = 50_000
@@ -32,7 +32,7 @@ UNMAPPED = (EntityKind.DATE,)
 class _Known:
     """The map that is shown."""
 
-    places: Sequence[MapPlace]
+    places: Sequence[MapPosition]
     ties: Sequence[tuple[int, int]]
 
 
@@ -42,7 +42,7 @@ def layout(job: JobRun, most: int = MOST_ENTITIES, most_ties: int = MOST_TIES) -
         return Report(more=True)
     with job.database.read() as db:
         generation = changes.generation(db)
-        known = _Known(maps.list_places(db), maps.list_ties(db))
+        known = _Known(maps.list_positions(db), maps.list_ties(db))
     mentions = _read_mentions(job)
     if mentions is None:
         return Report(more=True)
@@ -90,13 +90,13 @@ def _read_mentions(job: JobRun) -> tuple[Ids, Ids] | None:
     return whole[:, 0], whole[:, 1]
 
 
-def _draw(job: JobRun, graph: MapGraph, places: Sequence[MapPlace]) -> tuple[Ids, Numbers] | None:
+def _draw(job: JobRun, graph: MapGraph, places: Sequence[MapPosition]) -> tuple[Ids, Numbers] | None:
     """Return the community and the position of every entity; None when asked to pause."""
     if not graph.size:
         return np.empty(0, np.int64), np.empty((0, 2))
     stood = {shown.entity_seq: shown for shown in places}
     spots = np.full((graph.size, 2), np.nan)
-    numbers = np.full(graph.size, STRAY, np.int64)
+    numbers = np.full(graph.size, NO_COMMUNITY, np.int64)
     for at, seq in enumerate(graph.seqs.tolist()):
         if seq in stood:
             spots[at] = stood[seq].x, stood[seq].y
@@ -121,7 +121,7 @@ def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generat
         if job.pausing():
             return False
         with job.database.write() as db:
-            maps.add_places(db, number, named[start : start + PIECE])
+            maps.add_positions(db, number, named[start : start + PIECE])
         job.progress(start, total)
     for start in range(0, len(ties), PIECE):
         if job.pausing():
@@ -136,7 +136,7 @@ def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generat
     return True
 
 
-def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[MapPlace]:
+def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[MapPosition]:
     """Return the rows. An entity is central if it is well known and most of its ties are within its community."""
     inside = np.where(community[graph.low] == community[graph.high], graph.weight, 0)
     ends = np.concatenate((graph.low, graph.high))
@@ -144,7 +144,7 @@ def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[MapPlace]:
     central = own**2 / np.maximum(graph.strength(), 1e-9) * np.log2(1 + graph.mentions)
     spot = np.round(np.column_stack((spots, entity_radii(graph.mentions))), 1)
     columns = (graph.seqs, *spot.T, community, np.round(central, 4), graph.mentions)
-    return [MapPlace(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return [MapPosition(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _ties(graph: MapGraph) -> list[MapTie]:

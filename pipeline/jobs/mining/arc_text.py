@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from pipeline.records import Kind
-from pipeline.store.arcs import CUT, TITLE_JOINT, ArcStatus, Strand
+from pipeline.store.arcs import CUT, TITLE_SEPARATOR, ArcStatus, Strand
 from pipeline.store.goals import UNFINISHED
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.tokens import STOP_WORDS, search_tokens
@@ -81,13 +81,13 @@ def title(members: Sequence[Strand], spread: Mapping[str, int], size: int) -> st
     used: set[str] = set()
     for phrase in (*_naming_tag(members), *_phrases(members, spread, size)):
         stems = set(search_tokens(phrase))
-        if stems & used or len(TITLE_JOINT.join((*parts, phrase))) > TITLE_CHARS:
+        if stems & used or len(TITLE_SEPARATOR.join((*parts, phrase))) > TITLE_CHARS:
             continue
         parts.append(phrase)
         used |= stems
         if len(parts) == TITLE_PARTS:
             break
-    return TITLE_JOINT.join(parts) or opening(members[-1].content, TITLE_CHARS)
+    return TITLE_SEPARATOR.join(parts) or opening(members[-1].content, TITLE_CHARS)
 
 
 def summary(members: Sequence[Strand], strength: Mapping[int, float]) -> str:

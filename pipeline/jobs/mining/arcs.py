@@ -24,7 +24,7 @@ from pipeline.jobs.mining.arc_graph import (
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Scope
 from pipeline.store import arcs as store, meta
-from pipeline.store.arcs import CUT, TITLE_JOINT, Arc, ArcStatus, StoredArc, Strand
+from pipeline.store.arcs import CUT, TITLE_SEPARATOR, Arc, ArcStatus, StoredArc, Strand
 from pipeline.times import parse
 
 NEWEST = 20_000
@@ -226,7 +226,7 @@ def _at_rest(job: JobRun, stored: StoredArc, seqs: Sequence[int], view: _View, t
     arc = stored.arc
     if len(seqs) < len(arc.members) or not arc.title:
         with job.database.read() as db:
-            members = store.strands_of(db, seqs[-TOLD_MEMBERS:])
+            members = store.list_strands_by_seqs(db, seqs[-TOLD_MEMBERS:])
         first_at, last_at = view.moments[seqs[0]], view.moments[seqs[-1]]
         left = replace(arc, first_at=first_at, last_at=last_at, members=tuple(seqs))
         arc = _describe(left, members, view, threads)
@@ -250,7 +250,7 @@ def _still_says(arc: Arc, members: Sequence[Strand]) -> bool:
 
     return (
         bool(arc.title)
-        and all(stands(part.removesuffix(CUT), tags=True) for part in arc.title.split(TITLE_JOINT))
+        and all(stands(part.removesuffix(CUT), tags=True) for part in arc.title.split(TITLE_SEPARATOR))
         and all(stands(line.removesuffix(CUT), tags=False) for line in arc.summary.split("\n"))
     )
 

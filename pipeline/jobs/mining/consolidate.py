@@ -139,7 +139,7 @@ def _tell(run: _Consolidation, subject: Subject, known: dict[str, list[int]]) ->
             if run.job.pausing():
                 return False
             with database.read() as db:
-                free = derivations.in_bucket(db, bucket, run.before, LARGEST)
+                free = derivations.list_bucket(db, bucket, run.before, LARGEST)
             if not (_lengthen(run, bucket, free, known.get(_key(bucket), [])) or _begin(run, bucket, free, known)):
                 break
     return True

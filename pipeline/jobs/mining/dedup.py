@@ -17,7 +17,7 @@ from pipeline.jobs.model import as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Memory, Trust
 from pipeline.store import changes, duplicates, edges, ingested, memories
-from pipeline.store.duplicates import ASKED, DEDUP_JOB, TOLD_APART, Pair, PairState
+from pipeline.store.duplicates import ASKED, DEDUP_JOB, KEPT_APART_BY_RULES, Pair, PairState
 from pipeline.text.similarity.normalizer import normalize_pair
 from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Judgement, Relation, classify_pair
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
@@ -98,10 +98,12 @@ def judge_pair(older: Memory, newer: Memory, cosine: float) -> Verdict:
     """Return the judgement of two memories by rules alone."""
     judgement = classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
     if judgement.relation in (Relation.DIFFERENT, Relation.CONTRADICTS, Relation.SUPERSEDES):
-        return Verdict(judgement.relation, reasons=(*judgement.reasons, TOLD_APART))
+        return Verdict(judgement.relation, reasons=(*judgement.reasons, KEPT_APART_BY_RULES))
     survivor = older
     if judgement.relation is Relation.BORDERLINE:
-        richer = next((a for a, b in ((older, newer), (newer, older)) if says_more(a.content, b.content)), None)
+        richer = next(
+            (a for a, b in ((older, newer), (newer, older)) if adds_only_a_clause(a.content, b.content)), None
+        )
         if richer is None:
             return _open(older, newer, classify_pair(older.content, newer.content, cosine))
         survivor = richer
@@ -152,7 +154,7 @@ def _apply_verdict(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Mem
         duplicates.note(db, pair.id, verdict.reasons, at)
         duplicates.settle(db, pair.id, PairState.KEPT, at)
         return "kept"
-    parted = duplicates.is_told_apart(db, older.seq, newer.seq)
+    parted = duplicates.is_marked_different(db, older.seq, newer.seq)
     if verdict.relation is Relation.SAME and verdict.survivor is not None and not parted:
         survivor, absorbed = both if verdict.survivor.seq == older.seq else (newer, older)
         detail = {"cosine": pair.cosine} | ({"by_model": True} if verdict.same else {})
@@ -175,7 +177,7 @@ def _both(db: Connection, pair: Pair) -> tuple[Memory, Memory] | None:
     if not alike or any(memory.archived_at or memory.candidate for memory in pair_memories.values()):
         return None
     # Derived texts depend on their sources and are not merged.
-    return None if len(ingested.in_step(db, list(pair_memories))) == 2 else (older, newer)
+    return None if len(ingested.list_synced(db, list(pair_memories))) == 2 else (older, newer)
 
 
 def _has_changed(before: tuple[Memory, Memory], now: tuple[Memory, Memory]) -> bool:
@@ -207,7 +209,7 @@ _RESTRICTS = re.compile(
 _NEGATES = re.compile(r"\b(?:not?|never|none|nobody|nothing|neither|without|either|between)\b|n't\b", re.IGNORECASE)
 
 
-def says_more(text: str, other: str) -> bool:
+def adds_only_a_clause(text: str, other: str) -> bool:
     """Tell whether a text equals another, lightly reworded at most, plus one clause that only adds to it."""
     if max(len(text), len(other)) > MAX_CHARS or len(text) <= len(other):
         return False

@@ -79,7 +79,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
         return None
     tokens = memory_tokens(memory.content, memory.occurred_at)
     with database.write() as db:
-        if not derivations.are_unspent(db, derivation.sources, derivation.job):
+        if not derivations.are_unused_sources(db, derivation.sources, derivation.job):
             return None
         if memories.find_active_text(db, memory.scope, memory.content_hash) is not None:
             return None
@@ -106,7 +106,7 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
         if memory.instructs or (duplicate is not None and duplicate.seq != known.seq):
             return False
         joined = [source for source in added if source.seq not in _known_sources(db, known.seq)]
-        if not derivations.are_unspent(db, joined, derivation.job):
+        if not derivations.are_unused_sources(db, joined, derivation.job):
             return False
         values = {
             "content": memory.content,

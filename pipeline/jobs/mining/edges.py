@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from pipeline.index.vectors import VectorRows
-from pipeline.jobs.mining.replacing import (
+from pipeline.jobs.mining.replacements import (
     FOUND_CAUSE,
     GIVES_REASON,
     HEDGES,
@@ -135,12 +135,12 @@ def _texts(finding: Finding) -> Iterator[tuple[int, str]]:
 def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surroundings:
     """Read the context of a memory."""
     with job.database.read() as db:
-        shared = store.find_sharing_a_name(db, memory, SHARING)
+        shared = store.find_sharing_name(db, memory, SHARING)
         session = store.find_session_neighbours(db, memory, BESIDE)
         near = {other.seq: other for other in (*store.list_open_to_edges(db, list(shared)), *session)}
         if memory.kind in REPLACING:
             for word in dict.fromkeys(replaced.word for replaced in find_replacements(memory.content) if replaced.word):
-                near |= {other.seq: other for other in store.find_saying_a_word(db, memory, word, SAYING)}
+                near |= {other.seq: other for other in store.find_containing_word(db, memory, word, SAYING)}
     return Surroundings(near, shared, session, _cosines(vectors))
 
 

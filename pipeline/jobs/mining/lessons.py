@@ -73,7 +73,7 @@ def lessons(job: JobRun, model: JobModel | None = None) -> Report:
         if job.pausing():
             return job.report(more=True)
         with job.database.read() as db:
-            page = derivations.list_unlearned(db, since, after, PAGE)
+            page = derivations.list_memories_without_lesson(db, since, after, PAGE)
         if not page:
             break
         after = page[-1].seq
@@ -141,7 +141,7 @@ def _same(first: _Remark, second: _Remark) -> bool:
 def _propose_correction(job: JobRun, model: JobModel | None, group: Sequence[_Remark]) -> None:
     sources = [remark.memory for remark in group]
     with job.database.read() as db:
-        repeats = sum(derivations.times_said(db, memory.seq) for memory in sources)
+        repeats = sum(derivations.count_stating_sessions(db, memory.seq) for memory in sources)
         shared = [set(derivations.common_subjects(db, a.seq, b.seq)) for a, b in pairwise(sources)]
     if len(sources) == 1 and repeats < 2:
         # The memories that were merged into it repeat the same remark.

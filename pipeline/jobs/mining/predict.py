@@ -17,11 +17,11 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind, Viewer
 from pipeline.store import arcs, changes, goals, predictions as store
 from pipeline.store.arcs import ArcStatus
-from pipeline.store.predictions import MAX_QUESTION_CHARS, Prediction, Reason, Repeated
+from pipeline.store.predictions import MAX_QUESTION_CHARS, Prediction, Reason, RepeatedQuery
 from pipeline.times import parse, utc_text
 
 MOST = 32
-# Limits per source. Repeated questions get the remaining places, because they are the most certain.
+# Limits per source. RepeatedQuery questions get the remaining places, because they are the most certain.
 GOALS, ARCS, NAMES = 5, 5, 6
 # A habit loses half of its weight after this many days, and is dropped after HABIT_LASTS.
 HABIT_DAYS = 14.0
@@ -69,7 +69,7 @@ def choose_questions(habits: Sequence[Prediction], others: Sequence[Prediction])
     return list(chosen.values())[:MOST]
 
 
-def likelihood(habit: Repeated, now: datetime) -> float:
+def likelihood(habit: RepeatedQuery, now: datetime) -> float:
     """Return the weight of a repeated question: its number of uses, reduced by the days since the last one."""
     days = (now - parse(habit.last_at)).total_seconds() / DAY_S
     return float(habit.times * 2 ** (-max(0.0, days) / HABIT_DAYS))

@@ -52,7 +52,7 @@ def _support_goals(job: JobRun) -> None:
     """Link completed and achieved work to the open goals that it concerns."""
     with job.database.read() as db:
         open_goals = goals.list_unfinished(db, OWNER, MOST_GOALS)
-        done = derivations.list_done(db, utc_text(job.now - LOOK_BACK), MOST_DONE) if open_goals else []
+        done = derivations.list_accomplishments(db, utc_text(job.now - LOOK_BACK), MOST_DONE) if open_goals else []
         pairs = [
             (deed, goal)
             for goal in open_goals

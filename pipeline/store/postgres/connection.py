@@ -101,7 +101,7 @@ class PostgresConnection:
         return self._connection.closed
 
     @property
-    def takes_writes(self) -> bool:
+    def is_writable(self) -> bool:
         """Return whether the server, by its last answer, is writable: not if another server is the primary now."""
         reported = map(self._connection.info.parameter_status, ("default_transaction_read_only", "in_hot_standby"))
         return not self.is_lost and "on" not in reported

@@ -85,7 +85,7 @@ class PostgresTables(WritableTables):
             # The first line of the error quotes no value.
             raise Conflict(f"PostgreSQL rejects a row of {table.name}: {error.diag.message_primary}") from None
 
-    def put_marks(self, marks: Mapping[str, int]) -> None:
+    def set_counters(self, marks: Mapping[str, int]) -> None:
         """Set the counters of tables."""
         if self._workspace is None:
             for table in self.tables:
@@ -97,7 +97,7 @@ class PostgresTables(WritableTables):
                 "INSERT INTO numbered (name, last, workspace) VALUES (%s, %s, %s)", (name, last, self._workspace)
             )
 
-    def find_unfit(self, table: Table, row: Row) -> str | None:
+    def find_unsupported_value(self, table: Table, row: Row) -> str | None:
         """Return the value that PostgreSQL cannot store: a text with a NUL character."""
         if not any(type(value) is str and "\0" in value for value in row):
             return None

@@ -12,7 +12,7 @@ from config.paths import is_workspace_id
 from pipeline.errors import NotFound, StoreBusy
 from pipeline.lru import LruCache
 from pipeline.store import meta, oplog
-from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.log_start import never_synced, start_log
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
@@ -28,7 +28,7 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL reverie.work
 _WRITE = f"""
 BEGIN; SET LOCAL reverie.workspace = '{{id}}'; SET LOCAL lock_timeout = {{timeout_ms}};
 SET LOCAL idle_in_transaction_session_timeout = '{LONGEST_IDLE_S}s';
-SELECT {schema.HOLD_SCHEMA}, pg_advisory_xact_lock(hashtextextended('{{id}}', 0));
+SELECT {schema.LOCK_SCHEMA}, pg_advisory_xact_lock(hashtextextended('{{id}}', 0));
 {schema.LIST_APPLIED}
 """
 _COMMIT = """
@@ -46,7 +46,7 @@ class PostgresDatabase(Database):
         server: Server,
         workspace_id: str,
         profile: WriterProfile,
-        on_commit: Callable[[WakeUps], None] = wake_nobody,
+        on_commit: Callable[[WakeUps], None] = wake_no_worker,
     ) -> None:
         self._server = server
         self._on_commit = on_commit
@@ -123,7 +123,7 @@ class PostgresDatabases(Databases):
         self,
         server: Server,
         profile: WriterProfile,
-        on_commit: Callable[[str, WakeUps], None] = wake_nobody,
+        on_commit: Callable[[str, WakeUps], None] = wake_no_worker,
         is_synced: Callable[[], bool] = never_synced,
     ) -> None:
         self._server = server

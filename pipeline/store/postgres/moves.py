@@ -12,7 +12,7 @@ from pipeline.store import home_values
 from pipeline.store.config_tables import ConfigTables
 from pipeline.store.config_values import CONFIG
 from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, fingerprint
-from pipeline.store.moves import HOME_PARTS, Part, PartKind, StorePlace, list_tables
+from pipeline.store.moves import HOME_PARTS, Part, PartKind, StoreLocation, list_tables
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.copying import PostgresTables
@@ -31,7 +31,7 @@ WHERE datname = current_database() AND application_name = 'reverie' AND pid <> p
 """
 
 
-class PostgresPlace(StorePlace):
+class PostgresLocation(StoreLocation):
     """The database at an address; its password is never shown."""
 
     def __init__(self, url: str) -> None:
@@ -68,7 +68,7 @@ class PostgresPlace(StorePlace):
         """Replace a part by the content that a block writes, in one transaction."""
         with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
             # Take the locks of every write: no other write to the workspace, no change of the schema.
-            db.execute(f"SELECT {schema.HOLD_SCHEMA}, pg_advisory_xact_lock(hashtextextended(?, 0))", (part.name,))
+            db.execute(f"SELECT {schema.LOCK_SCHEMA}, pg_advisory_xact_lock(hashtextextended(?, 0))", (part.name,))
             current = _find(db, part)
             if (None if current is None else fingerprint(current)) != before:
                 raise Conflict(f"{part.name} was written to at {self.name} meanwhile")

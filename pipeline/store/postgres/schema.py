@@ -16,7 +16,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.
-HOLD_SCHEMA = "pg_advisory_xact_lock_shared(7077, 34)"
+LOCK_SCHEMA = "pg_advisory_xact_lock_shared(7077, 34)"
 _TAKE_SCHEMA = "SELECT pg_advisory_xact_lock(7077, 34)"
 LIST_APPLIED = "SELECT coalesce(string_agg(name, ',' ORDER BY name), '') FROM migration"
 

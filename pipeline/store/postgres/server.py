@@ -23,7 +23,7 @@ DEFAULT_PORT = "5432"
 MOST_IDLE = 8
 # The system's keepalive, not a request's timeout, distinguishes a dead server from a slow one.
 CONNECT_S = 5
-LOOK_AGAIN_S = 0.2
+RECHECK_S = 0.2
 _WAYS: dict[str, Any] = {
     "application_name": "reverie",
     "connect_timeout": str(CONNECT_S),
@@ -74,7 +74,7 @@ class Server(PeersTables):
         if connection is not None:
             try:
                 answer = self._start(connection, script, of_workspace)
-                if connection.takes_writes:
+                if connection.is_writable:
                     return connection, answer
                 self._end(connection)
             except StoreUnavailable:
@@ -87,10 +87,10 @@ class Server(PeersTables):
         with suppress(ReverieError):
             # The server rolls back a lost connection automatically.
             connection.roll_back()
-        if not connection.takes_writes:
+        if not connection.is_writable:
             # The other idle connections are lost too: the server was restarted, hangs, or is no longer the primary.
             self._drop_idle()
-        if connection.in_transaction or not connection.takes_writes or self._is_closed:
+        if connection.in_transaction or not connection.is_writable or self._is_closed:
             # A connection that could not end its transaction is useless.
             connection.close()
             return
@@ -112,7 +112,7 @@ class Server(PeersTables):
         """Do nothing: the server manages deleted rows itself."""
 
     @property
-    def tell_of_peers(self) -> bool:
+    def has_peers(self) -> bool:
         """Return whether another machine or a remote was ever added."""
         with self.opened() as db:
             row = db.execute("SELECT EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM remote)").fetchone()
@@ -132,7 +132,7 @@ class Server(PeersTables):
             while not connection.run_script("SELECT pg_try_advisory_lock(7077, 35)")[0]:
                 if time.monotonic() > end:
                     raise StoreBusy("another exchange is still running")
-                time.sleep(LOOK_AGAIN_S)
+                time.sleep(RECHECK_S)
             yield
         finally:
             connection.close()

@@ -69,7 +69,7 @@ class HttpRemote:
 
     def note_read(self, stretch: Stretch) -> None:
         """Note that a stretch of a workspace's log need not be read again."""
-        self.peers.note_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
+        self.peers.record_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
 
     def count_unread(self) -> int:
         """Count the operations of other devices that the server logged and that were not read."""
@@ -88,7 +88,7 @@ class HttpRemote:
                 size += sum(len(str(item)) for item in items)
         node = circle.identity.node
         last = self.peers.stream(self.remote.name, node).last + len(outgoing.items)
-        self.peers.note_sent(
+        self.peers.record_sent(
             self.remote.name, node, Stream(last), outgoing.workspaces, tried=outgoing.numbers, refused=refused
         )
         reasons = dict.fromkeys(refused.values())

@@ -105,7 +105,7 @@ class ObjectRemote:
 
     def note_read(self, stretch: Stretch) -> None:
         """Note that a stretch of a device's stream need not be read again."""
-        self.peers.note_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
+        self.peers.record_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
 
     def count_unread(self) -> int:
         """Count the numbers of other devices' streams that stand there and were not read."""
@@ -138,7 +138,7 @@ class ObjectRemote:
             raise RemoteUnreachable(f"{name.path} is there already: it is read first, the next time") from error
         if not last:
             stream = replace(stream, epoch=circle.epoch)
-        self.peers.note_sent(self.remote.name, node, replace(stream, last=name.last), outgoing.workspaces)
+        self.peers.record_sent(self.remote.name, node, replace(stream, last=name.last), outgoing.workspaces)
         return Sent(size)
 
     def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:
@@ -158,7 +158,7 @@ class ObjectRemote:
             written.add(name)
             end = name.last
         self._storage.delete(one.path for one in old if one not in written and one.last <= end)
-        self.peers.note_sent(self.remote.name, node, Stream(end, purges, circle.epoch), {})
+        self.peers.record_sent(self.remote.name, node, Stream(end, purges, circle.epoch), {})
         return size
 
     def _list_own(self, node: str) -> list[SegmentName]:

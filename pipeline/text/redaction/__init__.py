@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pipeline.text.redaction.assigned import find_assigned, find_pairs_backwards, kind_of_key
+from pipeline.text.redaction.assignments import find_assigned, find_pairs_backwards, kind_of_key
 from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule, looks_random
 from pipeline.text.redaction.positions import POSITIONS
 from pipeline.text.redaction.values import is_harmless

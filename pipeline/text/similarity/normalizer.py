@@ -96,7 +96,7 @@ def normalize_pair(first: str, second: str) -> tuple[NormalizedText, NormalizedT
     raw = {piece.folded for both in pieces for piece in both}
     ours, theirs = len(raw & v.ENGLISH), len(raw & v.FOREIGN)
     english = ours > theirs or (ours == theirs == 0 and first.isascii() and second.isascii())
-    coupled = frozenset(weak for strong, weak in v.COUPLED.items() if strong in raw)
+    coupled = frozenset(weak for strong, weak in v.COUPLED_WORDS.items() if strong in raw)
     first_text, second_text = (
         _read(both, coupled, english=english, asks=bool(_QUESTION.search(text[-8:])))
         for both, text in zip(pieces, plain, strict=True)

@@ -273,12 +273,12 @@ def _turns_opposite(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
     if end - start != 1 or other_end - start != 1:
         return False
     word, other = c.first.words[start], c.second.words[start]
-    if other.text not in v.denials_of(word.text):
+    if other.text not in v.contradictions_of(word.text):
         return False
     if any(known.text in v.CONDITIONS for known in c.first.words[:start]):
         return False
     claimed = word.stated and other.stated
-    return claimed or not ({word.text, other.text} & v.PREDICATES or other.text in v.by_prefix(word.text))
+    return claimed or not ({word.text, other.text} & v.PREDICATES or other.text in v.toggle_negating_prefix(word.text))
 
 
 def _find_other_value(c: TokenDiff, start: int, end: int, other_end: int) -> str | None:

@@ -54,7 +54,7 @@ DROPPED: Final = _words("dropped")
 LINKS: Final = _forms("links")
 # Every word that may be dropped from an English text.
 SMALL: Final = frozenset({*PERSONS, *BEING, *HELPING, *AUXILIARY, *DROPPED, *LINKS, "any"})
-COUPLED: Final[Mapping[str, str]] = _LEXICON.entries["coupled"]
+COUPLED_WORDS: Final[Mapping[str, str]] = _LEXICON.entries["coupled"]
 SHOUTED: Final = _words("shouted")
 MARKERS: Final = _words("markers")
 
@@ -101,15 +101,15 @@ def same_meaning(first: str, second: str) -> bool:
 
 def opposites_of(word: str) -> set[str]:
     """Return the words that change a text's meaning if they replace this one."""
-    return denials_of(word) | DISTINGUISHING.get(word, set())
+    return contradictions_of(word) | DISTINGUISHING.get(word, set())
 
 
-def denials_of(word: str) -> set[str]:
+def contradictions_of(word: str) -> set[str]:
     """Return the words that contradict this one about the same subject, by list or by prefix ("safe" and "unsafe")."""
-    return DENYING.get(word, set()) | by_prefix(word)
+    return DENYING.get(word, set()) | toggle_negating_prefix(word)
 
 
-def by_prefix(word: str) -> set[str]:
+def toggle_negating_prefix(word: str) -> set[str]:
     """Return the word with a negating prefix added or removed."""
     if len(word) < 4:
         return set()

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from config import modes
-from config.modes import close_place, find_open_places, usual_umask
+from config import file_modes
+from config.file_modes import find_public_paths, make_private, original_umask
 from config.operating_system import raise_file_limit
 from config.paths import HomePaths
 
@@ -32,16 +32,16 @@ def home(tmp_path):
 
 
 def test_what_stands_open_is_found_from_the_outside_in(home):
-    found = [str(place.relative_to(home)) for place in find_open_places(home)]
+    found = [str(place.relative_to(home)) for place in find_public_paths(home)]
     assert found[0] == "."
     assert sorted(found) == [".", "logs", "logs/reverie.log", "token"]
     assert found.index("logs") < found.index("logs/reverie.log")
-    assert list(find_open_places(home / "nowhere")) == []
+    assert list(find_public_paths(home / "nowhere")) == []
 
 
 def test_a_home_is_closed_and_nothing_else_is(home, tmp_path):
     assert HomePaths(home).close() == []
-    assert list(find_open_places(home)) == []
+    assert list(find_public_paths(home)) == []
     assert (home / "token").stat().st_mode & 0o777 == 0o600
     assert (home / "logs").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "outside").stat().st_mode & 0o777 == 0o644
@@ -55,25 +55,25 @@ def test_a_home_behind_a_link_is_closed_too(home, tmp_path):
 
 
 def test_what_is_gone_is_closed_and_what_is_anothers_is_not(home, monkeypatch):
-    assert close_place(home / "nowhere")
+    assert make_private(home / "nowhere")
 
     def refuse(*_):
         raise PermissionError
 
     monkeypatch.setattr("pathlib.Path.chmod", refuse)
-    assert not close_place(home / "token")
+    assert not make_private(home / "token")
     assert home / "token" in HomePaths(home).close()
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_a_closed_umask_remembers_the_one_before(tmp_path, umask):
     program = f"""
-from config.modes import close_umask, usual_umask
+from config.file_modes import make_umask_private, original_umask
 from pathlib import Path
-assert usual_umask() == {umask}
-close_umask()
-close_umask()
-assert usual_umask() == {umask}
+assert original_umask() == {umask}
+make_umask_private()
+make_umask_private()
+assert original_umask() == {umask}
 Path({str(tmp_path / "file")!r}).touch()
 """
     subprocess.run([sys.executable, "-c", program], umask=umask, check=True)
@@ -81,10 +81,10 @@ Path({str(tmp_path / "file")!r}).touch()
 
 
 def test_the_umask_is_only_looked_at(monkeypatch):
-    monkeypatch.setattr(modes, "_umask", [])
+    monkeypatch.setattr(file_modes, "_umask", [])
     before = os.umask(0o027)
     try:
-        assert usual_umask() == 0o027
+        assert original_umask() == 0o027
         assert os.umask(0o027) == 0o027
     finally:
         os.umask(before)

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from config.process import Role, RoleTaken
+from config.process import Role, RoleInUse
 
 HOLD = """
 import os, pathlib, sys
@@ -31,7 +31,7 @@ def test_a_role_has_one_holder(tmp_path, holder):
     role = Role(tmp_path, "web")
     assert role.is_held()
     assert role.holder() == holder.pid
-    with pytest.raises(RoleTaken) as refusal:
+    with pytest.raises(RoleInUse) as refusal:
         role.take()
     assert refusal.value.pid == holder.pid
     assert str(holder.pid) in str(refusal.value)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from config.saving import save_workspace_setting
+from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
 from pipeline.services.maintenance import run_job
 from pipeline.times import utc_text

@@ -16,7 +16,7 @@ from tests.fakes.in_process import open_web, open_worker
 from web.cli import doctor_checks as checks, processes
 from web.cli.processes import Running
 from web.hooks.client import UNPROVEN
-from web.hosts import files
+from web.hosts import installed_files
 
 
 class Here:
@@ -315,7 +315,7 @@ def test_one_workspace_is_looked_at_alone(home, port):
 def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
     file = tmp_path / "mcp.json"
     file.write_text('{"reverie": {}}')
-    files.write_state(home.paths.root, {str(file): files.InstalledFile(frozenset({"cursor"}))})
+    installed_files.write_state(home.paths.root, {str(file): installed_files.InstalledFile(frozenset({"cursor"}))})
     assert run_doctor()["hosts"]["says"] == "cursor"
     file.write_text("{}")
     assert str(file) in run_doctor()["hosts"]["says"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from config.process import EXIT_TAKEN, Role, RoleTaken
+from config.process import EXIT_IN_USE, Role, RoleInUse
 from web.cli.lifecycle import speaker
 from web.supervisor import Backoff, ProcessCommand, Supervisor, build_stack
 
@@ -121,7 +121,7 @@ def test_the_others_start_beside_a_first_that_never_gets_ready(output, monkeypat
 def test_a_taken_place_ends_everything(output):
     commands = [
         python("steady", "import signal; signal.pause()"),
-        python("web", f"import sys; print('port is taken'); sys.exit({EXIT_TAKEN})"),
+        python("web", f"import sys; print('port is taken'); sys.exit({EXIT_IN_USE})"),
     ]
     assert Supervisor(commands, output, backoff=QUICK).run() == 1
     assert "web cannot run; stopping" in output.of("reverie")
@@ -193,7 +193,7 @@ def test_a_role_has_one_holder_and_survives_looks_at_it(tmp_path):
     role, other = Role(tmp_path, "up"), Role(tmp_path, "up")
     assert other.holder() is None
     role.take()
-    with pytest.raises(RoleTaken) as caught:
+    with pytest.raises(RoleInUse) as caught:
         other.take()
     assert caught.value.pid == other.holder() == os.getpid()
     role.release()

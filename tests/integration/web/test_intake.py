@@ -12,7 +12,7 @@ from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, Sc
 from tests.fakes.command_line import serve_app
 from tests.fakes.in_process import fast_settings, open_web
 from web.client import Client
-from web.intake import (
+from web.source_import import (
     MAX_BYTES,
     MAX_ITEMS,
     MAX_MEMORIES,
@@ -319,7 +319,7 @@ states = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), texts, max_size=
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=states, after=states, stop=st.integers(0, 4), batch=st.integers(1, 3))
 def test_whoever_breaks_off_and_begins_again_comes_to_the_same(server, monkeypatch, before, after, stop, batch):
-    monkeypatch.setattr("web.intake.MAX_ITEMS", batch)
+    monkeypatch.setattr("web.source_import.MAX_ITEMS", batch)
 
     def readings(state):
         return [item(key, *found, digest="-".join(found) or "none") for key, found in state.items()]

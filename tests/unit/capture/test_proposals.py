@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.capture.proposals import MOST_A_TURN, choose_lasting, list_sentences, propose
+from pipeline.capture.proposals import MAX_PROPOSALS_PER_TURN, choose_lasting, list_sentences, propose
 from pipeline.capture.slots import find_slot
 from pipeline.capture.statements import Label, Statement
 from pipeline.records import PERSONAL, FactKey, Kind, Source
@@ -42,7 +42,7 @@ def test_of_a_long_message_the_beginning_and_the_end_are_read():
 def test_of_many_the_surest_are_chosen_in_their_order():
     many = [statement(f"rule number {n}", Label.RULE, lasts=0.75 + n / 100) for n in range(10)]
     chosen = choose_lasting([statement("hardly", Label.RULE, lasts=0.5), *many])
-    assert chosen == many[-MOST_A_TURN:]
+    assert chosen == many[-MAX_PROPOSALS_PER_TURN:]
 
 
 def test_what_is_about_the_person_goes_to_their_store_and_nothing_of_a_project_does():

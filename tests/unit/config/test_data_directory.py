@@ -11,7 +11,7 @@ from reverie_client.errors import NotConfigured
 from reverie_client.home import find_server
 
 from config.data_directory import NoDataDirectory, find_data_directory
-from config.settings import HomeUnknown, load_settings
+from config.settings import UnknownDataDirectory, load_settings
 from web.cli.errors import BROKEN_HOME, explain_error
 
 UNUSABLE = [
@@ -43,7 +43,7 @@ def ask_python_client(variables):
 
 
 READERS = {
-    "settings": (ask_settings, HomeUnknown),
+    "settings": (ask_settings, UnknownDataDirectory),
     "hooks": (find_data_directory, NoDataDirectory),
     "python": (ask_python_client, NotConfigured),
 }
@@ -97,5 +97,5 @@ def test_a_path_with_variables_in_it_is_explained():
 
 
 def test_commands_end_with_the_code_of_a_home_that_cannot_be_used():
-    message, code = explain_error(HomeUnknown("neither"))
+    message, code = explain_error(UnknownDataDirectory("neither"))
     assert (message, code) == ("neither", BROKEN_HOME)

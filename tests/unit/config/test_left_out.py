@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from config.left_out import hide_packages, hollow_packages
+from config.import_stubs import hide_packages, stub_packages
 
 
 def test_packages_are_hidden_from_the_thread_that_asks_and_from_no_other(tmp_path, monkeypatch):
@@ -24,7 +24,7 @@ def test_packages_are_hidden_from_the_thread_that_asks_and_from_no_other(tmp_pat
 
 def test_a_hollow_package_has_any_class_in_any_module_for_who_asked_alone():
     name = "no_such_package_anywhere"
-    with hollow_packages(frozenset({name})):
+    with stub_packages(frozenset({name})):
         module = importlib.import_module(f"{name}.models.table")
     try:
         assert isinstance(module.Table, type)

@@ -17,21 +17,21 @@ def system(request, monkeypatch):
 def test_bytes_are_read_from_their_place(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"0123456789")
-    descriptor = os.open(file, operating_system.READ_NO_LINK)
-    assert [operating_system.read_at(descriptor, 3, at) for at in (4, 0, 8)] == [b"456", b"012", b"89"]
+    descriptor = os.open(file, operating_system.READ_NO_FOLLOW)
+    assert [operating_system.read_bytes_at(descriptor, 3, at) for at in (4, 0, 8)] == [b"456", b"012", b"89"]
     os.close(descriptor)
 
 
 def test_a_child_gets_a_group_of_its_own(system):
-    assert operating_system.own_group() == ({"process_group": 0} if system else {"creationflags": 0x200})
+    assert operating_system.new_process_group() == ({"process_group": 0} if system else {"creationflags": 0x200})
 
 
 def test_files_and_folders_are_synced(system, tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
     (tmp_path / "file").write_bytes(b"x")
-    operating_system.sync_place(tmp_path / "file")
-    operating_system.sync_place(tmp_path)
+    operating_system.sync_to_disk(tmp_path / "file")
+    operating_system.sync_to_disk(tmp_path)
     assert len(synced) == (2 if system else 1)
 
 
@@ -40,10 +40,10 @@ def test_a_file_is_handed_over_where_files_have_owners(system, tmp_path, monkeyp
     monkeypatch.setattr(os, "chown", lambda *to: given.append(to))
     file = tmp_path / "file"
     file.write_bytes(b"x")
-    operating_system.hand_over(file, file.stat())
+    operating_system.copy_owner(file, file.stat())
     assert given == []
     other = os.stat_result((0o100644, 1, 1, 1, 4242, 4243, 0, 0, 0, 0))
-    operating_system.hand_over(file, other)
+    operating_system.copy_owner(file, other)
     assert given == ([(file, 4242, 4243)] if system else [])
 
 
@@ -59,7 +59,7 @@ def test_a_priority_is_lowered_by_what_the_system_has(system, monkeypatch):
 def test_without_forks_nothing_is_called_around_them(system, monkeypatch):
     registered = []
     monkeypatch.setattr(os, "register_at_fork", lambda **calls: registered.append(calls))
-    operating_system.call_around_fork(print, print)
+    operating_system.register_fork_hooks(print, print)
     assert len(registered) == system
 
 

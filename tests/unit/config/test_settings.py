@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from config.paths import HomePaths
-from config.saving import save_setting, save_workspace_setting
 from config.settings import (
     SETTINGS,
     WORKSPACE_SETTINGS,
@@ -16,6 +15,7 @@ from config.settings import (
     explain_settings,
     load_settings,
 )
+from config.settings_edits import save_setting, save_workspace_setting
 from config.workspace_configs import ConfigFiles
 
 

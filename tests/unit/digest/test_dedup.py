@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.index.dense import DenseIndex
 from pipeline.records import (
-    SAID_TAG,
+    CAPTURED_TAG,
     Anchor,
     Draft,
     EdgeDraft,
@@ -485,7 +485,7 @@ def capture(dedup_store, content, session, kind=Kind.DECISION, **fields):
         content,
         CLOSE,
         source=Source.AMBIENT,
-        tags=(SAID_TAG,),
+        tags=(CAPTURED_TAG,),
         session_id=session,
         kind=kind,
         details=details,

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from pipeline.digest.digest import DigestPolicy, ask_nobody, digest
 from pipeline.digest.embed import EmbedStage
+from pipeline.digest.stage_loop import DigestPolicy, digest, request_no_help
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreBusy
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Revision, Stage
@@ -46,7 +46,7 @@ def database():
         yield database
 
 
-def run(database, runner, until=None, log=None, stage=Stage.EMBED, share=ask_nobody):
+def run(database, runner, until=None, log=None, stage=Stage.EMBED, share=request_no_help):
     log = [].append if log is None else log
     until = time.monotonic() + 60 if until is None else until
     return digest(database, stage, runner, "me", POLICY, log, until, share)

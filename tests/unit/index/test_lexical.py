@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import IndexUnavailable
 from pipeline.index import lexical
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import SessionMap
+from pipeline.index.row_arrays import SessionMap
 from pipeline.index.segment import MANIFEST, load_segment
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records import Draft, Revision

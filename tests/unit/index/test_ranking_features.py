@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pipeline.errors import Conflict
-from pipeline.index.rows import FIRST_CAPACITY, RankingFeatures
+from pipeline.index.row_arrays import FIRST_CAPACITY, RankingFeatures
 from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.store import memories
 from pipeline.write import revise

@@ -19,7 +19,7 @@ from pipeline.index.segment import (
     load_segment,
     remove_segments,
 )
-from pipeline.store.key import make_key, name_key
+from pipeline.store.key import make_key, write_key_record
 from pipeline.text.tokens import ASKS, NAMES_TIME, is_field, memory_tokens, speaker_term
 from tests.fakes.in_process import scratch_folder
 
@@ -99,7 +99,7 @@ NAMES = [(1, ["zebra", "quokka", speaker_term("ada")]), (2, ["quokka"])]
 def store_key(tmp_path):
     """The key of an encrypted data directory, which is the folder of the segments."""
     made = make_key(tmp_path.parent / f"{tmp_path.name}.key")
-    name_key(tmp_path / STORE_KEY, made)
+    write_key_record(tmp_path / STORE_KEY, made)
     return made
 
 
@@ -134,7 +134,7 @@ def test_a_sealed_segment_is_unavailable_with_another_key_or_name(segments, stor
     with pytest.raises(IndexUnavailable):
         load_segment(segments, "segment-renamed")
     (segments / "segment-renamed").rename(segments / name)
-    name_key(segments.parent / STORE_KEY, make_key(store_key.file.with_suffix(".other")))
+    write_key_record(segments.parent / STORE_KEY, make_key(store_key.file.with_suffix(".other")))
     with pytest.raises(IndexUnavailable):
         load_segment(segments, name)
     (segments.parent / STORE_KEY).unlink()
@@ -147,9 +147,9 @@ def test_a_sealed_segment_is_unavailable_with_another_key_or_name(segments, stor
 def test_a_conversion_that_is_interrupted_leaves_a_whole_segment(segments, tmp_path, monkeypatch, way, steps):
     key = make_key(tmp_path.parent / f"{tmp_path.name}.key")
     if way == "open":
-        name_key(tmp_path / STORE_KEY, key)
+        write_key_record(tmp_path / STORE_KEY, key)
     name = build_segment(segments, NAMES)
-    name_key(tmp_path / STORE_KEY, key)
+    write_key_record(tmp_path / STORE_KEY, key)
     left = iter(range(steps))
 
     def interrupt(real):

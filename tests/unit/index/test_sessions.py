@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pipeline.index.rows import FIRST_CAPACITY, NOBODY, SessionMap
+from pipeline.index.row_arrays import FIRST_CAPACITY, NOBODY, SessionMap
 from pipeline.records import Draft
 from tests.fakes.in_process import accept_batch, scratch_database
 

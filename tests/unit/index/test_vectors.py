@@ -167,7 +167,7 @@ def test_compaction_drops_what_was_written_anew(table):
 
 
 def test_exact_search_never_loads_lancedb(table, monkeypatch):
-    monkeypatch.setattr("pipeline.index.places.preload_vectors", lambda: pytest.fail("LanceDB was loaded"))
+    monkeypatch.setattr("pipeline.index.table_storage.preload_vectors", lambda: pytest.fail("LanceDB was loaded"))
     fresh = VectorTable(table._folder, "model", 4)
     assert found_by(fresh) == [1, 2, 3]
     assert found_by(VectorTable(table._folder, "of another model", 4)) == []

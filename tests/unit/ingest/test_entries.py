@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField
-from pipeline.ingest import entries as module
-from pipeline.ingest.entries import MAX_DEPTH, ExportEntry, LostValue, entries, value_of
+from pipeline.ingest import json_values as module
+from pipeline.ingest.json_values import MAX_DEPTH, ExportEntry, SkippedValue, entries, value_of
 
 LIMIT = 1024 * 1024
 
@@ -67,7 +67,7 @@ def test_an_object_gives_its_fields_and_what_its_lists_hold(fields, chunk):
     ],
 )
 def test_what_cannot_be_read_of_a_value_is_lost_alone(raw, lost):
-    assert _values(raw) == [1, LostValue(lost), 3]
+    assert _values(raw) == [1, SkippedValue(lost), 3]
 
 
 def test_numbers_may_be_anything():
@@ -130,6 +130,6 @@ def test_every_byte_is_counted():
 
 def test_one_value_is_one_value():
     assert value_of(b' {"a": 1}\r\n', LIMIT) == {"a": 1}
-    assert value_of(b"{} {}", LIMIT) == LostValue("not valid JSON")
-    assert value_of(b'{"a"', LIMIT) == LostValue("not valid JSON")
-    assert value_of(b"", LIMIT) == LostValue("not valid JSON")
+    assert value_of(b"{} {}", LIMIT) == SkippedValue("not valid JSON")
+    assert value_of(b'{"a"', LIMIT) == SkippedValue("not valid JSON")
+    assert value_of(b"", LIMIT) == SkippedValue("not valid JSON")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import SessionMap
+from pipeline.index.row_arrays import SessionMap
 from pipeline.jobs import health as health_module
 from pipeline.jobs.health import examine, health
 from pipeline.jobs.runner import JobRun

@@ -76,7 +76,7 @@ def test_what_changed_is_copied_and_only_that_and_for_its_owner_alone(paths, fol
     add(paths, "ada")
     assert run(paths).counts == {"taken": 1, "people": 1}
     with opened(paths) as people:
-        people.note_use("ada-t", LATER)
+        people.record_use("ada-t", LATER)
         people.add_accesses([AccessEntry(LATER, "r1", "ada", "ada-t", "red", "GET /v1/memories", 200, ("m1",), 1)])
     assert run(paths, NOW + DAY).counts == {"taken": 1}
     with opened(paths) as people:
@@ -245,7 +245,7 @@ def test_a_file_in_use_is_not_replaced(paths, monkeypatch):
     assert opens(paths, "bob")
 
 
-@pytest.mark.parametrize("place", ["put_in_place", "settle", "put_aside"])
+@pytest.mark.parametrize("place", ["replace_store_file", "settle", "put_aside"])
 def test_broken_off_the_old_file_stays_and_the_next_run_ends_it(paths, monkeypatch, place):
     add(paths, "ada")
     run(paths)

@@ -7,7 +7,7 @@ import pytest
 from pipeline.errors import IndexUnavailable
 from pipeline.feedback.writer import ask_for_segment
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import SessionMap
+from pipeline.index.row_arrays import SessionMap
 from pipeline.jobs import indexes as segment
 from pipeline.jobs.indexes import needs_segment, rebuild_segment
 from pipeline.records import Draft, Revision

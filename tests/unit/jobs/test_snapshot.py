@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreBusy, StoreDamaged
 from pipeline.jobs.runner import JobRun
-from pipeline.jobs.snapshot import find_outlived, find_snapshot, scrub_snapshots, snapshot
+from pipeline.jobs.snapshot import find_outdated_snapshots, find_snapshot, scrub_snapshots, snapshot
 from pipeline.records import Draft, Revision
 from pipeline.store import backup
 from pipeline.store.backup import Snapshot, Taken
@@ -105,7 +105,7 @@ moments = st.lists(st.integers(0, 24 * 120).map(lambda hours: NOW - timedelta(ho
 @given(moments)
 def test_the_rule_keeps_7_days_and_4_weeks(times):
     every = make_snapshots(times)
-    gone = find_outlived(every, NOW)
+    gone = find_outdated_snapshots(every, NOW)
     kept = [one for one in every if one not in gone]
     assert len(kept) <= 11
     days = sorted({t.date() for t in times}, reverse=True)[:7]
@@ -113,13 +113,13 @@ def test_the_rule_keeps_7_days_and_4_weeks(times):
     newest_of_days = {max(t for t in times if t.date() == day) for day in days}
     newest_of_weeks = {max(t for t in times if t.isocalendar()[:2] == week) for week in weeks}
     assert {one.at for one in kept} == newest_of_days | newest_of_weeks
-    assert find_outlived(kept, NOW) == []
+    assert find_outdated_snapshots(kept, NOW) == []
 
 
 @given(moments, moments)
 def test_what_was_put_aside_stays_4_weeks_and_the_newest_for_good(before, after):
     migrated, restored = make_snapshots(before, Taken.BEFORE_MIGRATION), make_snapshots(after, Taken.BEFORE_RESTORE)
-    gone = find_outlived([*migrated, *restored], NOW)
+    gone = find_outdated_snapshots([*migrated, *restored], NOW)
     for sort in (migrated, restored):
         kept = {one.at for one in sort if one not in gone}
         assert kept == {one.at for one in sort if NOW - one.at < timedelta(weeks=4)} | {
@@ -131,7 +131,7 @@ def test_a_year_of_copies_leaves_a_week_of_days_and_a_month_of_weeks():
     kept: list[Snapshot] = []
     for day in range(365):
         kept += make_snapshots([NOW + day * DAY])
-        gone = find_outlived(kept, NOW + day * DAY)
+        gone = find_outdated_snapshots(kept, NOW + day * DAY)
         kept = [one for one in kept if one not in gone]
     ages = sorted((NOW + 364 * DAY - one.at).days for one in kept)
     assert ages[:7] == [0, 1, 2, 3, 4, 5, 6]

@@ -5,9 +5,9 @@ from pipeline.records.recall import ChannelReport, ChannelState, Step
 def test_steps_are_left_out_only_after_the_deadline_and_named_with_the_time():
     now = [5.0]
     deadline = Deadline(250, clock=lambda: now[0])
-    assert not deadline.leaves_out(Step.CURRENCY)
+    assert not deadline.must_skip(Step.CURRENCY)
     assert (deadline.remaining_s, deadline.late) == (0.25, {})
     now[0] = 5.3
-    assert deadline.leaves_out(Step.CURRENCY)
-    assert deadline.leaves_out(Step.CURRENCY)
+    assert deadline.must_skip(Step.CURRENCY)
+    assert deadline.must_skip(Step.CURRENCY)
     assert (deadline.remaining_s, deadline.late) == (0.0, {"currency": ChannelReport(ChannelState.LATE, 300.0)})

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from pipeline.index.rows import NO_ROWS
-from pipeline.recall.evidence import Candidates, find_by_words, gather_evidence
+from pipeline.index.row_arrays import NO_ROWS
+from pipeline.recall.evidence import Candidates, find_lexical_candidates, gather_evidence
 from pipeline.recall.query import parse_query
 from pipeline.records import Kind
 from pipeline.records.recall import Channel
@@ -42,7 +42,9 @@ def gather(workspace, text, *, without=()):
         dense = None
         if Channel.DENSE not in without:
             dense = workspace.dense.search(workspace.encoder.encode_query(text), (0, 1), 100)
-        found = lexical and find_by_words(db, question, lexical, workspace.reader.ranking_features.visible, 100)
+        found = lexical and find_lexical_candidates(
+            db, question, lexical, workspace.reader.ranking_features.visible, 100
+        )
         candidates = Candidates(np.arange(1, 7), {}, lexical, dense, found.literal if found else NO_ROWS, NO_ROWS, {})
         return gather_evidence(workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
 

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pipeline.recall.explain import ANOTHERS
+from pipeline.recall.explain import NOT_VISIBLE
 from pipeline.recall.rank import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
-from pipeline.recall.search import BEST_OF_CHANNEL, explain_result
+from pipeline.recall.search import MAX_PER_CHANNEL, explain_result
 from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind, Viewer
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
@@ -130,7 +130,7 @@ def test_of_anothers_memory_nothing_is_said_but_that_it_is_anothers(workspace):
     written = workspace.write("zebra", scope=Scope(ScopeKind.AGENT, "a"), session_id="s2")
     workspace.embed()
     verdict, told = reasons(workspace, written, wanted=Filter(session_id="s1"))
-    assert (verdict.rank, verdict.score, verdict.signals, told) == (None, None, None, ANOTHERS)
+    assert (verdict.rank, verdict.score, verdict.signals, told) == (None, None, None, NOT_VISIBLE)
     assert verdict.channels[Channel.LEXICAL].rank is None
     assert "session_id" in reasons(workspace, written, wanted=Filter(session_id="s1", viewer=Viewer(agent="a")))[1]
 
@@ -153,12 +153,12 @@ def test_a_memory_that_shares_nothing_says_so(workspace):
 
 
 def test_a_memory_too_far_down_says_where_it_stands(workspace):
-    accept_batch(workspace.database, [Draft(f"zebra zebra {number}") for number in range(BEST_OF_CHANNEL + 20)])
+    accept_batch(workspace.database, [Draft(f"zebra zebra {number}") for number in range(MAX_PER_CHANNEL + 20)])
     last = workspace.write("the one zebra seen in that harbour long ago, and there was more to tell about it than that")
     verdict, told = reasons(workspace, last)
     assert verdict.rank is None
-    assert verdict.channels[Channel.LEXICAL].rank == BEST_OF_CHANNEL + 21
-    assert f"lexical: rank {BEST_OF_CHANNEL + 21}, too low to be considered" in told
+    assert verdict.channels[Channel.LEXICAL].rank == MAX_PER_CHANNEL + 21
+    assert f"lexical: rank {MAX_PER_CHANNEL + 21}, too low to be considered" in told
 
 
 def test_a_memory_ranked_below_the_last_result_says_both_scores(workspace):

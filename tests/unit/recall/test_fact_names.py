@@ -155,7 +155,7 @@ def test_keys_that_differ_in_both_names_are_not_the_same(encoder):
 
 
 def test_nothing_is_merged_before_every_name_was_compared(encoder, monkeypatch):
-    monkeypatch.setattr(fact_names, "MOST_NEW", 2)
+    monkeypatch.setattr(fact_names, "MAX_NEW_NAMES", 2)
     names = FactNames()
     known = ["favorite_movie", "alpha", "beta", "gamma"]
     first = match_name("favorite_film", known, encoder, names)

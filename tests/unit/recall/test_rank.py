@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.rank import FEATURES, Evidence, neighbour_places, rank
+from pipeline.recall.rank import FEATURES, Evidence, neighbor_positions, rank
 from tests.fakes.evidence import evidence, in_session
 
 WEIGHTS = {feature.name: feature.weight for feature in FEATURES}
@@ -171,8 +171,8 @@ def test_an_empty_pool_has_an_empty_ranking():
 
 def test_a_neighbour_is_found_where_it_stands():
     seqs = np.array([3, 5, 8])
-    assert neighbour_places(seqs, np.array([8, 0, 4, 5, 99])).tolist() == [2, -1, -1, 1, -1]
-    assert neighbour_places(seqs[:0], np.array([8])).tolist() == []
+    assert neighbor_positions(seqs, np.array([8, 0, 4, 5, 99])).tolist() == [2, -1, -1, 1, -1]
+    assert neighbor_positions(seqs[:0], np.array([8])).tolist() == []
 
 
 @given(pools(), st.data())

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.rank import RELEVANT, SURELY_NOT, least_relevance, rank, relevance
+from pipeline.recall.rank import IRRELEVANT, RELEVANT, least_relevance, rank, relevance
 from tests.fakes.evidence import evidence, in_session
 
 
@@ -24,7 +24,7 @@ def test_an_answer_is_as_probable_as_the_question_that_it_answers():
     assert found[1] == found[0] > RELEVANT > found[2]
 
 
-@pytest.mark.parametrize(("known", "least"), [(0.0, 0.0), (0.4, 0.0), (0.55, SURELY_NOT / 2), (1.0, SURELY_NOT)])
+@pytest.mark.parametrize(("known", "least"), [(0.0, 0.0), (0.4, 0.0), (0.55, IRRELEVANT / 2), (1.0, IRRELEVANT)])
 def test_nothing_is_surely_beside_the_question_where_its_words_are_unknown(known, least):
     asked = evidence([1], vocabulary_coverage=known)
     assert least_relevance(asked, None) == pytest.approx(least)

@@ -11,7 +11,7 @@ from pipeline.errors import Conflict, EncoderUnavailable, IndexUnavailable, NotF
 from pipeline.index import dense
 from pipeline.index.segment import build_segment
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.search import BEST_OF_CHANNEL, search
+from pipeline.recall.search import MAX_PER_CHANNEL, search
 from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.store import meta
@@ -163,7 +163,7 @@ def test_no_more_than_were_asked_for_and_best_first(workspace):
 def test_a_narrow_filter_chooses_before_the_channels_do(fields, wanted, exact_rows):
     with open_recall_workspace(exact_rows) as workspace:
         accept_batch(
-            workspace.database, [Draft(f"zebra gateway port {number}") for number in range(2 * BEST_OF_CHANNEL + 50)]
+            workspace.database, [Draft(f"zebra gateway port {number}") for number in range(2 * MAX_PER_CHANNEL + 50)]
         )
         only = workspace.write("a zebra was once seen near some other harbour", **fields)
         workspace.embed()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pipeline.index.dense import DenseIndex
-from pipeline.recall.rank import RELEVANT, SURELY_NOT, rank, relevance
+from pipeline.recall.rank import IRRELEVANT, RELEVANT, rank, relevance
 from pipeline.records import Revision
 from pipeline.records.recall import ChannelState
 from pipeline.store import index_state
@@ -124,4 +124,4 @@ def test_the_nearer_a_question_is_to_small_talk_the_less_words_alone_prove():
         ).tolist()
 
     assert judge(0.3)[0] == judge(0.6)[0] > RELEVANT > judge(0.9)[0]
-    assert judge(0.6)[1] < SURELY_NOT
+    assert judge(0.6)[1] < IRRELEVANT

@@ -10,8 +10,8 @@ from config.paths import HomePaths
 from config.process import process_owner
 from config.settings import Settings
 from pipeline.records import Draft, Stage
-from pipeline.services import due
-from pipeline.services.due import DueFinder, list_clocked_jobs
+from pipeline.services import schedule_scan
+from pipeline.services.schedule_scan import DueFinder, list_clocked_jobs
 from pipeline.store import changes, runs, work
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
@@ -112,7 +112,7 @@ def set_back(home, number):
 
 
 def _moment(home):
-    return due.datetime.fromtimestamp(home.now, due.UTC)
+    return schedule_scan.datetime.fromtimestamp(home.now, schedule_scan.UTC)
 
 
 STEPS = st.lists(
@@ -177,7 +177,7 @@ def test_whether_an_owner_lives_is_asked_once_a_tick_for_all_workspaces(home, mo
             work.claim(db, Stage.EMBED, owner, limit=9, lease_s=9000, now=home.now)
             work.complete(db, work.claim(db, Stage.ENTITIES, "x", limit=9, lease_s=9, now=home.now), "x")
     asked, living = [], {owner}
-    monkeypatch.setattr(due, "is_alive", lambda name: asked.append(name) or name in living)
+    monkeypatch.setattr(schedule_scan, "is_alive", lambda name: asked.append(name) or name in living)
     assert not any(found.work_waits for found in home.find())
     assert asked == [owner]
     # Nothing was written when it ended.

@@ -261,7 +261,7 @@ def test_half_of_the_files_are_as_good_as_all(paths, key_file, monkeypatch, way,
     assert "Written in between" in str(content(paths.workspace("other").events))
 
 
-@pytest.mark.parametrize("place", ["settle", "verify", "put_in_place"])
+@pytest.mark.parametrize("place", ["settle", "verify", "replace_store_file"])
 def test_inside_of_a_file_it_is_the_old_one_or_the_new_one(paths, key_file, monkeypatch, place):
     choose_key(paths, key_file)
     before = contents(paths)

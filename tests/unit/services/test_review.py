@@ -287,12 +287,12 @@ def test_a_fact_that_waited_ends_the_one_that_holds(dedup_store):
     receipt = set_fact(dedup_store.database, KEY, 6543, draft, REVIEW)
     assert receipt.outcome is Outcome.CANDIDATE
     with dedup_store.database.read() as db:
-        assert facts.find_holding(db, KEY, dedup_store.get(told.id).scope, utc_now()).id == told.id
+        assert facts.find_valid(db, KEY, dedup_store.get(told.id).scope, utc_now()).id == told.id
     settle_candidate(workspace_over(dedup_store.database), receipt.id, CandidateVerdict.ACCEPT)
     assert dedup_store.get(told.id).valid_to == "2026-02-01T00:00:00.000Z"
     assert (receipt.id, "supersedes", told.id) in dedup_store.edges()
     with dedup_store.database.read() as db:
-        assert facts.find_holding(db, KEY, dedup_store.get(told.id).scope, utc_now()).id == receipt.id
+        assert facts.find_valid(db, KEY, dedup_store.get(told.id).scope, utc_now()).id == receipt.id
 
 
 def test_a_fact_that_is_turned_down_changes_nothing(dedup_store):

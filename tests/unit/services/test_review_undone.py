@@ -196,7 +196,7 @@ def test_a_fact_that_was_let_in_gives_way_to_the_one_that_it_ended(database):
     reopen_candidate(workspace_over(database), receipt.id, CandidateVerdict.ACCEPT)
     assert read(database, told.id).valid_to is None
     with database.read() as db:
-        holder = facts.find_holding(db, KEY, read(database, told.id).scope, utc_now())
+        holder = facts.find_valid(db, KEY, read(database, told.id).scope, utc_now())
         assert (holder.id, edges.of(db, holder.seq)) == (told.id, [])
     settle_candidate(workspace_over(database), receipt.id, CandidateVerdict.ACCEPT)
     assert read(database, told.id).valid_to is not None

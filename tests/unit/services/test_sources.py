@@ -374,7 +374,7 @@ def test_what_only_repeats_what_was_shown_stands_for_nothing(source):
     receipt = source.put("chat", line).taken[0].receipts[0]
     assert (receipt.outcome, receipt.duplicate_of) == (Outcome.MERGED, shown)
     with source.database.read() as db:
-        assert ingested.in_step(db, [source.memory(shown).seq]) == set()
+        assert ingested.list_synced(db, [source.memory(shown).seq]) == set()
 
 
 def test_sources_are_counted_and_known_apart(source):

@@ -12,7 +12,7 @@ from pipeline.errors import Conflict, InvalidField, NotFound, StoreFull, StoreUn
 from pipeline.records import PERSONAL, Draft, EdgeDraft, EdgeKind, Filter, Outcome, Revision
 from pipeline.services import memories
 from pipeline.services.purges import finish_purges
-from pipeline.store import memories as stored, unfinished
+from pipeline.store import memories as stored, unfinished_writes
 from pipeline.write import accept, two_stores
 from pipeline.write.two_stores import finish_unfinished
 
@@ -45,7 +45,7 @@ def texts(workspace):
 
 def list_unfinished(workspace):
     with workspace.database.read() as db:
-        return [name for kind in ("move", "batch") for name in unfinished.list_names(db, kind)]
+        return [name for kind in ("move", "batch") for name in unfinished_writes.list_names(db, kind)]
 
 
 def write_batch(workspace, *more):
@@ -94,7 +94,7 @@ def test_an_edge_that_leads_nowhere_keeps_the_batch_out_of_both(here, scope):
 @pytest.mark.parametrize("step", ["write_one", "add", "drop"])
 @pytest.mark.parametrize("number", [0, 1])
 def test_whatever_fails_at_whatever_step_the_batch_is_in_both_or_in_neither(here, monkeypatch, step, number, error):
-    module = accept if step == "write_one" else unfinished
+    module = accept if step == "write_one" else unfinished_writes
     with monkeypatch.context() as broken:
         fail_at(broken, module, step, number, error)
         with contextlib.suppress(sqlite3.Error, StoreUnavailable, Killed):
@@ -137,7 +137,7 @@ def test_interrupted_between_the_two_commits_a_batch_is_finished_once(here, monk
 
 def test_a_batch_that_was_only_not_marked_as_finished_is_not_written_twice(here, purge, monkeypatch):
     with monkeypatch.context() as broken:
-        fail_at(broken, unfinished, "drop", 0, Killed())
+        fail_at(broken, unfinished_writes, "drop", 0, Killed())
         with pytest.raises(Killed):
             write_batch(here)
     [mine] = [one for one in list_memories(here.person) if one.content == MINE]
@@ -219,7 +219,7 @@ def interrupt_move(here, target, memory_id, monkeypatch, step):
             memories.move(here, target, memory_id)
 
 
-@pytest.fixture(params=["take_in", "put_away"])
+@pytest.fixture(params=["take_in", "archive_moved_memory"])
 def interrupted(request, here, targets, monkeypatch):
     """A memory whose move to the first target was killed before, or after, it arrived there."""
     memory_id = memories.write_memory(here, Draft(OURS)).id
@@ -265,7 +265,7 @@ def test_nothing_else_changes_a_memory_that_is_being_moved(here, interrupted):
 
 def test_what_was_purged_where_it_arrived_does_not_come_back(here, targets, purge, monkeypatch):
     memory_id = memories.write_memory(here, Draft(OURS)).id
-    interrupt_move(here, targets[0], memory_id, monkeypatch, "put_away")
+    interrupt_move(here, targets[0], memory_id, monkeypatch, "archive_moved_memory")
     purge(targets[0], memory_id)
     finish_unfinished(here)
     assert places(OURS, here, *targets) == []

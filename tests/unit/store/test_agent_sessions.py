@@ -54,16 +54,16 @@ def test_a_turn_begins_and_ends(db):
 
 
 def test_what_was_told_is_known_apart_by_agent_and_forgotten_with_the_session(db):
-    agent_sessions.note_seen(db, "s1", "", [(1, "a"), (2, "b")])
-    agent_sessions.note_seen(db, "s1", "helper", [(3, "c")])
-    agent_sessions.note_seen(db, "s1", "", [(2, "b2")])
-    agent_sessions.note_seen(db, "s2", "", [(1, "a")])
+    agent_sessions.record_seen(db, "s1", "", [(1, "a"), (2, "b")])
+    agent_sessions.record_seen(db, "s1", "helper", [(3, "c")])
+    agent_sessions.record_seen(db, "s1", "", [(2, "b2")])
+    agent_sessions.record_seen(db, "s2", "", [(1, "a")])
     assert agent_sessions.list_seen_versions(db, "s1", "", SEQS) == {1: "a", 2: "b2"}
     assert agent_sessions.list_seen_versions(db, "s1", "helper", SEQS) == {3: "c"}
     assert agent_sessions.list_seen_versions(db, "s1", "", [2, 3]) == {2: "b2"}
     agent_sessions.purge_seen(db, 1)
     assert agent_sessions.list_seen_versions(db, "s1", "", SEQS) == {2: "b2"}
-    agent_sessions.forget_seen(db, "s1")
+    agent_sessions.clear_seen(db, "s1")
     assert (
         agent_sessions.list_seen_versions(db, "s1", "", SEQS)
         == agent_sessions.list_seen_versions(db, "s1", "helper", SEQS)
@@ -74,7 +74,7 @@ def test_what_was_told_is_known_apart_by_agent_and_forgotten_with_the_session(db
 def test_old_sessions_are_forgotten_with_what_they_were_told_but_not_what_they_did(db):
     for session, number in (("old", 1), ("new", 5)):
         agent_sessions.begin_turn(db, session, "/p", action(number).at)
-        agent_sessions.note_seen(db, session, "", [(1, "a")])
+        agent_sessions.record_seen(db, session, "", [(1, "a")])
         agent_sessions.add_action(db, action(number, session))
     agent_sessions.forget_sessions(db, action(5).at)
     assert agent_sessions.find_turn_start(db, "old") is None

@@ -58,8 +58,8 @@ def test_what_was_done_since_a_moment_is_counted_and_listed_the_last_first(monke
         with database.read() as db:
             assert changes.tally_since(db, since) == {changes.CREATE: 2, changes.EDIT: 1}
             assert changes.tally_since(db, since + timedelta(days=1)) == {}
-            found = changes.latest_since(db, since, [changes.CREATE, changes.EDIT, changes.FADE], 3)
+            found = changes.list_latest_changes(db, since, [changes.CREATE, changes.EDIT, changes.FADE], 3)
             assert [(one.op, one.memory_id) for _, one in found] == [("edit", "a"), ("fade", "b"), ("fade", "a")]
             assert found[0][0] == since + timedelta(seconds=2)
-            [(at_first, first), _] = changes.latest_since(db, since, [changes.CREATE], 9)
+            [(at_first, first), _] = changes.list_latest_changes(db, since, [changes.CREATE], 9)
             assert (at_first, first.memory_id) == (since, "b")

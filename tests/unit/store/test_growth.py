@@ -68,7 +68,7 @@ def test_a_fact_counts_while_it_holds_and_once_a_key(database):
     set_fact(database, 5, port, "7000", scope=Scope(ScopeKind.SESSION, "s1"))
     set_fact(database, 6, FactKey("the server", "host"), "localhost")
     with database.read() as db:
-        counted = [journal.count_facts_that_hold(db, text_of(day)) for day in (0, 2, 5, 7)]
+        counted = [journal.count_current_facts(db, text_of(day)) for day in (0, 2, 5, 7)]
     assert counted == [0, 1, 2, 3]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from pipeline.records import Anchor, EntityKind, FactKey, Kind, Scope, ScopeKind, Source
 from pipeline.records.digestion import EntityMention
 from pipeline.store import entities, journal, memories
-from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
+from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPosition, JournalQuery, SessionSpan
 from pipeline.times import utc_now
 from pipeline.write import revise
 from tests.fakes.in_process import scratch_database
@@ -91,7 +91,7 @@ def read_pages(database, wanted, size):
         if not page:
             return found
         found += page
-        place = JournalPlace(page[-1].occurred_at, page[-1].seq)
+        place = JournalPosition(page[-1].occurred_at, page[-1].seq)
 
 
 @settings(max_examples=60)

@@ -1,11 +1,11 @@
 import pytest
 
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind
-from pipeline.store import impressions, meta, oplog, truth
+from pipeline.store import impressions, meta, oplog, replicated_records
 from pipeline.store.impressions import Impression
 from pipeline.store.log_differences import list_differences
 from pipeline.store.log_start import start_log
-from pipeline.store.truth import GONE, MEMORY, Key
+from pipeline.store.replicated_records import GONE, MEMORY, Key
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import dump, scratch_database
@@ -69,11 +69,11 @@ def test_whether_a_lesson_was_followed_is_logged(database):
     receipt = accept(database, Draft("Run the tests first", kind=Kind.LESSON))
     with database.write() as db:
         impressions.add(db, [Impression("I1", 1, "s", "2026-01-01T00:00:00.000Z")])
-    assert logged(database, truth.ANSWER) == []
+    assert logged(database, replicated_records.ANSWER) == []
     with database.write() as db:
         impressions.answer(db, "I1", "yes", "2026-01-02T00:00:00.000Z", followed=True)
-    [one] = logged(database, truth.ANSWER)
-    assert one.key == Key(truth.ANSWER, receipt.id, "", "I1")
+    [one] = logged(database, replicated_records.ANSWER)
+    assert one.key == Key(replicated_records.ANSWER, receipt.id, "", "I1")
     assert (one.fields["followed"], one.fields["note"]) == (1, "yes")
 
 
@@ -84,7 +84,7 @@ def test_a_purge_leaves_nothing_of_the_text_in_the_log(database):
     with database.read() as db:
         assert "flumadiddle" not in "\n".join(dump(db))
         assert oplog.is_purged(db, receipt.id)
-    assert [one.key for one in logged(database)] == [Key(truth.PURGE, receipt.id)]
+    assert [one.key for one in logged(database)] == [Key(replicated_records.PURGE, receipt.id)]
 
 
 def test_what_belongs_to_a_session_is_logged_and_does_not_travel(database):
@@ -135,7 +135,7 @@ def test_of_a_relation_all_is_logged_whenever_any_of_it_changes(database):
     with database.write() as db:
         db.execute("DELETE FROM edge")
     revise.add_edge(database, one, EdgeDraft(EdgeKind.SUPPORTS, other))
-    made, gone, again = logged(database, truth.EDGE)
+    made, gone, again = logged(database, replicated_records.EDGE)
     assert gone.fields["gone"] is True
     assert set(made.fields) <= set(again.fields)
     assert again.fields["gone"] is None

@@ -43,7 +43,7 @@ def test_a_caller_has_every_role_that_was_granted(people):
     people.grant("ada", "blue", Role.READER)
     expected = Caller(ADA, "t", "person", {"red": Role.OWNER, "blue": Role.READER})
     assert people.find_caller("d", AT) == (expected, None)
-    people.note_use("t", LATER)
+    people.record_use("t", LATER)
     assert people.find_caller("d", AT) == (expected, LATER)
     assert people.ungrant("ada", "red")
     assert not people.ungrant("ada", "red")

@@ -41,7 +41,7 @@ def test_what_was_forgotten_or_rolled_back_is_new_again(known):
 def test_each_transcript_has_its_mark(known):
     with known.reading("s1") as reading:
         assert reading.mark is None
-        reading.stop_at(TranscriptMark(7, "d"), "2026-01-01")
+        reading.set_mark(TranscriptMark(7, "d"), "2026-01-01")
     with known.reading("s2") as reading:
         assert reading.mark is None
     with known.reading("s1") as reading:
@@ -61,7 +61,7 @@ def test_the_tables_do_not_grow_for_ever(known, monkeypatch):
     for number in range(5):
         with known.reading(f"s{number}") as reading:
             reading.add([[("id", str(number))]])
-            reading.stop_at(TranscriptMark(1, None), f"2026-01-0{number + 1}")
+            reading.set_mark(TranscriptMark(1, None), f"2026-01-0{number + 1}")
     assert add(known, [("id", "4")], [("id", "0")]) == [False, True]
     with known.reading("s0") as reading:
         assert reading.mark is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.records import OWNED, OWNER, Draft, Filter, Scope, ScopeKind, Viewer
-from pipeline.records.people import PRIVATE, own_name, own_scope, own_viewer, owner_of, shown_name
+from pipeline.records.people import PRIVATE, display_name, owner_of, qualified_name, qualified_scope, qualified_viewer
 from pipeline.store import memories
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.normalize import normalize_id
@@ -16,9 +16,9 @@ PEOPLE = (None, "ada", "ad", "ada-2", "bob")
 NAMES = ("x", "y", "ada", "token", "password=x")
 KINDS = (ScopeKind.USER, ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK)
 NAMED = [Scope(kind, name) for kind in KINDS for name in NAMES]
-SCOPES = {own_scope(person, scope) for person in PEOPLE for scope in (Scope(), Scope(ScopeKind.USER), *NAMED)}
+SCOPES = {qualified_scope(person, scope) for person in PEOPLE for scope in (Scope(), Scope(ScopeKind.USER), *NAMED)}
 VIEWERS = st.builds(
-    own_viewer,
+    qualified_viewer,
     st.sampled_from(PEOPLE),
     st.builds(Viewer, st.none() | st.sampled_from(NAMES), *[st.none() | st.sampled_from(NAMES)] * 3),
 )
@@ -65,9 +65,9 @@ def test_who_is_at_home_in_a_persons_scope_is_that_person(person):
 
 @given(st.sampled_from(PEOPLE[1:]), st.text(min_size=1).filter(lambda name: OWNED not in name))
 def test_a_name_comes_back_as_it_was_given(person, name):
-    stored = own_name(person, name)
-    assert (owner_of(stored), shown_name(stored)) == (person, name)
-    assert (owner_of(name), shown_name(name)) == (None, name)
+    stored = qualified_name(person, name)
+    assert (owner_of(stored), display_name(stored)) == (person, name)
+    assert (owner_of(name), display_name(name)) == (None, name)
 
 
 @given(st.sampled_from(PEOPLE[1:]), st.text(min_size=1, max_size=20))

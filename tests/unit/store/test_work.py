@@ -236,7 +236,7 @@ def test_what_failed_before_the_clock_was_set_back_does_not_wait_for_the_time_it
 
 
 def test_what_was_tried_once_is_claimed_by_a_few_and_what_was_tried_twice_alone(database):
-    limit, few = 4 * work.FEWER, 4
+    limit, few = 4 * work.RETRY_BATCH_RATIO, 4
     with database.write() as db:
         work.add(db, range(1, 9), [Stage.EMBED], 0.0)
 

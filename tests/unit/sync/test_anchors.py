@@ -7,8 +7,8 @@ import pytest
 
 from pipeline.anchors import find_checkout, is_missing, locate, path_in_checkout
 from pipeline.records import Anchor
-from pipeline.store import meta, truth
-from pipeline.store.truth import MEMORY, Key
+from pipeline.store import meta, replicated_records
+from pipeline.store.replicated_records import MEMORY, Key
 from tests.fakes.homes import Home, exchange_until_still, pair
 from tests.fakes.recall_workspace import RecallWorkspace
 
@@ -49,7 +49,7 @@ def recall(home, text):
 def travelling_anchor(home, memory):
     with home.database().read() as db:
         key = Key(MEMORY, memory)
-        return truth.read(db, [key])[key]["anchor"]
+        return replicated_records.read(db, [key])[key]["anchor"]
 
 
 def test_of_an_anchor_the_path_within_the_checkout_travels_and_no_folder_of_a_machine(homes, checkouts, tmp_path):

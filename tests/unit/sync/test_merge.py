@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pipeline.records import Draft, Kind, Revision
 from pipeline.store import clock, history, meta, oplog
 from pipeline.store.log_start import start_log
-from pipeline.store.truth import MEMORY, Key
+from pipeline.store.replicated_records import MEMORY, Key
 from pipeline.sync.merge import CONFLICT, list_overruled, merge, repair
 from pipeline.write import revise
 from pipeline.write.accept import accept

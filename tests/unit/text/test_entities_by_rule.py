@@ -3,7 +3,7 @@ from hypothesis import example, given, strategies as st
 
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
-from pipeline.text.entities import find_by_rule
+from pipeline.text.entities import find_entities_by_rule
 from pipeline.text.names import canonical_entity_name
 
 FILE, IDENTIFIER, TICKET = EntityKind.FILE, EntityKind.IDENTIFIER, EntityKind.TICKET
@@ -225,7 +225,7 @@ HOSTILE = [
 
 
 def pairs(text: str) -> list[tuple[EntityKind, str]]:
-    return [(mention.kind, mention.name) for mention in find_by_rule(text)]
+    return [(mention.kind, mention.name) for mention in find_entities_by_rule(text)]
 
 
 @pytest.mark.parametrize(("text", "expected"), FOUND, ids=[text for text, _ in FOUND])
@@ -251,7 +251,7 @@ def texts() -> st.SearchStrategy[str]:
 @given(texts())
 @example("$ .")
 def test_offsets_are_exact_and_names_are_canonical(text):
-    for mention in find_by_rule(text):
+    for mention in find_entities_by_rule(text):
         assert text[mention.start : mention.end] == mention.surface != ""
         assert mention.name
         assert canonical_entity_name(mention.kind, mention.name) == mention.name
@@ -261,7 +261,7 @@ def test_offsets_are_exact_and_names_are_canonical(text):
 def test_mentions_come_in_order_and_overlap_only_inside_a_url(text):
     reached = 0
     url: EntityMention | None = None
-    for mention in find_by_rule(text):
+    for mention in find_entities_by_rule(text):
         if mention.start < reached:
             assert url is not None
             assert url.start < mention.start < mention.end <= url.end
@@ -273,7 +273,7 @@ def test_mentions_come_in_order_and_overlap_only_inside_a_url(text):
 
 @given(texts())
 def test_the_same_text_gives_the_same_mentions(text):
-    assert find_by_rule(text) == find_by_rule(text)
+    assert find_entities_by_rule(text) == find_entities_by_rule(text)
 
 
 @given(st.sampled_from(EntityKind), texts())
@@ -313,10 +313,10 @@ def test_a_file_in_a_command_belongs_to_the_command():
 @pytest.mark.parametrize("unit", HOSTILE)
 @pytest.mark.parametrize("ending", ["", "@", "!", "("])
 def test_hostile_repetition_finishes(unit, ending):
-    find_by_rule((unit * 10_000)[:10_000] + ending)
+    find_entities_by_rule((unit * 10_000)[:10_000] + ending)
 
 
 @pytest.mark.timeout(60)
 @given(st.text(alphabet="aA1._-/\\:@#$`('!= \n", min_size=1, max_size=5))
 def test_any_repeated_unit_finishes(unit):
-    find_by_rule((unit * 10_000)[:10_000])
+    find_entities_by_rule((unit * 10_000)[:10_000])

@@ -7,7 +7,7 @@ from apscheduler.triggers.cron import CronTrigger
 from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import Draft
-from pipeline.services import due
+from pipeline.services import schedule_scan
 from pipeline.store import changes, runs
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
@@ -121,7 +121,7 @@ def test_a_restart_sweeps_no_workspace_in_which_nothing_happened(fire, workspace
     end_every_job(workspace)
     with workspace.write() as db:
         db.execute("DELETE FROM work")
-    monkeypatch.setattr(due, "SAME_MOMENT_S", -60)
+    monkeypatch.setattr(schedule_scan, "SAME_MOMENT_S", -60)
     fire()
     container.close()
     again = SchedulerContainer(home)

@@ -73,7 +73,7 @@ def test_what_a_turn_leaves_is_asked_for_again(client, sent, monkeypatch):
 def test_a_memory_that_fails_is_tried_later_and_logged(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     monkeypatch.setattr(worker.encoder("default"), "encode_documents", lambda _texts: {}["no vector"])
-    monkeypatch.setattr("pipeline.digest.digest.work.claim", once(work.claim))
+    monkeypatch.setattr("pipeline.digest.stage_loop.work.claim", once(work.claim))
     digest("default", "embed")
     # Later, or at once where the short wait of this home is over already.
     assert [message[:3] for message in sent()] == [("digest", "default", "embed")]

@@ -33,7 +33,7 @@ from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from pipeline.write.admission import INSISTENT
+from pipeline.write.admission import REPEATS_TO_ADMIT
 from pipeline.write.facts import set_fact
 from tests.fakes.in_process import PROFILE, accept_batch, dump, scratch_database
 
@@ -271,7 +271,7 @@ def test_a_candidate_gets_in_when_it_is_offered_again_and_again(database):
     assert get_stored(database, first.id).candidate
     with database.read() as db:
         assert index_state.list_tail_after(db, 0) == []
-    offers(database, INSISTENT - 1)
+    offers(database, REPEATS_TO_ADMIT - 1)
     assert not get_stored(database, first.id).candidate
     with database.read() as db:
         assert len(index_state.list_tail_after(db, 0)) == 1
@@ -279,7 +279,7 @@ def test_a_candidate_gets_in_when_it_is_offered_again_and_again(database):
 
 
 def test_what_is_turned_away_gets_in_when_it_is_offered_again_and_again(database):
-    outcomes = [receipt.outcome for receipt in offers(database, INSISTENT + 1, policy=WritePolicy())]
+    outcomes = [receipt.outcome for receipt in offers(database, REPEATS_TO_ADMIT + 1, policy=WritePolicy())]
     assert outcomes[:2] == [Outcome.REJECTED] * 2
     assert Outcome.CREATED in outcomes
 
@@ -300,7 +300,7 @@ def test_a_person_lets_a_candidate_in_by_saying_it(database):
 def test_insisting_on_what_a_fact_denies_lets_nothing_in(database):
     set_fact(database, FactKey("staging", "port"), 5433, Draft("", occurred_at="2026-01-01T00:00:00.000Z"), REVIEW)
     text = "The staging port is 6543 behind the proxy of the shop"
-    receipts = offers(database, 3 * INSISTENT, text, Source.AGENT)
+    receipts = offers(database, 3 * REPEATS_TO_ADMIT, text, Source.AGENT)
     assert receipts[0].outcome is Outcome.CANDIDATE
     assert get_stored(database, receipts[0].id).candidate
 

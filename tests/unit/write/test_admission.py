@@ -106,7 +106,7 @@ def test_every_rejection_and_every_doubt_has_a_reason(given_offer):
 @given(offers)
 def test_reasons_are_fixed_phrases(given_offer):
     phrases = {feature.weakness for feature in FEATURES} | {
-        *(admission.NOTHING_LEFT, admission.ONLY_SECRETS, admission.REVIEW_IS_OFF, admission.INSISTED),
+        *(admission.NOTHING_LEFT, admission.ONLY_SECRETS, admission.REVIEW_IS_OFF, admission.OFFERED_REPEATEDLY),
         admission.DELIBERATELY_WRITTEN,
     }
     for review in (True, False):

@@ -48,7 +48,7 @@ def play(database, script):
 
 def everywhere(database):
     with database.read() as db:
-        found = [facts.find_holding(db, KEY, Scope(), moment(instant)) for instant in range(len(INSTANTS) + 2)]
+        found = [facts.find_valid(db, KEY, Scope(), moment(instant)) for instant in range(len(INSTANTS) + 2)]
     return [None if fact is None else repr(fact.details["value"]) for fact in found]
 
 
@@ -79,7 +79,7 @@ def test_an_end_that_is_taken_back_leaves_every_moment_as_it_was(script, instant
     with scratch_database() as database:
         play(database, script)
         with database.read() as db:
-            holder = facts.find_holding(db, KEY, Scope(), moment(instant))
+            holder = facts.find_valid(db, KEY, Scope(), moment(instant))
         if holder is None:
             return
         before = everywhere(database)

@@ -10,8 +10,8 @@ from pipeline.records import Draft, FactKey, Outcome, Scope, Source
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import facts
 from pipeline.write import revise
+from pipeline.write.fact_placement import fact_key, fact_text, safe_value
 from pipeline.write.facts import end_fact, set_fact
-from pipeline.write.keyed import fact_key, fact_text, safe_value
 from tests.fakes.in_process import scratch_database
 
 KEY = FactKey("staging", "port")
@@ -60,7 +60,7 @@ def tell(database, instant, value, source=Source.USER):
 
 def at(database, instant):
     with database.read() as db:
-        held = facts.find_holding(db, KEY, Scope(), moment(instant))
+        held = facts.find_valid(db, KEY, Scope(), moment(instant))
     return END if held is None else held.details["value"]
 
 

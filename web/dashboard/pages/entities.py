@@ -17,7 +17,7 @@ from pipeline.kinds import render_text
 from pipeline.records import EntityKind
 from pipeline.services import entities, maintenance
 from pipeline.services.entities import MAP_JOB
-from pipeline.store.maps import STRAY, Community, MapEntity
+from pipeline.store.maps import NO_COMMUNITY, Community, MapEntity
 from web.access import Access
 from web.dashboard.filters import preview, words
 from web.dashboard.view import MAX_SEARCH_CHARS, PAGE_SIZE, Paged, Query, Search, Section, View, back, next_page, show
@@ -103,7 +103,7 @@ def whole(view: View) -> str:
         communities=[
             (group, title_of(group), colour_of(group.number)) for group in listed[start : start + COMMUNITIES]
         ],
-        count=len([group for group in listed if group.number != STRAY]),
+        count=len([group for group in listed if group.number != NO_COMMUNITY]),
         size=sum(group.size for group in listed),
         waiting=entity_map.waiting,
         chosen=entity_map.chosen,
@@ -181,11 +181,11 @@ def title_of(group: Community) -> str:
 
 def colour_of(number: int) -> str:
     """Return the class of a community's colour."""
-    return "none" if number == STRAY else str(number % COLOURS)
+    return "none" if number == NO_COMMUNITY else str(number % COLOURS)
 
 
 def _title(number: int, names: Iterable[str]) -> str:
-    if number == STRAY:
+    if number == NO_COMMUNITY:
         return "Unconnected"
     # A person and an organisation can have the same name.
     return ", ".join(dict.fromkeys(preview(name, NAME_CHARS) for name in islice(names, NAMED_BY)))

@@ -15,9 +15,9 @@ from pipeline.services import facts
 from pipeline.services.facts import FactSetting, KeyView, Remaining
 from pipeline.store.facts import ScopedKey
 from pipeline.times import parse, utc_text
-from pipeline.write.keyed import fact_key
+from pipeline.write.fact_placement import fact_key
 from web.api import bodies
-from web.api.of_caller import scope_of_query
+from web.api.caller_scope import scope_of_query
 from web.dashboard.filters import minute, preview, words
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Moment, Paged, Search, Section, View, back, next_page, show
@@ -198,7 +198,7 @@ def end(view: View) -> Response:
     scoped = _key_of(form)
     ended = facts.end_fact(view.workspace, view.container.fact_keys, scoped.key, scoped.scope, form.valid_to)
     assert ended.fact.valid_to is not None
-    undo = {"fact_id": ended.fact.id} | ({} if ended.held_until is None else {"until": ended.held_until})
+    undo = {"fact_id": ended.fact.id} | ({} if ended.previous_end is None else {"until": ended.previous_end})
     return back(
         view,
         f"{_name(ended.fact.key or scoped.key)} has no value from {minute(form.valid_to or ended.fact.valid_to)} UTC.",

@@ -8,7 +8,7 @@ from pipeline.services.operations import score_predictions
 from pipeline.services.overview import Overview, read_overview
 from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import Section, View, show
-from web.hosts import files
+from web.hosts import installed_files
 
 section = Section("overview")
 
@@ -55,7 +55,7 @@ def _hints(view: View, overview: Overview) -> list[Hint]:
     if waiting:
         text = f"{waiting} decision{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} in your inbox."
         hints.append(Hint(text, "Open the inbox", url_for("dashboard.inbox_review_entries")))
-    if not files.read_state(view.container.settings.paths.root) and not overview.has_agents:
+    if not installed_files.read_state(view.container.settings.paths.root) and not overview.has_agents:
         text = "No agent has used this workspace yet. Connect the agents on this machine:"
         hints.append(Hint(text, command="reverie setup"))
     if health.snapshot.is_ever_taken and health.snapshot.is_known and health.snapshot.at is None:

@@ -14,8 +14,8 @@ from pydantic import Field, StringConstraints
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.records import Filter, Kind, Memory
-from pipeline.records.people import own_name
-from pipeline.records.recall import SEARCHED, Answer, Channel, MemoryExplanation, Query
+from pipeline.records.people import qualified_name
+from pipeline.records.recall import SEARCHED_CHANNELS, Answer, Channel, MemoryExplanation, Query
 from pipeline.services.memories import get_memory
 from pipeline.services.recall import explain_memory, list_likely_questions, measure_recall
 from web.api.bodies import SessionId
@@ -99,7 +99,7 @@ def lab(view: View) -> str:
         compared=_compare_address(asked),
         tuned=asked.compare or any(getattr(asked, name) not in (None, (), "") for name in SETTINGS if name != "k"),
         kinds=list(Kind),
-        channels=SEARCHED,
+        channels=SEARCHED_CHANNELS,
         usual_budget=view.workspace.settings.recall_budget_ms,
         limits={"k": MAX_K, "budget": MAX_BUDGET_MS, "text": MAX_QUESTION_CHARS, "explained": EXPLAINED},
     )
@@ -124,7 +124,7 @@ def _query(view: View, prefix: str) -> Query:
         k=options["k"],
         filter=Filter(
             kinds=options["kinds"],
-            session_id=own_name(view.workspace.person_id, options["session"] or None),
+            session_id=qualified_name(view.workspace.person_id, options["session"] or None),
             since=options["since"],
             until=options["until"],
             as_of=options["as_of"],
@@ -132,7 +132,7 @@ def _query(view: View, prefix: str) -> Query:
         ),
         budget_ms=options["budget"] or view.workspace.settings.recall_budget_ms,
         explain=True,
-        channels=SEARCHED if options["only"] is None else (options["only"],),
+        channels=SEARCHED_CHANNELS if options["only"] is None else (options["only"],),
     )
 
 

@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
 from config.declared import Secret
-from config.saving import save_workspace_setting
 from config.settings import (
     ENVIRONMENT_ONLY,
     ENVIRONMENT_PREFIX,
@@ -26,10 +25,11 @@ from config.settings import (
     environment_with,
     explain_settings,
 )
+from config.settings_edits import save_workspace_setting
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
-from pipeline.records.people import Role, own_name
+from pipeline.records.people import Role, qualified_name
 from pipeline.services import incognito
 from pipeline.store.agent_sessions import IncognitoSession
 from web.access import Access
@@ -205,7 +205,7 @@ def renew_token(view: View) -> Response:
 
 def _session(view: View) -> str:
     named: str = view.form.session_id
-    return own_name(view.workspace.person_id, named) or named
+    return qualified_name(view.workspace.person_id, named) or named
 
 
 def _sessions(view: View) -> list[IncognitoSession]:

@@ -17,7 +17,7 @@ from pipeline.store.arcs import ArcStatus
 from pipeline.store.journal import (
     MOST_COUNTED,
     ArchivedFilter,
-    JournalPlace,
+    JournalPosition,
     JournalQuery,
     SessionSpan,
 )
@@ -197,9 +197,9 @@ def _older(query: TimelineQuery, last: Memory) -> str:
     return url_for("dashboard.timeline_journal", **query.narrowed, before=f"{last.occurred_at}_{last.seq}")
 
 
-def _read_place(cursor: str) -> JournalPlace:
+def _read_place(cursor: str) -> JournalPosition:
     at, _, seq = cursor.partition("_")
-    return JournalPlace(at, int(seq))
+    return JournalPosition(at, int(seq))
 
 
 # Number of bars in the chart of an arc.

@@ -13,7 +13,7 @@ from pipeline.jobs.map.layout import layout
 from pipeline.jobs.map.placement import push_apart, separate_discs
 from pipeline.records import EntityKind
 from pipeline.store import entities, maps
-from pipeline.store.maps import STRAY
+from pipeline.store.maps import NO_COMMUNITY
 from pipeline.write.revise import archive, purge
 from tests.fakes.atlas import note
 from tests.fakes.in_process import scratch_database
@@ -47,7 +47,7 @@ def list_drawn(database):
     """What is shown: name → place."""
     with database.read() as db:
         names = dict(db.execute("SELECT seq, name FROM entity").fetchall())
-        return {names[place.entity_seq]: place for place in maps.list_places(db)}
+        return {names[place.entity_seq]: place for place in maps.list_positions(db)}
 
 
 def rows(database):
@@ -162,7 +162,7 @@ def test_without_entities_there_is_nothing_to_draw(database):
     assert run(database).counts == {"entities": 0, "ties": 0, "redrawn": 0}
     [memory_id] = [note(database, 1, ["alone"])]
     assert run(database).counts["redrawn"] == 1
-    assert list_drawn(database)["alone"].community == STRAY
+    assert list_drawn(database)["alone"].community == NO_COMMUNITY
     archive(database, memory_id)
     assert run(database, DAY + 1).counts == {"entities": 0, "ties": 0, "redrawn": 1}
     assert list_drawn(database) == {}
@@ -209,7 +209,7 @@ def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(short_runs):
                 assert rows(database) == rows(undisturbed), stop
 
 
-@pytest.mark.parametrize("verb", ["add_places", "add_ties", "show", "discard"])
+@pytest.mark.parametrize("verb", ["add_positions", "add_ties", "show", "discard"])
 @pytest.mark.parametrize("fatal", [1, 3])
 def test_a_killed_run_comes_to_the_same_end(monkeypatch, short_runs, verb, fatal):
     with half_way() as undisturbed, half_way() as database:
@@ -280,9 +280,9 @@ def test_a_row_number_that_is_given_out_again_brings_no_place_along(database):
     note(database, 2, ["second"])
     with database.write() as db:
         assert db.execute("SELECT seq FROM entity WHERE name = 'second'").fetchone() == (seq,)
-        maps.add_places(db, 1, [(old, maps.MapPlace(seq, 0.0, 0.0, 3.0, 0, 1.0, 1))])
+        maps.add_positions(db, 1, [(old, maps.MapPosition(seq, 0.0, 0.0, 3.0, 0, 1.0, 1))])
         maps.show(db, 1, "2026-06-01T00:00:00.000Z")
-        assert maps.list_places(db) == []
+        assert maps.list_positions(db) == []
 
 
 pairs = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 12)), min_size=1, max_size=120, unique=True)
@@ -352,7 +352,7 @@ def test_every_community_has_a_number_of_its_own(before, data):
 
 @given(partitions, st.randoms())
 def test_communities_that_stay_the_same_keep_their_numbers(before, chance):
-    numbers = sorted({*before} - {STRAY})
+    numbers = sorted({*before} - {NO_COMMUNITY})
     chance.shuffle(numbers)
     groups = [np.flatnonzero(np.array(before) == number).tolist() for number in numbers]
     assert number_communities(groups, np.array(before)) == numbers

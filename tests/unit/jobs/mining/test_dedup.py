@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.jobs.mining import dedup as module
-from pipeline.jobs.mining.dedup import PARTED, SYSTEM, UNVOUCHED, dedup, says_more
+from pipeline.jobs.mining.dedup import PARTED, SYSTEM, UNVOUCHED, adds_only_a_clause, dedup
 from pipeline.records import EdgeKind, FactKey, Kind, Revision, Scope, ScopeKind, Source, Trust
 from pipeline.services import review
 from pipeline.store import agent_sessions, audit, duplicates, edges, history, memories
-from pipeline.store.duplicates import ASKED, TOLD_APART, PairState
+from pipeline.store.duplicates import ASKED, KEPT_APART_BY_RULES, PairState
 from pipeline.write.revise import archive, edit
 from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, job_run_on, read, set_fact, text_of, write
@@ -148,7 +148,7 @@ def test_what_differs_by_the_rules_of_today_is_kept_apart_until_a_text_changes(d
     assert dedup(job_run_on(database, 2), never).counts["kept"] == 1
     [(state, reasons)] = list_pairs(database)
     assert state is PairState.KEPT
-    assert TOLD_APART in reasons
+    assert KEPT_APART_BY_RULES in reasons
     edit(database, newer, Revision(content="Read src/a.py first"))
     assert list_pairs(database) == []
     assert active(database) == {older, newer}
@@ -384,14 +384,14 @@ LIMITS = st.sampled_from(["only", "unless", "might", "not", "if", "except", "unt
 
 @given(CLAIMS, ADDED)
 def test_a_clause_that_only_adds_says_more(claim, added):
-    assert says_more(f"{claim}{added}.", f"{claim}.")
+    assert adds_only_a_clause(f"{claim}{added}.", f"{claim}.")
 
 
 @given(CLAIMS, ADDED, LIMITS)
 def test_a_clause_that_limits_says_something_else(claim, added, limit):
-    assert not says_more(f"{claim}{added}, {limit} on weekdays.", f"{claim}.")
+    assert not adds_only_a_clause(f"{claim}{added}, {limit} on weekdays.", f"{claim}.")
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_two_texts_never_both_say_more(one, other):
-    assert not (says_more(one, other) and says_more(other, one))
+    assert not (adds_only_a_clause(one, other) and adds_only_a_clause(other, one))

@@ -15,7 +15,7 @@ from pipeline.errors import NotFound
 from pipeline.index.vectors import VectorRows
 from pipeline.jobs.mining import edges as module
 from pipeline.jobs.mining.edges import CURSOR, EDGES_JOB, edges
-from pipeline.jobs.mining.replacing import find_replacements, supersedes
+from pipeline.jobs.mining.replacements import find_replacements, supersedes
 from pipeline.records import (
     EdgeDraft,
     EdgeKind,
@@ -30,7 +30,7 @@ from pipeline.records import (
 )
 from pipeline.records.digestion import EntityMention
 from pipeline.store import agent_sessions, edges as store, entities, history, memories, meta, work
-from pipeline.text.entities import find_by_rule
+from pipeline.text.entities import find_entities_by_rule
 from pipeline.write.revise import CALLER, add_edge, archive, edit, purge, remove_edge, restore
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, read, set_fact, text_of, write
@@ -52,7 +52,7 @@ def link(database, tagger=None):
     with database.read() as db:
         rows = db.execute("SELECT seq, content FROM memory WHERE archived_at IS NULL").fetchall()
     texts = [text for _, text in rows]
-    mentions = map(find_by_rule, texts) if tagger is None else extract_batch(texts, tagger)
+    mentions = map(find_entities_by_rule, texts) if tagger is None else extract_batch(texts, tagger)
     with database.write() as db:
         for (seq, _), found in zip(rows, mentions, strict=True):
             entities.link(db, seq, found)
@@ -395,4 +395,4 @@ def test_any_text_may_be_read(one, other):
 def test_a_word_is_looked_for_as_it_stands(database, word):
     said, _, asked = tell(database, f"Look at {word} first.", "Look at 100, aXb, C:/temp or Rodis.", "Nothing.")
     with database.read() as db:
-        assert [one.id for one in store.find_saying_a_word(db, read(database, asked), word, 9)] == [said]
+        assert [one.id for one in store.find_containing_word(db, read(database, asked), word, 9)] == [said]

@@ -11,7 +11,7 @@ from pipeline.records import EntityKind, Kind, Scope, ScopeKind
 from pipeline.records.digestion import EntityMention
 from pipeline.store import arcs, entities, predictions as store
 from pipeline.store.arcs import Arc, ArcStatus
-from pipeline.store.predictions import MOST_KEPT, OCCASION, Prediction, PredictionScore, Reason, Repeated
+from pipeline.store.predictions import MOST_KEPT, OCCASION, Prediction, PredictionScore, Reason, RepeatedQuery
 from pipeline.times import utc_text
 from pipeline.write.revise import archive, purge
 from tests.fakes.in_process import scratch_database
@@ -248,5 +248,5 @@ def test_each_question_is_foreseen_once_and_habits_keep_their_order(habits, othe
 @given(st.integers(2, 50), st.floats(0, 60), st.floats(0, 60))
 def test_a_habit_never_grows_by_waiting(times, first, second):
     sooner, later = sorted((first, second))
-    habit = Repeated("-", times, utc_text(moment(0)))
+    habit = RepeatedQuery("-", times, utc_text(moment(0)))
     assert likelihood(habit, moment(later)) <= likelihood(habit, moment(sooner)) <= times

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from web.hosts import files
+from web.hosts import installed_files
 from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hosts import BY_NAME
-from web.hosts.plan import apply, plan_removal, plan_setup
+from web.hosts.setup_plan import apply, plan_removal, plan_setup
 
 
 class Sandbox:
@@ -26,7 +26,7 @@ class Sandbox:
     def plan(self, *hosts, remove=False, host_env=None):
         plan = plan_removal if remove else plan_setup
         chosen = [BY_NAME[host] for host in hosts]
-        return plan(chosen, host_env or self.host_env, self.reverie, files.read_state(self.state))
+        return plan(chosen, host_env or self.host_env, self.reverie, installed_files.read_state(self.state))
 
     def setup(self, *hosts, **options):
         return apply(self.plan(*hosts, **options), self.state)

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from web.hosts import block
+from web.hosts import rules_block
 from web.hosts.entries import EntryUndo, RulesBlock
 from web.hosts.hosts import compose_rules
 
@@ -17,34 +17,34 @@ texts = st.builds(
 
 @given(texts)
 def test_what_was_added_comes_out_again_to_the_byte(text):
-    added = block.add_entries(text, [ENTRY], EntryUndo()).text
-    assert block.remove_entries(added, [ENTRY], None).text == text
+    added = rules_block.add_entries(text, [ENTRY], EntryUndo()).text
+    assert rules_block.remove_entries(added, [ENTRY], None).text == text
 
 
 @given(texts)
 def test_adding_twice_is_adding_once(text):
-    once = block.add(text, RULES)
-    assert block.add(once, RULES) == once
+    once = rules_block.add(text, RULES)
+    assert rules_block.add(once, RULES) == once
 
 
 @given(texts, texts)
 def test_the_text_around_it_stays(before, after):
-    added = block.add(before, RULES) + after
-    assert block.remove(added).replace("\r", "") == (before + after).replace("\r", "")
+    added = rules_block.add(before, RULES) + after
+    assert rules_block.remove(added).replace("\r", "") == (before + after).replace("\r", "")
 
 
 def test_an_old_block_is_brought_up_to_date_where_it_stands():
-    text = f"a\n\n{block.BEGIN}\nold\n{block.END}\n\nb\n"
-    assert block.add(text, "new") == f"a\n\n{block.BEGIN}\nnew\n{block.END}\n\nb\n"
+    text = f"a\n\n{rules_block.BEGIN}\nold\n{rules_block.END}\n\nb\n"
+    assert rules_block.add(text, "new") == f"a\n\n{rules_block.BEGIN}\nnew\n{rules_block.END}\n\nb\n"
 
 
 def test_a_file_made_for_it_is_bare_again():
     entry = RulesBlock(RULES, "---\nalwaysApply: true\n---\n")
-    added = block.add_entries(None, [entry], EntryUndo()).text
+    added = rules_block.add_entries(None, [entry], EntryUndo()).text
     assert added.startswith(entry.head)
-    assert block.remove_entries(added, [entry], None).bare
-    assert not block.remove_entries(added + "mine\n", [entry], None).bare
+    assert rules_block.remove_entries(added, [entry], None).bare
+    assert not rules_block.remove_entries(added + "mine\n", [entry], None).bare
 
 
 def test_the_rules_are_short():
-    assert len(block.add("", RULES).splitlines()) <= 12
+    assert len(rules_block.add("", RULES).splitlines()) <= 12

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from web.hooks import client
-from web.hosts.hooks import EVENTS, is_our_hook
+from web.hosts.hook_entries import EVENTS, is_our_hook
 from web.hosts.hosts import BY_NAME, HOSTS, is_our_notify, is_our_server
 
 HOME = Path("/home/ann")

@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from config import modes
-from web.hosts import files
+from config import file_modes
+from web.hosts import installed_files
 from web.hosts.entries import EntryUndo
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
@@ -51,7 +51,7 @@ def test_a_file_that_changed_after_the_look_at_it_is_left_alone(sandbox, monkeyp
     [change] = sandbox.setup("cursor")
     assert change.error == "it changed during the setup; run the setup again"
     assert file.read_text() == '{"late": 1}'
-    assert files.read_state(sandbox.state) == {}
+    assert installed_files.read_state(sandbox.state) == {}
 
 
 def test_what_was_set_up_goes_though_others_have_changed_the_file(sandbox):
@@ -130,8 +130,8 @@ def with_http_hooks(sandbox):
     ]
     file = write_file(sandbox.home / ".claude" / "settings.json", json.dumps({"hooks": hooks, "a": 1}, indent=2))
     created = frozenset({("hooks",), *(("hooks", event) for event in hooks)})
-    record = files.InstalledFile(frozenset({"claude-code"}), EntryUndo(created), mode=0o644)
-    files.write_state(sandbox.state, {str(file): record})
+    record = installed_files.InstalledFile(frozenset({"claude-code"}), EntryUndo(created), mode=0o644)
+    installed_files.write_state(sandbox.state, {str(file): record})
     file.chmod(0o600)
     return file
 
@@ -167,7 +167,7 @@ def test_hooks_that_held_the_token_are_removed_as_they_are(sandbox):
 @posix
 def test_a_file_of_a_project_is_made_as_its_owner_makes_files(sandbox, monkeypatch):
     # The program itself leaves nothing of what it makes to others.
-    monkeypatch.setattr(modes, "_umask", [0o022])
+    monkeypatch.setattr(file_modes, "_umask", [0o022])
     sandbox.setup("cursor", host_env=sandbox.in_project())
     [file] = sandbox.project.rglob("mcp.json")
     assert mode(file) == 0o644
@@ -205,7 +205,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_that_file(sandbox):
     [change] = sandbox.setup("cursor")
     file.parent.chmod(0o700)
     assert change.error == "it cannot be written: Permission denied"
-    assert files.read_state(sandbox.state) == {}
+    assert installed_files.read_state(sandbox.state) == {}
 
 
 def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sandbox, monkeypatch):
@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sand
 
     plan = sandbox.plan("cursor")
     monkeypatch.setattr(sandbox, "plan", lambda *_hosts, **_options: plan)
-    monkeypatch.setattr("web.hosts.plan.write_state", lambda *_: None)
+    monkeypatch.setattr("web.hosts.setup_plan.write_state", lambda *_: None)
     monkeypatch.setattr("os.fsync", full)
     [change] = sandbox.setup("cursor")
     assert change.error == "it cannot be written: No space left on device"

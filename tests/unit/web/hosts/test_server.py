@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from web.hosts.environment import RemoteServer
-from web.hosts.hooks import EVENTS, is_our_hook
+from web.hosts.hook_entries import EVENTS, is_our_hook
 from web.hosts.hosts import HOSTS
-from web.hosts.remote import is_remote
+from web.hosts.team_entries import is_remote
 
 ALL = [host.name for host in HOSTS]
 URL = "https://memory.acme.example"

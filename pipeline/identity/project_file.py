@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from config.operating_system import READ_NO_LINK
+from config.operating_system import READ_NO_FOLLOW
 from config.paths import WORKSPACE_ID, is_personal, is_workspace_id
 from pipeline.identity.repository import UnreadableFile, printable, resolve_upwards
 
@@ -74,7 +74,7 @@ def _read(file: Path) -> str:
     try:
         if file.is_symlink():
             raise UnreadableFile(file, "is a symbolic link, and links are not followed")
-        with os.fdopen(os.open(file, READ_NO_LINK), "rb") as stream:
+        with os.fdopen(os.open(file, READ_NO_FOLLOW), "rb") as stream:
             # Reading a pipe or a device might never end.
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise UnreadableFile(file, "is not a file")

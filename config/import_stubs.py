@@ -10,13 +10,13 @@ from types import ModuleType
 from typing import Any
 
 # Grouped by the library that imports them. jax, numba, scipy, tqdm: 160 ms and 15 MiB of the web server.
-OF_BM25S = frozenset({"jax", "numba", "scipy", "tqdm"})
+BM25S_EXTRAS = frozenset({"jax", "numba", "scipy", "tqdm"})
 # huey imports redis if it is installed, whatever the queue: 10 MiB and 135 ms of every process.
-OF_HUEY = frozenset({"redis"})
+HUEY_EXTRAS = frozenset({"redis"})
 # Only needed by models that Reverie does not use: 220 MB and 3 s of every worker.
-OF_SPACY = frozenset({"torch", "cupy", "tensorflow", "mxnet"})
+SPACY_EXTRAS = frozenset({"torch", "cupy", "tensorflow", "mxnet"})
 # The generated client of a remote catalogue with hundreds of pydantic classes: 20 MiB and 2.5 s of CPU.
-OF_LANCEDB = frozenset({"lance_namespace_urllib3_client"})
+LANCEDB_EXTRAS = frozenset({"lance_namespace_urllib3_client"})
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def hide_packages(packages: frozenset[str]) -> Iterator[None]:
 
 
 @contextmanager
-def hollow_packages(packages: frozenset[str]) -> Iterator[None]:
+def stub_packages(packages: frozenset[str]) -> Iterator[None]:
     """Import empty classes in this thread instead of some packages, for packages that an import cannot do without."""
     with _found_by(_Hollow(packages)):
         yield

@@ -72,7 +72,7 @@ def place_fact(db: Connection, memory: Memory) -> FactPlacement:
     key, begins = memory.key, memory.valid_from
     assert key is not None
     assert begins is not None
-    holder = facts.find_holding(db, key, memory.scope, begins)
+    holder = facts.find_valid(db, key, memory.scope, begins)
     if holder is not None and _same_value(holder, memory):
         return FactPlacement(memory, same=holder)
     following = facts.after(db, key, memory.scope, begins)
@@ -98,14 +98,14 @@ def end_at(db: Connection, holder: Memory, moment: str, at: str) -> None:
     _cut(db, holder, moment, _first_repetition(db, holder, moment, Source.USER), at)
 
 
-def fit_between(db: Connection, fact: Memory, at: str) -> Memory | None:
+def end_before_next(db: Connection, fact: Memory, at: str) -> Memory | None:
     """End a fact from review or the archive at the start of the next fact; return the fact that it ends."""
     assert fact.key is not None
     assert fact.valid_from is not None
     if fact.valid_from == fact.valid_to:
         # It was replaced at its start, so it is never valid and ends nothing.
         return None
-    holder = facts.find_other_holding(db, fact)
+    holder = facts.find_other_valid(db, fact)
     following = facts.after(db, fact.key, fact.scope, fact.valid_from)
     resumes = None
     if holder is not None:

@@ -12,7 +12,7 @@ _BLOCK = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
 def add(text: str, body: str) -> str:
     """Return the text with the block added at its end, or with its existing block updated."""
-    newline = newline_of(text)
+    newline = detect_newline(text)
     block = f"{BEGIN}\n{body.strip()}\n{END}".replace("\n", newline)
     match = _BLOCK.search(text)
     if match is not None:
@@ -26,7 +26,7 @@ def remove(text: str) -> str:
     return text if match is None else cut(text, match.start(), match.end())
 
 
-def newline_of(text: str) -> str:
+def detect_newline(text: str) -> str:
     """Return the line ending that a text uses."""
     return "\r\n" if "\r\n" in text else "\n"
 

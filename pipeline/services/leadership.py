@@ -63,6 +63,6 @@ class Leadership:
         if self._lease is not None and self.is_held:
             self._leads = False
             try:
-                self._lease.give_back()
+                self._lease.release_lease()
             except ReverieError as error:
                 self._operations.record_error("scheduler", f"the next one leads only after a while: {error}")

@@ -7,23 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from web.hosts import block, files, json_edits, toml_edits
+from web.hosts import installed_files, json_edits, rules_block, toml_edits
 from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HostEntry, RemovedEntries, RulesBlock
 from web.hosts.environment import HostEnvironment, Installation
-from web.hosts.files import InstalledFile, InstallState, read_state, write_state
 from web.hosts.hosts import Host, Target
+from web.hosts.installed_files import InstalledFile, InstallState, read_state, write_state
 
 HostTarget = tuple[str, Target]
 
 ADD: Mapping[str, Callable[[str | None, Sequence[HostEntry], EntryUndo], AddedEntries]] = {
     "json": json_edits.add_entries,
     "toml": toml_edits.add_entries,
-    "block": block.add_entries,
+    "block": rules_block.add_entries,
 }
 REMOVE: Mapping[str, Callable[[str, Sequence[HostEntry], EntryUndo | None], RemovedEntries]] = {
     "json": json_edits.remove_entries,
     "toml": toml_edits.remove_entries,
-    "block": block.remove_entries,
+    "block": rules_block.remove_entries,
 }
 
 
@@ -150,7 +150,7 @@ def _plan_file(
 def _plan_addition(
     reverie: Installation, path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState
 ) -> FileChange:
-    before = files.read(path)
+    before = installed_files.read(path)
     text = _decode(before)
     record = records.get(str(path))
     if record is None or text is None or not _holds_entries(text, uses):
@@ -183,7 +183,7 @@ def _plan_addition(
 def _plan_removal(
     path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState
 ) -> FileChange:
-    before = files.read(path)
+    before = installed_files.read(path)
     text = _decode(before)
     record = records.get(str(path))
     if record is not None and record.project != _project_name(host_env):
@@ -213,7 +213,7 @@ def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:
 def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:
     """Return the folders that belong to a file: missing folders, and folders created for another of the files."""
     made = {folder for record in records.values() for folder in record.folders}
-    missing = files.list_missing_folders(path)
+    missing = installed_files.list_missing_folders(path)
     return (*(str(folder) for folder in reversed(path.parents) if str(folder) in made), *missing)
 
 
@@ -237,7 +237,7 @@ def _unique(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _check_unchanged(change: FileChange) -> None:
-    if files.read(change.path) != change.before:
+    if installed_files.read(change.path) != change.before:
         raise CannotEdit("it changed during the setup; run the setup again")
 
 
@@ -245,9 +245,9 @@ def _write(change: FileChange) -> None:
     if change.action == "none":
         return
     if change.after is None:
-        files.delete(change.path, change.folders)
+        installed_files.delete(change.path, change.folders)
     else:
-        files.write_atomically(change.path, change.after, mode=change.mode)
+        installed_files.write_atomically(change.path, change.after, mode=change.mode)
 
 
 def _with_record(records: InstallState, path: Path, record: InstalledFile | None) -> dict[str, InstalledFile]:

@@ -83,7 +83,7 @@ def enter_apis(app: Flask, apis: Iterable[Api]) -> None:
         app.register_blueprint(api.blueprint)
 
 
-class GrowingApp:
+class LazyApp:
     """Answer with the small app as long as it has the route and the full app is not loaded, else with the full app."""
 
     def __init__(self, container: WebContainer, create_whole: Callable[[Metrics], Flask]) -> None:

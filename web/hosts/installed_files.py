@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from config.modes import usual_umask
-from config.operating_system import hand_over
+from config.file_modes import original_umask
+from config.operating_system import copy_owner
 from web.hosts.entries import CannotEdit, EntryUndo
 
 PRIVATE = 0o600
@@ -30,7 +30,7 @@ def read(path: Path) -> bytes | None:
         raise CannotEdit(f"it cannot be read: {error.strerror}") from error
 
 
-def mode_of(path: Path) -> int | None:
+def get_file_mode(path: Path) -> int | None:
     """Return a file's permissions, None if it does not exist."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
@@ -82,9 +82,9 @@ def delete(path: Path, folders: Sequence[str]) -> None:
 
 def _take_over(draft: Path, before: os.stat_result | None, mode: int | None) -> None:
     if before is not None:
-        hand_over(draft, before)
+        copy_owner(draft, before)
     if mode is None:
-        mode = stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~usual_umask()
+        mode = stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~original_umask()
     draft.chmod(mode)
 
 
@@ -93,7 +93,7 @@ def _make_folders(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     for folder in missing:
         # A file outside the data directory keeps the owner and group of its folder.
-        Path(folder).chmod(0o777 & ~usual_umask())
+        Path(folder).chmod(0o777 & ~original_umask())
 
 
 @dataclass(frozen=True, slots=True)

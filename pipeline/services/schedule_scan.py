@@ -19,7 +19,7 @@ from config.settings import Settings
 from pipeline.errors import ReverieError
 from pipeline.jobs.registry import (
     ScheduledJob,
-    due_moments,
+    due_times,
     list_requested_jobs,
     list_scheduled_jobs,
     list_unfinished_jobs,
@@ -28,7 +28,7 @@ from pipeline.jobs.runner import list_holders
 from pipeline.store import work
 from pipeline.store.database import Databases, StoreState
 from pipeline.store.operations import Operations
-from pipeline.store.unfinished import has_unfinished_writes
+from pipeline.store.unfinished_writes import has_unfinished_writes
 
 # Two writes of one moment leave a file the same time, which some file systems round to seconds.
 SAME_MOMENT_S = 2.5
@@ -147,7 +147,7 @@ class DueFinder:
     def _look(self, workspace_id: str, state: StoreState, now: float) -> StoreOutlook:
         moment = datetime.fromtimestamp(now, UTC)
         with self._databases.get(workspace_id).read() as db:
-            moments = due_moments(db, self._jobs.values(), moment)
+            moments = due_times(db, self._jobs.values(), moment)
             unfinished = {*list_requested_jobs(db), *list_unfinished_jobs(db, moments)}
             claimable = now if has_unfinished_writes(db) else work.find_next_claimable(db, now)
             holders = list_holders(db)

@@ -1,6 +1,6 @@
 """Describe files in a process with limited processor time and memory: a hostile file ends only that process.
 
-    python -I -m pipeline.ingest.project.limited ROOT SECONDS BYTES
+    python -I -m pipeline.ingest.project.limited_process ROOT SECONDS BYTES
 
 Reads a JSON line `[key, kind, text]` for each file, and answers `{"title", "parts"}` or `{"skipped"}`.
 """
@@ -19,7 +19,7 @@ from pipeline.ingest.project.describe import Description, describe_file
 from pipeline.ingest.project.files import FileKind, SkippedFile
 from pipeline.ingest.project.imports import ProjectTree
 
-COMMAND: Final = ("-m", "pipeline.ingest.project.limited")
+COMMAND: Final = ("-m", "pipeline.ingest.project.limited_process")
 SECONDS: Final = 10
 MEMORY_BYTES: Final = 1 << 30
 # For systems without limits on processor time.

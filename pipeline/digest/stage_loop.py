@@ -50,7 +50,7 @@ class DigestReport:
 ErrorLog = Callable[[str], None]
 
 
-def ask_nobody() -> None:
+def request_no_help() -> None:
     """Do not ask for help."""
 
 
@@ -62,7 +62,7 @@ def digest(
     policy: DigestPolicy,
     log: ErrorLog,
     until: float,
-    share: Callable[[], None] = ask_nobody,
+    share: Callable[[], None] = request_no_help,
 ) -> DigestReport:
     """Process a stage of a workspace until a time (time.monotonic seconds); ask for help with a backlog once.
 

@@ -8,18 +8,18 @@ from pathlib import Path
 # The permissions of everyone but a file's owner.
 OTHERS = 0o077
 
-# The umask of this process before `close_umask`.
+# The umask of this process before `make_umask_private`.
 _umask: list[int] = []
 
 
-def close_umask() -> None:
+def make_umask_private() -> None:
     """Make all files that this process and its children create from now on private to their owner."""
     before = os.umask(OTHERS)
     if not _umask:
         _umask.append(before)
 
 
-def usual_umask() -> int:
+def original_umask() -> int:
     """Return the umask with which this process started; it applies to files outside the data directory."""
     if _umask:
         return _umask[0]
@@ -29,7 +29,7 @@ def usual_umask() -> int:
     return mask
 
 
-def find_open_places(folder: Path) -> Iterator[Path]:
+def find_public_paths(folder: Path) -> Iterator[Path]:
     """Yield files and folders that others than the owner can enter, read or change; a folder comes before its content.
 
     Symbolic links are not followed, except if the folder itself is one.
@@ -54,7 +54,7 @@ def _is_open(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def close_place(path: Path) -> bool:
+def make_private(path: Path) -> bool:
     """Make a file or folder private to its owner; return whether it is private now, or gone."""
     try:
         path.chmod(path.stat().st_mode & 0o777 & ~OTHERS)

@@ -33,7 +33,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
 }
 
 # Earlier versions of Reverie wrote these: the URL that received events, and a client per event.
-FORMER_PATH = "/hooks/claude-code"
+FORMER_HOOKS_PATH = "/hooks/claude-code"
 FORMER_CLIENT = "reverie-session-start"
 
 _OPTIONS = "|".join((SERVER_OPTION, *(f"--{name}" for name in VARIABLE_OPTIONS)))
@@ -43,7 +43,7 @@ _CLIENT_AT_END = re.compile(
     rf"|{re.escape(FORMER_CLIENT)}(?:\.exe)?['\"]?)"
     rf"(?:\s+(?:{_OPTIONS})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
 )
-_FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_PATH}")
+_FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_HOOKS_PATH}")
 
 
 def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> tuple[HookEntry, ...]:

@@ -33,7 +33,7 @@ _CUT = "ends before its JSON does"
 
 
 @dataclass(frozen=True, slots=True)
-class LostValue:
+class SkippedValue:
     """A skipped value, and the reason."""
 
     reason: str
@@ -58,7 +58,7 @@ class Readable(Protocol):
 def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Iterator[ExportEntry]:
     """Yield the values of a list, or an object's fields and the values of its lists.
 
-    A value of more than `limit` bytes, or an unreadable one, is a LostValue. Raises InvalidField if the document is
+    A value of more than `limit` bytes, or an unreadable one, is a SkippedValue. Raises InvalidField if the document is
     broken around its values. `advance` is called with the number of bytes after each read.
     """
     text = _Text(stream, advance)
@@ -75,13 +75,13 @@ def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Ite
 
 
 def value_of(raw: bytes, limit: int) -> Any:
-    """Return the value of some bytes, LostValue if they cannot be parsed."""
+    """Return the value of some bytes, SkippedValue if they cannot be parsed."""
     text = _Text(io.BytesIO(raw), lambda _: None)
     try:
         value = _parse(text.value(limit))
     except InvalidField:
-        return LostValue("not valid JSON")
-    return value if text.peek() is None else LostValue("not valid JSON")
+        return SkippedValue("not valid JSON")
+    return value if text.peek() is None else SkippedValue("not valid JSON")
 
 
 def build_source_error(problem: str) -> InvalidField:
@@ -125,15 +125,15 @@ def _read_list(name: str | None, text: "_Text", limit: int) -> Iterator[ExportEn
     text.at += 1
 
 
-def _parse(raw: bytes | LostValue) -> Any:
-    if isinstance(raw, LostValue):
+def _parse(raw: bytes | SkippedValue) -> Any:
+    if isinstance(raw, SkippedValue):
         return raw
     try:
         return json.loads(raw.decode())
     except UnicodeDecodeError:
-        return LostValue("not valid UTF-8")
+        return SkippedValue("not valid UTF-8")
     except ValueError:
-        return LostValue("not valid JSON")
+        return SkippedValue("not valid JSON")
 
 
 class _Text:
@@ -156,7 +156,7 @@ class _Text:
             if not self._more():
                 return None
 
-    def value(self, limit: int) -> bytes | LostValue:
+    def value(self, limit: int) -> bytes | SkippedValue:
         """Skip a value and return it; one that is too large or too deep is not returned."""
         content = _Kept(limit)
         first = self.peek()
@@ -243,14 +243,14 @@ class _Kept:
         self._containers += 1
         self._too_deep = self._too_deep or depth > MAX_DEPTH
 
-    def take_value(self) -> bytes | LostValue:
+    def take_value(self) -> bytes | SkippedValue:
         """Return the kept bytes."""
         if self._too_deep:
-            return LostValue(f"nested deeper than {MAX_DEPTH} levels")
+            return SkippedValue(f"nested deeper than {MAX_DEPTH} levels")
         raw = b"".join(self._parts)
         cost = _CONTAINER_COST * self._containers + _VALUE_COST * raw.count(b",")
         if self.size > self._limit or cost > _SPREAD * self._limit:
-            return LostValue(f"larger than {self._limit >> 20} MiB")
+            return SkippedValue(f"larger than {self._limit >> 20} MiB")
         return raw
 
 

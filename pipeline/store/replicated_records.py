@@ -260,13 +260,13 @@ def _place_anchor(anchor: dict[str, Any] | None, known: str | None) -> str | Non
 _LOCAL = ("id", "importance", "given_importance", "tier", "recall_count", "recalled_at", "anchor")
 
 
-def read_local(db: Connection) -> Iterator[dict[str, Any]]:
+def read_local_values(db: Connection) -> Iterator[dict[str, Any]]:
     """Iterate over the machine-specific values of each memory."""
     rows = db.execute(f"SELECT {', '.join(_LOCAL)} FROM memory ORDER BY id")  # noqa: S608 - names of columns
     return (dict(zip(_LOCAL, row, strict=True)) for row in rows)
 
 
-def put_local(db: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_local_values(db: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write the machine-specific values of memories."""
     settings = ", ".join(f"{name} = ?" for name in _LOCAL[1:])
     db.executemany(

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from config.operating_system import sync_place
+from config.operating_system import sync_to_disk
 
 
 @contextmanager
@@ -25,6 +25,6 @@ def writing(target: Path) -> Iterator[BinaryIO]:
 
 def publish(partial: Path, target: Path) -> None:
     """Give a complete file its name, durably."""
-    sync_place(partial)
+    sync_to_disk(partial)
     partial.replace(target)
-    sync_place(target.parent)
+    sync_to_disk(target.parent)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from filelock import FileLock
 
-from config.left_out import OF_LANCEDB, hollow_packages
+from config.import_stubs import LANCEDB_EXTRAS, stub_packages
 from pipeline.errors import IndexUnavailable, StorageUnreachable
 from pipeline.index.codes import CodesFile, CodesStore
 from pipeline.index.shared_codes import SharedCodes
@@ -26,12 +26,12 @@ LANCE_ERRORS = (RuntimeError, OSError, ValueError)
 
 def preload_vectors() -> Any:
     """Import LanceDB before the first search needs it, because that takes longer than loading an encoder; return it."""
-    with hollow_packages(OF_LANCEDB):
+    with stub_packages(LANCEDB_EXTRAS):
         import lancedb
     return lancedb
 
 
-class TablePlace(Protocol):
+class TableStorage(Protocol):
     """Storage of a workspace's tables and codes, by the names of their models."""
 
     def exclusive(self) -> AbstractContextManager[None]:
@@ -62,7 +62,7 @@ class TablePlace(Protocol):
         """Translate LanceDB's errors to IndexUnavailable, or to StorageUnreachable if the storage cannot be reached."""
 
 
-class FolderPlace:
+class FolderTables:
     """Tables in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -118,7 +118,7 @@ class FolderPlace:
             raise IndexUnavailable(f"vectors: {error}") from error
 
 
-class SharedPlace:
+class SharedTables:
     """Tables on object storage, and a folder for copies of their codes; writers hold `lease`."""
 
     def __init__(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import combinations, product
 from sqlite3 import Connection
 
-from pipeline.recall.rank import Ranking, join_groups, put_newest_first
+from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
 from pipeline.records import Kind, Memory, Trust
 from pipeline.store import memories
 from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, find_stated_values, slot_words
@@ -17,13 +17,13 @@ from pipeline.text.tokens import speaker_of
 
 EXAMINED_HITS = 30
 # Minimum share of the query's words that a slot must contain.
-ANSWERED = 0.6
+MIN_SLOT_SHARE = 0.6
 # A text with more values is a table; only the values closest to the query are examined.
 MOST_VALUES = 12
 # Shorter slots are equal by chance: "a total of 30 pages".
-SURE_WORDS = 3
+MIN_SLOT_WORDS = 3
 # A memory with this many more words of the query outside of the slot is relevant because of them.
-MORE_BESIDE = 2
+EXTRA_WORDS = 2
 # A memory with additional items of every kind that it lists is not replaced.
 LISTING = frozenset({Kind.CODE, Kind.DOCUMENT, Kind.KEYED_FACT})
 # A query for an earlier value does not ask for the current one.
@@ -32,7 +32,7 @@ _EARLIER = re.compile(
 )
 
 
-def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
+def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     """Return a ranking in which the newest of several values of a slot comes first."""
     if _EARLIER.search(text):
         return ranking
@@ -45,7 +45,7 @@ def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
         if (values := _find_asked_values(content, asked, text))
     }
     groups = _group_by_slot(memories.by_seqs(db, stated), stated, asked) if len(stated) > 1 else []
-    return put_newest_first(ranking, [[positions[seq] for seq in group] for group in groups])
+    return rank_newest_first(ranking, [[positions[seq] for seq in group] for group in groups])
 
 
 def _group_by_slot(
@@ -71,11 +71,11 @@ def _find_asked_values(content: str, asked: frozenset[str], text: str) -> list[S
 
 def _is_asked(value: StatedValue, asked: frozenset[str], text: str) -> bool:
     # A query that names a value asks about that value, current or not; its neighbor may be the better answer.
-    return value.value not in text and len(value.beside & asked) < MORE_BESIDE
+    return value.value not in text and len(value.beside & asked) < EXTRA_WORDS
 
 
 def _answers(value: StatedValue, asked: frozenset[str]) -> bool:
-    return len(value.slot & asked) >= max(LEAST_WORDS, ANSWERED * len(asked))
+    return len(value.slot & asked) >= max(LEAST_WORDS, MIN_SLOT_SHARE * len(asked))
 
 
 def _may_replace(first: Memory, second: Memory) -> bool:
@@ -93,5 +93,5 @@ def _give_other_values(first: StatedValue, second: StatedValue, asked: frozenset
         return False
     short, long = sorted((first.slot, second.slot), key=len)
     if short == long:
-        return len(short) >= SURE_WORDS
+        return len(short) >= MIN_SLOT_WORDS
     return short < long and long - short <= asked and 2 * len(short & asked) >= len(asked)

@@ -39,7 +39,7 @@ def mask_scores(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
     return masked
 
 
-def best_places(scores: Floats, limit: int) -> Seqs:
+def best_positions(scores: Floats, limit: int) -> Seqs:
     """Return the positions of the largest scores above zero, largest first; ties go to the lower position."""
     positive = np.flatnonzero(scores > 0)
     if len(positive) > limit:

@@ -2,7 +2,7 @@
 
 from pipeline.errors import Forbidden
 from pipeline.records import Scope, ScopeKind, Viewer
-from pipeline.records.people import Caller, own_name, own_scope, own_viewer
+from pipeline.records.people import Caller, qualified_name, qualified_scope, qualified_viewer
 from pipeline.write.fields import resolve_scope
 
 
@@ -22,18 +22,18 @@ def scope_of_caller(scope: Scope, caller: Caller, loc: str) -> Scope:
     """Return the scope that a caller names; raise Forbidden for another person's scope."""
     if scope.kind is ScopeKind.USER:
         _require_self(scope.id, caller, loc)
-    return own_scope(caller.person_id, scope)
+    return qualified_scope(caller.person_id, scope)
 
 
 def viewer_of(viewer: Viewer, caller: Caller) -> Viewer:
     """Return the viewer: always the calling person, if there is one; raise Forbidden if the request names another."""
     _require_self(viewer.user, caller, "viewer.user")
-    return own_viewer(caller.person_id, viewer)
+    return qualified_viewer(caller.person_id, viewer)
 
 
 def session_of(session_id: str | None, caller: Caller) -> str | None:
     """Return the stored name of a caller's session, which is unique among people."""
-    return own_name(caller.person_id, session_id)
+    return qualified_name(caller.person_id, session_id)
 
 
 def _require_self(user: str | None, caller: Caller, loc: str) -> None:
