@@ -123,9 +123,7 @@ def test_words_that_stand_in_no_lesson_find_none(browser, lesson, words):
     lesson("Quote every zebra path before deleting", shown=1)
     lesson("Take the walrus lock before counting", shown=1)
     assert "No lesson contains all search words" in browser.page(f"/w/default/lessons?q={quote(words)}")
-    assert "No shown lesson contains" in browser.page(
-        f"/w/default/lessons?q={quote(words)}&order=shown"
-    )
+    assert "No shown lesson contains" in browser.page(f"/w/default/lessons?q={quote(words)}&order=shown")
 
 
 def test_a_first_answer_is_taken_back_to_none(client, browser, lesson):
@@ -158,7 +156,7 @@ def test_a_lesson_tells_what_its_record_proves(browser, lesson):
     assert "Agents usually follow it" in useful
     ignored = browser.page(f"/w/default/lessons/{lesson('Close the octopus tank', shown=9, ignored=9)}")
     assert "Agents usually ignore it" in ignored
-    assert "interval: 0% and 30%" in ignored
+    assert "interval: 0% to 30%" in ignored
 
 
 def test_an_answer_that_cannot_be_is_refused(browser, lesson):
