@@ -8,10 +8,10 @@ def test_a_goal_is_done_and_undone(opened, site):
     page = opened(site, "/w/default/goals")
     row = page.locator("li.row", has_text="Ship the importer")
     row.get_by_label("Status of this goal").select_option("done")
-    expect(page.get_by_role("status")).to_contain_text("done now")
+    expect(page.get_by_role("status")).to_contain_text("is now done")
     assert site.client.get(f"/v1/memories/{goal}").get_json()["details"]["status"] == "done"
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("status")).to_contain_text("open now")
+    expect(page.get_by_role("status")).to_contain_text("is now open")
     assert site.client.get(f"/v1/memories/{goal}").get_json()["details"]["status"] == "open"
 
 

@@ -70,7 +70,7 @@ def test_every_kind_is_judged_by_keys_and_taken_back(opened, inbox_site, kind, y
     expect(entries).to_have_count(1)
     place, waits = left
     assert counts(inbox_site)[place] == waits
-    press(page, "u", "waits again")
+    press(page, "u", "waits for review again")
     expect(page.locator(f"#{second}".replace(".", "\\."))).to_be_focused()
     assert counts(inbox_site) == tuple(3 if n != place else 2 for n in range(3))
 

@@ -14,7 +14,7 @@ def test_a_person_answers_and_archives_and_takes_both_back(opened, site):
     site.client.get("/v1/lessons?q=never+trust+the+clock+of+a+moored+boat&session=s1")
     page = opened(site, "/w/default/lessons")
     page.get_by_label("Search text").fill("moored clock")
-    page.get_by_label("First").select_option("shown")
+    page.get_by_label("Sort by").select_option("shown")
     row = page.locator("li.row", has_text=text)
     expect(page.locator("ul.rows > li")).to_have_count(1)
     row.get_by_text("Recent uses").click()

@@ -42,7 +42,7 @@ def test_the_same_memory_is_seen_in_both_lists(opened, sample):
 def test_why_not_this_one_is_answered_in_words(opened, sample):
     page = opened(sample, "/w/default/recall?q=invoice+number+sequence&k=3")
     page.get_by_label("Missing a memory?").fill("tariff of 2026")
-    page.get_by_role("button", name="Say why").click()
+    page.get_by_role("button", name="Explain", exact=True).click()
     card = page.locator("section.card")
     expect(card).to_contain_text("Matching memories")
     card.get_by_role("link", name="Explain").first.click()

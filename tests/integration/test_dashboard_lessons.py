@@ -156,7 +156,7 @@ def test_a_lesson_tells_what_its_record_proves(browser, lesson):
     assert "Agents usually follow it" in useful
     ignored = browser.page(f"/w/default/lessons/{lesson('Close the octopus tank', shown=9, ignored=9)}")
     assert "Agents usually ignore it" in ignored
-    assert "interval: 0% and 30%" in ignored
+    assert "interval: 0% to 30%" in ignored
 
 
 def test_an_answer_that_cannot_be_is_refused(browser, lesson):

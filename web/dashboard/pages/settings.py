@@ -234,7 +234,7 @@ def _parse_value(name: str, text: str) -> int | bool:
             raise InvalidField(FieldError(name, "must be true or false"))
         return text == "true"
     if not (text.isascii() and text.isdigit()):
-        raise InvalidField(FieldError(name, "must be a whole number"))
+        raise InvalidField(FieldError(name, "must be an integer"))
     return int(text)
 
 
