@@ -1,7 +1,7 @@
 """Run a job once, under its lock, and record the run from start to end, whatever its result.
 
 A job is a function of a JobRun. It does a limited amount of work, stops when its time is up or foreground work is
-waiting, and reports whether work remains. RepeatedQuery after any interruption it reaches the same result: each transaction
+waiting, and reports whether work remains. Repeated after any interruption it reaches the same result: each transaction
 is complete in itself, or the job derives everything again. Leases and locks of dead processes are released.
 """
 

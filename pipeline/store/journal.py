@@ -99,7 +99,7 @@ def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
     if sought.archived is not ArchivedFilter.ALSO:
         parts.append("archived_at IS NULL" if sought.archived is None else "archived_at IS NOT NULL")
     if sought.scope is not None:
-        # RepeatedQuery for the planner: only then does it use the index of owned memories.
+        # Repeated for the planner: only then does it use the index of owned memories.
         owned = "" if sought.scope is ScopeKind.WORKSPACE else "scope_kind <> 'workspace' AND "
         parts.append(f"{owned}scope_kind = ?")
         values.append(sought.scope)

@@ -72,7 +72,7 @@ def visible_to_condition(person: str | None) -> str:
 def owned_condition(criteria: Filter) -> tuple[str, list[Any]]:
     """Return the condition for memories that a caller sees in addition to the workspace's."""
     clause, values = condition(criteria)
-    # RepeatedQuery for the planner: only then does it use the index of owned memories.
+    # Repeated for the planner: only then does it use the index of owned memories.
     return f"scope_kind <> '{ScopeKind.WORKSPACE}' AND {clause}", values
 
 

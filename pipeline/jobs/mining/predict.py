@@ -21,7 +21,7 @@ from pipeline.store.predictions import MAX_QUESTION_CHARS, Prediction, Reason, R
 from pipeline.times import parse, utc_text
 
 MOST = 32
-# Limits per source. RepeatedQuery questions get the remaining places, because they are the most certain.
+# Limits per source. Repeated questions get the remaining places, because they are the most certain.
 GOALS, ARCS, NAMES = 5, 5, 6
 # A habit loses half of its weight after this many days, and is dropped after HABIT_LASTS.
 HABIT_DAYS = 14.0
