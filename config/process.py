@@ -19,7 +19,8 @@ from filelock import FileLock, Timeout
 
 from config.file_modes import make_umask_private
 from config.operating_system import find_libc_function, kill_process, register_fork_hooks
-from config.settings import Settings, SettingsError, forget_workspace_variable, load_settings
+from config.settings import Settings, forget_workspace_variable, load_settings
+from config.toml_files import SettingsError
 
 PARENT_CHECK_S = 0.5
 # `Role.is_held` of another process takes the lock briefly; the next holder must wait for it.

@@ -13,25 +13,16 @@ from typing import Any, Literal
 from config.data_directory import NoDataDirectory, find_data_directory
 from config.declared import Secret, declare, list_declared
 from config.paths import WORKSPACE_ID, HomePaths
+from config.toml_files import SettingsError, parse_toml, read_text
 
 ENVIRONMENT_PREFIX = "REVERIE_"
 HOME = Path("~/.reverie")
 NO_SECRET = Secret("")
-# Windows editors write it at the start of a file; it is not valid TOML.
-BYTE_ORDER_MARK = "\ufeff"
 # The value that chooses a model by the languages of a workspace.
 AUTO = "auto"
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - of a server, never of a client
-
-
-class SettingsError(Exception):
-    """Report which setting is invalid, where it is set, and the probable intention."""
-
-
-class UnreadableSettings(SettingsError):
-    """Report why a settings file cannot be read."""
 
 
 class UnknownDataDirectory(SettingsError):
@@ -368,35 +359,6 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def _read_toml(file: Path) -> dict[str, Any]:
     return parse_toml(read_text(file), str(file))
-
-
-def read_text(file: Path) -> str:
-    """Return the text of a settings file, "" if there is none; raise UnreadableSettings if it cannot be read."""
-    try:
-        # Read as bytes to keep the line ends.
-        return file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return ""
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise UnreadableSettings(f"{file}: not UTF-8 (at line {line}): {error}") from error
-    except OSError as error:
-        raise UnreadableSettings(f"{file}: {error.strerror or error}") from error
-
-
-def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """Parse settings; `place` names their source in errors. Raise UnreadableSettings for invalid TOML."""
-    if not text:
-        return {}
-    # Most data directories have no such file.
-    import tomllib
-
-    try:
-        return tomllib.loads(text.removeprefix(BYTE_ORDER_MARK))
-    except ValueError as error:
-        raise UnreadableSettings(f"{source}: {error}") from error
-    except RecursionError as error:
-        raise UnreadableSettings(f"{source}: its values are nested too deeply") from error
 
 
 def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:

@@ -1,15 +1,8 @@
 """Write settings to a `config.toml`: change a value and keep comments and layout."""
 
 from config.paths import HomePaths
-from config.settings import (
-    BYTE_ORDER_MARK,
-    WorkspaceConfig,
-    check_workspace_config,
-    parse_toml,
-    read_text,
-    refuse_environment_only,
-    validate,
-)
+from config.settings import WorkspaceConfig, check_workspace_config, refuse_environment_only, validate
+from config.toml_files import BYTE_ORDER_MARK, parse_toml, read_text
 from config.workspace_configs import WorkspaceConfigs, write_config
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from config.paths import HomePaths
-from config.settings import WorkspaceConfig, read_text
+from config.settings import WorkspaceConfig
+from config.toml_files import read_text
 
 # Changes whenever a workspace's settings are written: a time (ns), or their whole text.
 ConfigState = int | str

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from config.paths import WorkspacePaths, is_personal, personal_workspace_of
-from config.settings import Settings, SettingsError, environment_of, load_settings
+from config.settings import Settings, environment_of, load_settings
+from config.toml_files import SettingsError
 from config.workspace_configs import ConfigState
 from pipeline.errors import NotFound, ReadOnly, StoreClosed, StoreUnavailable
 from pipeline.lru import LruCache

@@ -135,7 +135,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("briefing", "team_briefing"): "a briefing also shows what teams have",
     ("diagnostics", "encoder"): "doctor compiles the encoder",
     ("diagnostics", "encryption"): "doctor reports the encryption",
-    ("diagnostics", "existing"): "doctor checks every workspace",
+    ("diagnostics", "workspace_listing"): "doctor checks every workspace",
     ("diagnostics", "snapshots"): "doctor takes a missing snapshot",
     ("diagnostics", "workspace_config"): "doctor reads the settings of every workspace",
     ("hook_runs", "memories"): "a run quotes no memory that was purged",
@@ -148,7 +148,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("team", "recall"): "a recall with teams starts with this machine's",
     ("team", "workspaces"): "a team is asked about the project of a folder",
     ("team_briefing", "team"): "one module sends, the other renders",
-    ("workspaces", "existing"): "a folder's workspace is used if it exists",
+    ("workspaces", "workspace_listing"): "a folder's workspace is used if it exists",
 }
 
 # Where a library may be imported; every other place goes through what stands there.

@@ -12,7 +12,8 @@ from flask import Flask
 
 from config.operating_system import raise_file_limit
 from config.process import EXIT_IN_USE, limit_heaps, run_in_role, start_program
-from config.settings import Settings, SettingsError
+from config.settings import Settings
+from config.toml_files import SettingsError
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from web.connections import Wsgi, listen

@@ -13,7 +13,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from config.process import trim_heap
-from config.settings import SettingsError, load_settings
+from config.settings import load_settings
+from config.toml_files import SettingsError
 from pipeline.errors import NotFound
 from pipeline.records import Stage
 from workers.notifier import WakeUp

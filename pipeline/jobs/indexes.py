@@ -95,9 +95,8 @@ def needs_compaction(table: VectorTable, fragments: int) -> bool:
 def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], None]) -> int:
     """Queue memories whose vectors are missing or of another model; return their number. Drop vectors without a memory.
 
-    Vectors of the model in use are kept until those of the table's own model are complete.
-
-    A table that cannot be read is deleted: all its contents can be computed again.
+    Vectors of the model in use are kept until those of the table's own model are complete. A table that
+    cannot be read is deleted: all its contents can be computed again.
     """
     with table.exclusive():
         present = _present(table, log)
@@ -108,8 +107,7 @@ def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], 
             gone = present.difference(memories.all_seqs(db))
             ever_embedded = meta.get_int(db, meta.VECTORS_GENERATION) > 0
         if gone:
-            # A restored store may contain fewer memories than the index; a rebuild replaces only the memories in the
-            # store.
+            # A restored store may contain fewer memories than the index.
             table.remove(sorted(gone))
             table.scrub()
             with database.write() as db:

@@ -12,7 +12,8 @@ from config.data_directory_checks import find_access_problem
 from config.file_modes import find_public_paths, make_private
 from config.operating_system import POSIX
 from config.paths import HomePaths
-from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
+from config.settings import AUTO, Settings, environment_of, load_settings
+from config.toml_files import SettingsError
 from pipeline.errors import ReverieError, StorageUnreachable, StoreDamaged, StoreUnavailable
 from pipeline.identity import identify
 from pipeline.index import encoders

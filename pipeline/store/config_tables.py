@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from config.settings import UnreadableSettings, read_text
+from config.toml_files import UnreadableSettings, read_text
 from config.workspace_configs import write_config
 from pipeline.errors import StoreDamaged
 from pipeline.store.copying import Row, Table, WritableTables

@@ -105,8 +105,7 @@ _SEQ, _UPDATED_AT = NAMES.index("seq"), NAMES.index("updated_at")
 # The store numbers the rows.
 _GIVEN = [name for name in NAMES if name != "seq"]
 _INSERT = f"INSERT INTO memory ({', '.join(_GIVEN)}) VALUES ({', '.join('?' * len(_GIVEN))}) RETURNING seq"  # noqa: S608 - constant columns
-# The positions at which a row's values are decoded, or two columns are joined, the last first because joining
-# shortens the row.
+# The positions of decoded values and of joined columns, the last first because joining shortens the row.
 _DECODED = [(NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 1]
 _JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 2), reverse=True)
 # The first fields of the record, passed by position.
@@ -115,8 +114,6 @@ _AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
 _ENDS_SO = "substr(id, length(id) - length(?) + 1) = ?"
 # Columns of new memories, and the importance before decay, which no reader needs.
 _EDITABLE = {*FIELDS, "given_importance"} - {"seq", "id", "scope", "key", "created_at", "updated_at", "archived_at"}
-
-
 # Maximum length of a speaker's name.
 OPENING_CHARS = 48
 
@@ -388,7 +385,6 @@ def all_seqs(db: Connection) -> list[int]:
 
 
 def _memory(row: Sequence[Any]) -> Memory:
-    # Every result of a recall is decoded here.
     values = list(row)
     for position, decode in _DECODED:
         values[position] = decode(values[position])

@@ -5,8 +5,8 @@ import contextlib
 import pytest
 
 from config.declared import Secret
-from config.settings import SettingsError, UnreadableSettings
 from config.settings_edits import save_workspace_setting
+from config.toml_files import SettingsError, UnreadableSettings
 from pipeline.errors import StoreClosed, StoreUnavailable
 from pipeline.store import config_values
 from pipeline.store.database import WriterProfile

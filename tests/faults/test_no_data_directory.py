@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from config.settings import SettingsError, load_settings
+from config.settings import load_settings
+from config.toml_files import SettingsError
 from pipeline.errors import ServerUnreachable
 from web.cli.errors import BROKEN_HOME
 from web.cli.mcp import _load_server

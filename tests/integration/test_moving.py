@@ -10,8 +10,9 @@ import pytest
 from config.declared import Secret
 from config.paths import HomePaths
 from config.process import Role
-from config.settings import SettingsError, load_settings
+from config.settings import load_settings
 from config.settings_edits import save_workspace_setting
+from config.toml_files import SettingsError
 from config.workspace_configs import ConfigFiles
 from pipeline.jobs import local_snapshots
 from pipeline.records import Draft

@@ -58,7 +58,7 @@ def codex_notify(
     if not isinstance(notice, dict) or notice.get("type") != TURN_COMPLETE:
         click.echo("nothing to record", err=True)
         return
-    from config.settings import SettingsError
+    from config.toml_files import SettingsError
     from pipeline.http.connections import BrokenOff, KeptConnections, NotConnected
     from web.own_server import OwnServerCheck
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,10 @@ from web.cli.command import Command, pass_state
 from web.cli.errors import explain_file_error
 from web.cli.render import plain
 from web.cli.state import State
+
+if TYPE_CHECKING:
+    from pipeline.services.diagnostics import CheckContext
+    from web.cli.doctor_checks import ServerProbe
 
 # A check and its name, which is also used to report an error of the check itself.
 Check = tuple[str, Callable[[], Iterable[CheckResult]]]
@@ -53,15 +57,13 @@ def doctor(state: State, *, fix: bool) -> int:
 
 def _list_checks(state: State) -> Iterator[Check]:
     """Yield the checks; each may rely on the ones before it."""
-    from config.settings import SettingsError, UnknownDataDirectory
+    from config.settings import UnknownDataDirectory
+    from config.toml_files import SettingsError
     from web.cli import doctor_checks as checks
 
     yield "installation", checks.check_installation
     yield "extras", checks.check_extras
     yield "torch", checks.check_torch
-    # Imported late: a broken installation shall be reported by the checks above.
-    from pipeline.services import diagnostics
-
     try:
         probe = checks.ServerProbe(state.settings)
     except UnknownDataDirectory:
@@ -74,8 +76,16 @@ def _list_checks(state: State) -> Iterator[Check]:
         return
     context = probe.context()
     file = context.paths.config
-    says = str(file) if file.exists() else "all at their defaults, or from the environment"
-    yield "settings", lambda: [CheckResult("settings", "ok", says)]
+    where = str(file) if file.exists() else "all at their defaults, or from the environment"
+    yield "settings", lambda: [CheckResult("settings", "ok", where)]
+    yield from _list_checks_of(state, context, probe)
+
+
+def _list_checks_of(state: State, context: "CheckContext", probe: "ServerProbe") -> Iterator[Check]:
+    """Yield the checks of a data directory whose settings are valid."""
+    from pipeline.services import diagnostics
+    from web.cli import doctor_checks as checks
+
     yield "home", lambda: diagnostics.check_home(context)
     yield "project file", lambda: diagnostics.check_project_file(Path())
     yield "permissions", lambda: diagnostics.check_permissions(context)

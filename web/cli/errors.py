@@ -28,7 +28,8 @@ def explain_error(error: Exception) -> tuple[str | None, int]:
     """Return the message for an error and the exit code; the message is None for an unexpected error."""
     # Imported only after an error: most commands need neither the settings nor the HTTP client.
     from config.process import RoleInUse
-    from config.settings import SettingsError, UnknownDataDirectory
+    from config.settings import UnknownDataDirectory
+    from config.toml_files import SettingsError
     from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable, WrongServer
     from web.client import TokenRefused
 

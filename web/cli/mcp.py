@@ -49,7 +49,7 @@ def _load_server(
     state: State, profile: str, team: str | None
 ) -> "tuple[Callable[[Sequence[OpeningLine]], None], Bridge | TeamBridge | RefusingBridge]":
     """Return the function that serves a host with the SDK, and the bridge to the web server."""
-    from config.settings import SettingsError
+    from config.toml_files import SettingsError
     from web.mcp.bridge import RefusingBridge
 
     bridge: Bridge | TeamBridge | RefusingBridge

@@ -10,14 +10,12 @@ from config.settings import (
     SETTINGS,
     WORKSPACE_SETTINGS,
     Settings,
-    SettingsError,
     load_settings,
-    parse_toml,
-    read_text,
     refuse_environment_only,
     validate,
 )
 from config.settings_edits import save_setting, save_workspace_setting
+from config.toml_files import SettingsError, parse_toml, read_text
 from config.workspace_configs import write_config
 from pipeline.services.workspace_config import edit_config, explain_workspace, opened_configs
 

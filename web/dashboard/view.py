@@ -177,9 +177,8 @@ class Section:
                 for name in MEMORIES.intersection(path):
                     check_open(view.workspace, path[name])
             if SESSION_ID in path:
-                path[SESSION_ID] = (
-                    qualified_name(view.workspace.person_id, check_name(SESSION_ID, path[SESSION_ID])) or ""
-                )
+                name = check_name(SESSION_ID, path[SESSION_ID])
+                path[SESSION_ID] = qualified_name(view.workspace.person_id, name) or ""
             with written_by(view.workspace.person_id):
                 result = call(view, **path)
             return Response(result, mimetype="text/html") if isinstance(result, str) else result

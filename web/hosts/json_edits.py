@@ -1,7 +1,6 @@
 """Add and remove Reverie's entries in a host's JSON file, with or without comments; keep every other byte.
 
-The standard library parses the values after comments and trailing commas are replaced by blanks. New text follows the
-file's line endings and indentation.
+The standard library parses the values, with blanks for comments and trailing commas. New text is indented as the file.
 """
 
 import copy
@@ -377,7 +376,6 @@ def _restore_empty_containers(document: JsoncDocument, path: KeyPath, undo: Entr
 
 
 def _check_rest(before: JsoncDocument, after: JsoncDocument, entries: Sequence[HostEntry]) -> None:
-    """Refuse an edit that changed anything but the entries."""
     if before is not after and _rest_of(before, entries) != _rest_of(after, entries):
         raise CannotEdit("it is written in a form that Reverie does not edit")
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
-from config.settings import SettingsError, explain_settings, load_settings
+from config.settings import explain_settings, load_settings
+from config.toml_files import SettingsError
 from pipeline.jobs.model import MAX_ANSWER_BYTES, MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, JobModel, ModelEndpoint
 from pipeline.store import runs
 from pipeline.store.sqlite import SqliteDatabase

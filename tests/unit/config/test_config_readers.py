@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 from reverie_client.errors import NotConfigured
 from reverie_client.home import find_server
 
-from config.settings import SettingsError, UnreadableSettings, load_settings
+from config.settings import load_settings
+from config.toml_files import SettingsError, UnreadableSettings
 from web.hooks import client as hooks
 
 

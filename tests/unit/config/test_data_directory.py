@@ -39,7 +39,7 @@ def ask_python_client(variables):
     text = str(missing.value)
     if "no token in" not in text:
         raise missing.value
-    return text.partition("no token in ")[2].partition("/token;")[0]
+    return text.partition("no token in ")[2].partition("/token.")[0]
 
 
 READERS = {

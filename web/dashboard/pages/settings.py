@@ -19,13 +19,12 @@ from config.settings import (
     WORKSPACE_SETTINGS,
     SettingOrigin,
     Settings,
-    SettingsError,
-    UnreadableSettings,
     environment_of,
     environment_with,
     explain_settings,
 )
 from config.settings_edits import save_workspace_setting
+from config.toml_files import SettingsError, UnreadableSettings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
