@@ -86,7 +86,7 @@ def test_what_cannot_be_moved_is_told(client):
     client.delete(f"/v1/memories/{memory_id}")
     archived = client.post(path, json={"workspace": "work"})
     assert archived.status_code == 409
-    assert "restore it first" in archived.get_json()["detail"]
+    assert "Restore it first" in archived.get_json()["detail"]
     assert [one["id"] for one in client.get("/v1/workspaces").get_json()["items"]] == ["default"]
 
 

@@ -192,7 +192,7 @@ def test_a_key_that_was_moved_is_named_anew_and_no_other_takes_its_place(encrypt
     assert not choose_key(encrypted, moved)
     assert contents(encrypted) == before
     other = key_file.with_name("other.key")
-    with pytest.raises(KeyUnavailable, match="not there"):
+    with pytest.raises(KeyUnavailable, match="is missing"):
         choose_key(encrypted, other)
     other.write_text("ab" * 32)
     with pytest.raises(Conflict):
@@ -203,7 +203,7 @@ def test_a_key_that_was_moved_is_named_anew_and_no_other_takes_its_place(encrypt
 def test_a_home_that_has_lost_the_name_of_its_key_takes_that_one_again_and_no_other(encrypted, key_file):
     before = contents(encrypted)
     encrypted.store_key.unlink()
-    with pytest.raises(StoreDamaged, match="encrypted with a key that its home does not name"):
+    with pytest.raises(StoreDamaged, match="encrypted with another key than the data directory's"):
         SqliteDatabase(encrypted.workspace("default").events, PROFILE, create=False)
     other = key_file.with_name("other.key")
     with pytest.raises(Conflict, match="encrypted with another key"):

@@ -1,5 +1,6 @@
 from types import SimpleNamespace
 
+import pyrage
 import pytest
 from hypothesis import given, strategies as st
 
@@ -74,15 +75,15 @@ def test_a_passphrase_opens_what_it_locked_and_no_other_does():
 
 @pytest.mark.parametrize(("times", "opens"), [(1, True), (keys.BUSY_TRIES, False)])
 def test_a_machine_that_is_busy_for_a_moment_is_not_told_of_a_wrong_passphrase(monkeypatch, times, opens):
-    locked, real = keys.lock(b"all of it", "correct horse"), keys.passphrase.decrypt
-    refusals = [keys.DecryptError("Excessive work parameter for passphrase.")] * times
+    locked, real = keys.lock(b"all of it", "correct horse"), pyrage.passphrase.decrypt
+    refusals = [pyrage.DecryptError("Excessive work parameter for passphrase.")] * times
 
     def decrypt(content, phrase):
         if refusals:
             raise refusals.pop()
         return real(content, phrase)
 
-    monkeypatch.setattr(keys, "passphrase", SimpleNamespace(decrypt=decrypt))
+    monkeypatch.setattr(pyrage, "passphrase", SimpleNamespace(decrypt=decrypt))
     if opens:
         assert keys.unlock(locked, "correct horse") == b"all of it"
     else:

@@ -81,7 +81,8 @@ class Peers(RuleBasedStateMachine):
                 shutil.rmtree(self.folder)
 
 
-TestPeers = Peers.TestCase
+# A hundred examples of up to thirty steps: on a busy machine they need minutes.
+TestPeers = pytest.mark.timeout(900)(Peers.TestCase)
 TestPeers.settings = settings(
     max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
