@@ -81,8 +81,8 @@ class AccessLog:
     def page(self, query: AccessQuery, limit: int, before: int | None) -> Page[AccessEntry]:
         """List what people asked, the latest first."""
         self.flush()
-        found = self._people.list_accesses(query, limit + 1, before)
-        return page_of(found, limit, lambda entry: entry.seq)
+        entries = self._people.list_accesses(query, limit + 1, before)
+        return page_of(entries, limit, lambda entry: entry.seq)
 
     def close(self) -> None:
         """Write what is left and end the thread."""

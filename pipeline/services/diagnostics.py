@@ -116,18 +116,18 @@ def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
     if not wrong:
         yield CheckResult("permissions", "ok", "no other user has access")
         return
-    grave = any(place in (context.paths.root, context.paths.token_file) for place in wrong)
+    grave = any(path in (context.paths.root, context.paths.token_file) for path in wrong)
     says = f"others can enter or read {_name_some(wrong)}"
     hint = f"chmod 700 folders and 600 files: {_name_some(wrong)}"
     yield CheckResult("permissions", "fail" if grave else "warn", says, hint, lambda: _close(wrong))
 
 
-def _close(places: Sequence[Path]) -> str:
-    return f"closed {_name_some([place for place in places if make_private(place)])}"
+def _close(paths: Sequence[Path]) -> str:
+    return f"closed {_name_some([path for path in paths if make_private(path)])}"
 
 
-def _name_some(places: Sequence[Path], shown: int = 3) -> str:
-    return ", ".join(map(str, places[:shown])) + (f" and {len(places) - shown} more" if len(places) > shown else "")
+def _name_some(paths: Sequence[Path], shown: int = 3) -> str:
+    return ", ".join(map(str, paths[:shown])) + (f" and {len(paths) - shown} more" if len(paths) > shown else "")
 
 
 def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
@@ -161,14 +161,16 @@ def check_model(context: CheckContext) -> Iterator[CheckResult]:
 
 def check_store(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether the server of the store can be used, where there is one."""
-    place = context.settings.store_place
-    if not place:
+    store_address = context.settings.store_place
+    if not store_address:
         yield CheckResult("store", "ok", "files under the home")
         return
     try:
-        yield CheckResult("store", "ok", f"{len(list_workspaces(context.settings))} workspaces in {place}")
+        yield CheckResult("store", "ok", f"{len(list_workspaces(context.settings))} workspaces in {store_address}")
     except StoreUnavailable as error:
-        yield CheckResult("store", "fail", f"{place}: {error}", "nothing is stored or recalled until it can be used")
+        yield CheckResult(
+            "store", "fail", f"{store_address}: {error}", "nothing is stored or recalled until it can be used"
+        )
 
 
 def list_checked_workspaces(context: CheckContext) -> list[str]:
@@ -302,8 +304,8 @@ def _check_jobs(name: str, database: Database) -> Iterator[CheckResult]:
 
 
 def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
-    found = operations.errors(workspace=name, limit=ERRORS_READ, open_only=True)
-    recent = [error for error in found if error.at >= time.time() - RECENT_ERRORS_S]
+    errors = operations.errors(workspace=name, limit=ERRORS_READ, open_only=True)
+    recent = [error for error in errors if error.at >= time.time() - RECENT_ERRORS_S]
     if recent:
         says = f"{len(recent)} in the last day, the last in {recent[0].component}: {recent[0].message}"
         yield CheckResult(f"{name}: errors", "warn", says, f"`reverie -w {name} errors` lists them")
@@ -313,22 +315,22 @@ def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
 
 def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:
     try:
-        found = find_snapshots(context.settings, name, open_storage(context.settings))
+        snapshots = find_snapshots(context.settings, name, open_storage(context.settings))
     except StorageUnreachable as error:
         hint = "none is taken, and none can be put back, until it can be used"
         yield CheckResult(f"{name}: snapshots", "fail", str(error), hint)
         return
     now = datetime.now(UTC)
     hint = f"`reverie -w {name} snapshot take` takes one; with the stack up, a nightly job does"
-    if not found:
+    if not snapshots:
         yield CheckResult(
             f"{name}: snapshots", "warn", "there is none yet", hint, lambda: _take_snapshot(context, name)
         )
-    elif now - found[0].at > OLDEST_SNAPSHOT:
-        says = f"the newest is {(now - found[0].at).days} days old"
+    elif now - snapshots[0].at > OLDEST_SNAPSHOT:
+        says = f"the newest is {(now - snapshots[0].at).days} days old"
         yield CheckResult(f"{name}: snapshots", "warn", says, hint, lambda: _take_snapshot(context, name))
     else:
-        yield CheckResult(f"{name}: snapshots", "ok", f"{len(found)}, the newest {found[0].name}")
+        yield CheckResult(f"{name}: snapshots", "ok", f"{len(snapshots)}, the newest {snapshots[0].name}")
 
 
 def _take_snapshot(context: CheckContext, name: str) -> str:

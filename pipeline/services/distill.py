@@ -16,9 +16,9 @@ def distill_session(workspace: Workspace, session_id: str) -> list[Receipt]:
     if is_incognito(workspace, [session_id]):
         return []
     with workspace.database.read() as db:
-        said = list(reversed(turns.page(db, session_id, LOOKED_AT, None)))
+        session_turns = list(reversed(turns.page(db, session_id, LOOKED_AT, None)))
         did = agent_sessions.list_actions(db, session_id, "", LOOKED_AT)
-        offered = [prepare(draft) for draft in propose_lessons(session_id, said, did)]
+        offered = [prepare(draft) for draft in propose_lessons(session_id, session_turns, did)]
         new = [
             item
             for item in offered

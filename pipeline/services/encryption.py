@@ -73,15 +73,15 @@ def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
         _name_again(paths, file)
         return False
     is_new = not file.exists()
-    found = None if is_new else key.read_key(file)
-    locked = encryption.find_unreadable_store(paths, found)
+    store_key = None if is_new else key.read_key(file)
+    locked = encryption.find_unreadable_store(paths, store_key)
     if locked is not None:
         raise Conflict(
             f"{locked} is encrypted with another key, or damaged: name its key, or put a snapshot back first"
         )
-    found = key.make_key(file) if found is None else found
+    store_key = key.make_key(file) if store_key is None else store_key
     # Before any file is encrypted: what is encrypted can always be read by what the home names.
-    key.write_key_record(paths.store_key, found)
+    key.write_key_record(paths.store_key, store_key)
     return is_new
 
 
@@ -99,10 +99,10 @@ def _check_place(paths: HomePaths, file: Path) -> None:
 
 def _name_again(paths: HomePaths, file: Path) -> None:
     _, mark = key.named(paths.store_key)
-    found = key.read_key(file)
-    if found.mark != mark:
+    store_key = key.read_key(file)
+    if store_key.mark != mark:
         raise Conflict(f"{file} contains another key than the one that encrypts {paths.root}")
-    key.write_key_record(paths.store_key, found)
+    key.write_key_record(paths.store_key, store_key)
 
 
 def encrypt_home(paths: HomePaths) -> Converted:

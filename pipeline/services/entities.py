@@ -62,8 +62,8 @@ def list_entities(
     """List entities whose name contains a text in any case, most mentioned first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
-        found = entities.page(db, viewer, text, kind, limit + 1, below)
-    return page_of(found, limit, lambda one: one.mentions * 10**SEQ_DIGITS + one.seq)
+        page = entities.page(db, viewer, text, kind, limit + 1, below)
+    return page_of(page, limit, lambda entity: entity.mentions * 10**SEQ_DIGITS + entity.seq)
 
 
 def read_entity(workspace: Workspace, viewer: Viewer, entity_id: str, limit: int, before: int | None) -> EntityRecord:
@@ -189,20 +189,22 @@ def read_map_data(workspace: Workspace) -> MapData:
 def read_surroundings(workspace: Workspace, entity_id: str) -> MapSurroundings:
     """Return the neighborhood of an entity; raise NotFound where no memory mentions it."""
     with workspace.database.read() as db:
-        found = _get_entity(db, OWNER, entity_id)
-        near = maps.list_neighbours(db, found.seq, NEIGHBOURS)
-        return MapSurroundings(found, near, entities.list_mentioning(db, OWNER, found.seq, MEMORIES, None))
+        entity = _get_entity(db, OWNER, entity_id)
+        near = maps.list_neighbours(db, entity.seq, NEIGHBOURS)
+        return MapSurroundings(entity, near, entities.list_mentioning(db, OWNER, entity.seq, MEMORIES, None))
 
 
 def list_members(workspace: Workspace, number: int, limit: int, start: int) -> CommunityPage:
     """List what belongs to a community, from behind so many others; raise NotFound where there is none."""
     with workspace.database.read() as db:
-        found = next((one for one in maps.list_communities(db, MEMBERS) if one.number == number), None)
-        if found is None:
+        community = next(
+            (community for community in maps.list_communities(db, MEMBERS) if community.number == number), None
+        )
+        if community is None:
             raise NotFound("There is no such community; the map is drawn anew at night.")
         members = maps.members(db, number, limit + 1, start)
     more = len(members) > limit
-    return CommunityPage(found, Page(members[:limit], start + limit if more else None))
+    return CommunityPage(community, Page(members[:limit], start + limit if more else None))
 
 
 def _is_being_drawn(db: Connection) -> bool:

@@ -56,10 +56,10 @@ def _copy_each(paths: HomePaths, databases: Databases, workspaces: Sequence[str]
             with database.read():
                 yield workspace, database
             continue
-        place = paths.workspace(workspace)
-        with backup.locked(place.snapshots):
-            copy = place.snapshots / f"{backup.PARTIAL}export.sqlite"
-            backup.copy(place.events, copy)
+        files = paths.workspace(workspace)
+        with backup.locked(files.snapshots):
+            copy = files.snapshots / f"{backup.PARTIAL}export.sqlite"
+            backup.copy(files.events, copy)
             database = SqliteDatabase(copy, _COPY, create=False)
             try:
                 yield workspace, database
@@ -139,12 +139,16 @@ def export_lines(paths: HomePaths, databases: Databases, target: Path, workspace
 
 
 def _line(workspace: str, memory: Memory, earlier: Sequence[HistoryEntry]) -> dict[str, Any]:
-    told = {one.name: getattr(memory, one.name) for one in fields(memory) if one.name not in ("seq", "key", "anchor")}
+    values = {
+        attribute.name: getattr(memory, attribute.name)
+        for attribute in fields(memory)
+        if attribute.name not in ("seq", "key", "anchor")
+    }
     if memory.anchor is not None:
         anchor = memory.anchor
-        told["anchor"] = {"path": anchor.path, "lines": anchor.lines, "content_hash": anchor.content_hash}
+        values["anchor"] = {"path": anchor.path, "lines": anchor.lines, "content_hash": anchor.content_hash}
     scope = {"kind": memory.scope.kind, "id": memory.scope.id}
-    return {"workspace": workspace, **told, "scope": scope, "history": [asdict(one) for one in earlier]}
+    return {"workspace": workspace, **values, "scope": scope, "history": [asdict(entry) for entry in earlier]}
 
 
 def import_notes(usual: Workspace, folder: Path) -> NotesMerged:
@@ -155,10 +159,10 @@ def import_notes(usual: Workspace, folder: Path) -> NotesMerged:
     """
     merged = NotesMerged()
     notes = list(read_notes(folder))
-    homes = {note.file.parent: note.workspace for note in notes if note.workspace is not None}
+    workspaces = {note.file.parent: note.workspace for note in notes if note.workspace is not None}
     for note in notes:
         try:
-            _take_note(usual.sibling(note.workspace or homes.get(note.file.parent) or usual.id), note, merged)
+            _take_note(usual.sibling(note.workspace or workspaces.get(note.file.parent) or usual.id), note, merged)
         except (InvalidField, Conflict, NotFound) as error:
             merged.refused.append(f"{note.file.relative_to(folder)}: {error}")
     return merged

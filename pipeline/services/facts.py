@@ -138,20 +138,20 @@ def get_fact(
     """Return the current value, or the value at a time; raise NotFound where there is none."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
-        found = facts.find_valid(db, key, scope, as_of or utc_now())
-    if found is None:
+        fact = facts.find_valid(db, key, scope, as_of or utc_now())
+    if fact is None:
         raise NotFound("no value holds")
-    return found
+    return fact
 
 
 def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope) -> list[Memory]:
     """List all values of a fact, oldest first; raise NotFound for an unknown fact."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
-        found = facts.history(db, key, scope)
-    if not found:
+        values = facts.history(db, key, scope)
+    if not values:
         raise NotFound("no such fact")
-    return found
+    return values
 
 
 def list_facts(
@@ -160,8 +160,8 @@ def list_facts(
     """List facts newest first, of one subject or all, with `as_of` only those valid then."""
     name = None if subject is None else fact_key(subject, "x").subject
     with workspace.database.read() as db:
-        found = facts.page(db, scope, name, as_of, limit + 1, before)
-    return page_of(found, limit, lambda fact: fact.seq)
+        page = facts.page(db, scope, name, as_of, limit + 1, before)
+    return page_of(page, limit, lambda fact: fact.seq)
 
 
 def end_fact(
@@ -176,11 +176,11 @@ def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remainin
     """Undo the setting of a value; return the archived fact, and what is left of its subject."""
     taken = writing.take_back_fact(workspace.database, fact_id)
     assert taken.key is not None
-    one, who = ScopedKey(0, taken.key, taken.scope), workspace.person_id
+    scoped, who = ScopedKey(0, taken.key, taken.scope), workspace.person_id
     with workspace.database.read() as db:
-        if facts.find_extent(db, one.key.subject, one) or facts.list_waiting(db, one.key, one.scope, 1):
+        if facts.find_extent(db, scoped.key.subject, scoped) or facts.list_waiting(db, scoped.key, scoped.scope, 1):
             return taken, Remaining.FACT
-        return taken, Remaining.SUBJECT if facts.find_extent(db, one.key.subject, None, who) else Remaining.NOTHING
+        return taken, Remaining.SUBJECT if facts.find_extent(db, scoped.key.subject, None, who) else Remaining.NOTHING
 
 
 def reopen_fact(workspace: Workspace, fact_id: str, until: str | None) -> Memory:
@@ -198,10 +198,12 @@ def list_subjects(
         page = page_of(
             facts.page_subjects(db, words, limit + 1, before, workspace.person_id), limit, lambda subject: subject.seq
         )
-        current = [facts.list_current(db, one.name, now, holding + 1, workspace.person_id) for one in page.items]
+        current = [
+            facts.list_current(db, subject.name, now, holding + 1, workspace.person_id) for subject in page.items
+        ]
     items = [
-        SubjectSummary(one.name, found[:holding], len(found) > holding)
-        for one, found in zip(page.items, current, strict=True)
+        SubjectSummary(subject.name, held[:holding], len(held) > holding)
+        for subject, held in zip(page.items, current, strict=True)
     ]
     return Page(items, page.next_cursor)
 
@@ -224,23 +226,23 @@ def read_subject(
         page = page_of(facts.page_keys(db, name, limit + 1, before, who), limit, lambda key: key.seq)
         keys = [
             KeyView(
-                one,
-                facts.find_valid(db, one.key, one.scope, moment),
-                facts.find_valid(db, one.key, one.scope, now),
-                facts.page_values(db, one.key, one.scope, values, None),
+                key,
+                facts.find_valid(db, key.key, key.scope, moment),
+                facts.find_valid(db, key.key, key.scope, now),
+                facts.page_values(db, key.key, key.scope, values, None),
             )
-            for one in page.items
+            for key in page.items
         ]
         return SubjectView(name, extent, facts.find_turns(db, name, moment, None, who), Page(keys, page.next_cursor))
 
 
 def read_fact(
-    workspace: Workspace, one: ScopedKey, moment: str, now: str, limit: int, before: int | None, waiting: int
+    workspace: Workspace, scoped: ScopedKey, moment: str, now: str, limit: int, before: int | None, waiting: int
 ) -> FactView:
     """Return all values of a fact in time order, and the one at a time; raise NotFound for an unknown fact."""
-    key, scope = one.key, one.scope
+    key, scope = scoped.key, scoped.scope
     with workspace.database.read() as db:
-        extent = facts.find_extent(db, key.subject, one)
+        extent = facts.find_extent(db, key.subject, scoped)
         candidates = facts.list_waiting(db, key, scope, waiting)
         if extent is None and not candidates:
             raise NotFound("nothing is known about this")
@@ -253,7 +255,7 @@ def read_fact(
             values,
             candidates,
             extent,
-            facts.find_turns(db, key.subject, moment, one),
+            facts.find_turns(db, key.subject, moment, scoped),
             remarks,
             {one_id: memory for one_id in denying if (memory := memories.get(db, one_id)) is not None},
         )
@@ -265,4 +267,6 @@ def _check(key: FactKey, value: Any, draft: Draft) -> None:
         prepare_fact(key, value, draft)
     except InvalidField as error:
         # A memory has its typed fields in `details`, whoever sets a fact gives them by themselves.
-        raise InvalidField(*(FieldError(one.loc.removeprefix("details."), one.msg) for one in error.errors)) from error
+        raise InvalidField(
+            *(FieldError(problem.loc.removeprefix("details."), problem.msg) for problem in error.errors)
+        ) from error

@@ -81,8 +81,8 @@ def list_goals(
 ) -> Page[Memory]:
     """List goals, newest first."""
     with workspace.database.read() as db:
-        found = goals.page(db, viewer, status, limit + 1, before)
-    return page_of(found, limit, lambda goal: goal.seq)
+        page = goals.page(db, viewer, status, limit + 1, before)
+    return page_of(page, limit, lambda goal: goal.seq)
 
 
 def change_goal(
@@ -102,11 +102,11 @@ def change_goal(
 def list_events(workspace: Workspace, goal: Memory) -> list[GoalEvent]:
     """List what advanced a goal: actions for it, and each reported progress."""
     with workspace.database.read() as db:
-        said = [entry for entry in history.of(db, goal.seq) if entry.event == ADVANCED]
+        steps = [entry for entry in history.of(db, goal.seq) if entry.event == ADVANCED]
         links = [edge for edge in edges.of(db, goal.seq) if edge.kind is EdgeKind.SUPPORTS and not edge.outgoing]
         open_links = [edge for edge in links if is_open_to(edge.other_scope, workspace.person_id)]
         done = memories.by_ids(db, {edge.other_id for edge in open_links}).values()
-    events = [GoalEvent(entry.at, _describe_step(entry.detail)) for entry in said]
+    events = [GoalEvent(entry.at, _describe_step(entry.detail)) for entry in steps]
     events += [GoalEvent(memory.occurred_at, memory.content, memory.id) for memory in done]
     return sorted(events, key=lambda event: event.at)
 

@@ -92,14 +92,21 @@ class HookDeliveries(Generic[T]):
     def _find_first(self, delivery: _Delivery[T]) -> _Delivery[T] | None:
         """Return the first delivery of the same event, None where this is the first."""
         with self._lock:
-            kept = [one for one in self._recent if not (one.is_over(delivery.at) or one.is_before(delivery))]
-            self._recent = kept[-MOST_RECENT:]
-            found = next(
-                (one for one in self._recent if (one.session, one.digest) == (delivery.session, delivery.digest)), None
+            recent = [
+                earlier for earlier in self._recent if not (earlier.is_over(delivery.at) or earlier.is_before(delivery))
+            ]
+            self._recent = recent[-MOST_RECENT:]
+            first = next(
+                (
+                    earlier
+                    for earlier in self._recent
+                    if (earlier.session, earlier.digest) == (delivery.session, delivery.digest)
+                ),
+                None,
             )
-            if found is None:
+            if first is None:
                 self._recent.append(delivery)
-            return found
+            return first
 
 
 class _Unanswered(Exception):

@@ -41,8 +41,8 @@ class HookRunLog:
         """List a person's runs, the latest first; of one workspace or session, or of all."""
         self._feedback.flush()
         with self._operations.opened() as db:
-            found = hook_runs.page(db, limit + 1, before, workspace, session_id, person_id)
-        return page_of(found, limit, lambda run: run.seq)
+            page = hook_runs.page(db, limit + 1, before, workspace, session_id, person_id)
+        return page_of(page, limit, lambda run: run.seq)
 
     def get(self, run_id: str, person_id: str | None = None) -> HookRun:
         """Return a person's run with the text that was shown; raise NotFound where there is none."""
@@ -76,14 +76,14 @@ def _is_there(workspace: Workspace, memory_id: str) -> bool:
     return True
 
 
-def describe_run(event: str, host: str, place: tuple[str, str | None], began: float, answer: HookAnswer) -> HookRun:
+def describe_run(event: str, host: str, origin: tuple[str, str | None], began: float, answer: HookAnswer) -> HookRun:
     """Return the run of an event that was answered; `place` is its workspace and session, `began` of perf_counter."""
     outcome = LATE if answer.is_late else TOLD if answer.text else QUIET
     return HookRun(
         time.time(),
         event,
         host,
-        *place,
+        *origin,
         round((time.perf_counter() - began) * 1000, 2),
         outcome,
         tuple(memory.id for memory in answer.memories),

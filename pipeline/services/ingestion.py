@@ -48,8 +48,8 @@ def open_reader(name: str, path: Path, progress: Progress, **options: object) ->
     reader = getattr(importlib.import_module(f"pipeline.ingest.{SOURCES[name].module}"), f"read_{name}")
 
     def read(known: Known) -> Readings:
-        found: Readings = reader(path, known, progress, **options)
-        return found
+        readings: Readings = reader(path, known, progress, **options)
+        return readings
 
     return read
 
@@ -61,9 +61,9 @@ def source_name(name: str, path: Path) -> str:
 
     if not SOURCES[name].by_path:
         return name
-    place = (history_of_folder(path) if name == "git" else path).resolve()
-    slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:SLUG_CHARS] or "root"
-    return f"{name}:{slug}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}"
+    folder = (history_of_folder(path) if name == "git" else path).resolve()
+    slug = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")[:SLUG_CHARS] or "root"
+    return f"{name}:{slug}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]}"
 
 
 def has_secret(text: str) -> bool:

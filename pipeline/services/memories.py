@@ -84,12 +84,12 @@ def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
     """Store prepared memories, each where it belongs: a draft that cannot be taken has made no workspace."""
     policy = workspace.write_policy()
     of_person = [item.memory.is_of_person and workspace.personal_memory_enabled for item in prepared]
-    personal = tuple(item for item, belongs in zip(prepared, of_person, strict=True) if belongs)
-    own = tuple(item for item, belongs in zip(prepared, of_person, strict=True) if not belongs)
+    personal = tuple(item for item, is_personal in zip(prepared, of_person, strict=True) if is_personal)
+    own = tuple(item for item, is_personal in zip(prepared, of_person, strict=True) if not is_personal)
     if not personal:
         return commit(workspace.create(), own, policy)
     # What is off the record here is stored nowhere.
-    silent = workspace.exists and any(is_any_incognito(workspace, one.memory.sessions) for one in personal)
+    silent = workspace.exists and any(is_any_incognito(workspace, item.memory.sessions) for item in personal)
     of_personal = replace(policy, incognito=policy.incognito or silent)
     if not own:
         return commit(workspace.person.create(), personal, of_personal)
@@ -114,21 +114,21 @@ def check_expected(workspace: Workspace, memory_id: str, expected: Collection[st
         check_state(revise.get_existing(db, memory_id), expected)
 
 
-def list_memories(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
+def list_memories(workspace: Workspace, memory_filter: Filter, limit: int, before: int | None) -> Page[Memory]:
     """List memories, newest first; where its scope is asked for, what is about the person before goals and facts."""
     person = workspace.personal_store
-    if wanted.scope != workspace.personal_scope or person is None:
-        return _list_own(workspace, wanted, limit, before)
-    page = _list_own(person, wanted, limit, before)
+    if memory_filter.scope != workspace.personal_scope or person is None:
+        return _list_own(workspace, memory_filter, limit, before)
+    page = _list_own(person, memory_filter, limit, before)
     if page.next_cursor is not None or not workspace.exists:
         return page
-    return Page([*page.items, *_list_own(workspace, wanted, limit, None).items])
+    return Page([*page.items, *_list_own(workspace, memory_filter, limit, None).items])
 
 
-def _list_own(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
+def _list_own(workspace: Workspace, memory_filter: Filter, limit: int, before: int | None) -> Page[Memory]:
     with workspace.database.read() as db:
-        found = memories.page(db, wanted, limit + 1, before)
-    return page_of(found, limit, lambda memory: memory.seq)
+        page = memories.page(db, memory_filter, limit + 1, before)
+    return page_of(page, limit, lambda memory: memory.seq)
 
 
 def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
@@ -153,9 +153,11 @@ def read_chain(workspace: Workspace, memory_id: str) -> list[Memory]:
 
 def _read_chain(db: Connection, memory: Memory, person_id: str | None) -> list[Memory]:
     seqs = edges.chain(db, memory.seq)
-    found = memories.by_seqs(db, seqs)
-    home = viewer_within(memory.scope, person_id)
-    return [found[seq] for seq in seqs if seq in found and reaches(found[seq].scope, home)]
+    memories_by_seq = memories.by_seqs(db, seqs)
+    viewer = viewer_within(memory.scope, person_id)
+    return [
+        memories_by_seq[seq] for seq in seqs if seq in memories_by_seq and reaches(memories_by_seq[seq].scope, viewer)
+    ]
 
 
 def get_memory(workspace: Workspace, memory_id: str) -> Memory:
@@ -243,7 +245,7 @@ def purge(
     by = OWNER
     if workspace.person_id is not None:
         by = PurgeAuthority(
-            workspace.person_id, tuple(one.id for one in workspace.list_siblings() if may_write(one.id))
+            workspace.person_id, tuple(sibling.id for sibling in workspace.list_siblings() if may_write(sibling.id))
         )
     try:
         revise.purge(workspace.database, memory_id, by, expected)
@@ -256,9 +258,9 @@ def purge(
 
 
 def _was_purged(workspace: Workspace, memory_id: str) -> bool:
-    for home in (workspace, workspace.person):
-        if home.exists:
-            with home.database.read() as db:
+    for store in (workspace, workspace.person):
+        if store.exists:
+            with store.database.read() as db:
                 if purges.was_purged(db, memory_id):
                     return True
     return False

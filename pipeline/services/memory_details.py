@@ -150,8 +150,8 @@ def read_earlier_text(workspace: Workspace, memory_id: str, number: int) -> str:
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
         since = _shown_since(db, memory, workspace.person_id)
-        for found, entry in history.page(db, memory.seq, 1, number + 1):
-            if found == number >= since and entry.event == EDITED and entry.content is not None:
+        for entry_number, entry in history.page(db, memory.seq, 1, number + 1):
+            if entry_number == number >= since and entry.event == EDITED and entry.content is not None:
                 return entry.content
     raise NotFound("The history has no such text.")
 
@@ -162,12 +162,18 @@ def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
         memory = _get_existing(db, memory_id)
         seq = memory.seq
         merged = memories.list_merged_into(db, seq)
-        made = {one for doomed in (*merged, memory) for one in derivations.list_derived_summaries(db, doomed.seq)}
+        made = {
+            summary_seq
+            for doomed in (*merged, memory)
+            for summary_seq in derivations.list_derived_summaries(db, doomed.seq)
+        }
         return PurgePreview(
             memory=memory,
             merged=merged[:DOOMED],
             more_merged=max(0, len(merged) - DOOMED),
-            made=[one for one in memories.by_seqs(db, sorted(made)[:DOOMED]).values() if one.id != memory.id],
+            made=[
+                summary for summary in memories.by_seqs(db, sorted(made)[:DOOMED]).values() if summary.id != memory.id
+            ],
             texts=history.count(db, seq),
             edges=len(edges.of(db, seq)),
             entities=len(entities.of(db, seq)),
@@ -187,8 +193,8 @@ def _history(
     db: Connection, memory: Memory, limit: int, before: int | None, person: str | None
 ) -> tuple[list[HistoryChange], int | None]:
     since = _shown_since(db, memory, person)
-    found = [one for one in history.page(db, memory.seq, limit + 1, before) if one[0] >= since]
-    page = found[:limit]
+    entries = [numbered for numbered in history.page(db, memory.seq, limit + 1, before) if numbered[0] >= since]
+    page = entries[:limit]
     text = memory.content
     if page and before is not None:
         text = history.text_after(db, memory.seq, page[0][0]) or text
@@ -198,16 +204,16 @@ def _history(
         changes.append(HistoryChange(number, entry, other, text))
         if entry.event == EDITED and entry.content is not None:
             text = entry.content
-    return changes, page[-1][0] if len(found) > len(page) else None
+    return changes, page[-1][0] if len(entries) > len(page) else None
 
 
 def _links(db: Connection, linked: Sequence[Edge]) -> dict[tuple[str, bool], list[LinkedMemory]]:
-    found: dict[tuple[str, bool], list[LinkedMemory]] = {}
+    links: dict[tuple[str, bool], list[LinkedMemory]] = {}
     for edge in linked:
         other = memories.get(db, edge.other_id)
         if other is not None:
-            found.setdefault((edge.kind, edge.outgoing), []).append(LinkedMemory(edge, other))
-    return found
+            links.setdefault((edge.kind, edge.outgoing), []).append(LinkedMemory(edge, other))
+    return links
 
 
 def _shown_since(db: Connection, memory: Memory, person: str | None) -> int:
@@ -228,7 +234,9 @@ def _duplicates(db: Connection, seq: int, person: str | None) -> list[Duplicate]
         for pair in duplicates.list_pairs_of(db, seq, PAIRS)
     }
     others = memories.by_seqs(db, waiting)
-    return [Duplicate(pair, others[one]) for one, pair in waiting.items() if _open_to(others[one], person)]
+    return [
+        Duplicate(pair, others[other_seq]) for other_seq, pair in waiting.items() if _open_to(others[other_seq], person)
+    ]
 
 
 def _survivor(db: Connection, memory: Memory, person: str | None) -> Memory | None:

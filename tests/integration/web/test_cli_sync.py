@@ -74,7 +74,7 @@ def test_this_home_joins_another(here, elsewhere, shared):
     run("sync", "now")
     assert here.texts() == ["known there"]
     # A second circle would give what is known here to others.
-    assert "already shares" in run("sync", "join", Home(elsewhere.root.parent / "third").sync.invite(), code=1).stderr
+    assert "already syncs with" in run("sync", "join", Home(elsewhere.root.parent / "third").sync.invite(), code=1).stderr
 
 
 @pytest.mark.parametrize(

@@ -162,8 +162,8 @@ def steal(file):
         (empty, "cut off"),
         (garble, "header"),
         (future, "later version"),
-        (rename, "says that it is"),
-        (steal, "says that it is"),
+        (rename, "but its header says"),
+        (steal, "but its header says"),
     ],
 )
 def test_a_segment_that_is_not_whole_or_not_its_writers_is_named_and_stops_nothing(homes, shared, spoil, reason):
@@ -184,7 +184,7 @@ def test_an_older_segment_under_a_newer_name_is_seen(homes, shared):
     one.exchange()
     first, second = segments(shared, one)
     shutil.copy(first, second)
-    assert any("says that it is" in refused for refused in read_again(two).refused)
+    assert any("but its header says" in refused for refused in read_again(two).refused)
 
 
 def test_a_writer_that_signs_as_another_is_refused_and_named(homes):
