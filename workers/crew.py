@@ -122,10 +122,10 @@ class CrewConsumer(Consumer):  # type: ignore[misc]  # ditto
 
     def check_worker_health(self) -> bool:
         """Replace what ended: without a word where it let its models go."""
-        for place, (_, process) in enumerate(self.worker_threads):
+        for index, (_, process) in enumerate(self.worker_threads):
             if self.environment.forks and process.exitcode == 0:
                 worker = self._create_worker()
-                fresh = self._create_process(worker, f"Worker-{place + 1}")
+                fresh = self._create_process(worker, f"Worker-{index + 1}")
                 fresh.start()
-                self.worker_threads[place] = worker, fresh
+                self.worker_threads[index] = worker, fresh
         return bool(super().check_worker_health())

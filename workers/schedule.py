@@ -63,19 +63,19 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
     seen: set[str] = set()
 
     def send_due(name: str) -> None:
-        for found in finder.find([name]):
-            _send(found.workspace_id, found.jobs)
+        for due in finder.find([name]):
+            _send(due.workspace_id, due.jobs)
 
     def sweep() -> None:
         nonlocal seen
         before, seen = seen, set()
-        for found in finder.find(list(jobs)):
+        for due in finder.find(list(jobs)):
             # The first sweep finds what came due while no scheduler ran, and indexes that were lost since.
-            first = found.workspace_id not in before
-            seen.add(found.workspace_id)
-            _send(found.workspace_id, found.jobs if first else found.unfinished)
-            if (first and not found.is_known) or found.work_waits:
-                tasks.sweep(found.workspace_id)
+            first = due.workspace_id not in before
+            seen.add(due.workspace_id)
+            _send(due.workspace_id, due.jobs if first else due.unfinished)
+            if (first and not due.is_known) or due.work_waits:
+                tasks.sweep(due.workspace_id)
 
     for name, job in jobs.items():
         clock.add_job(_if_leading(container, send_due), job.schedule.trigger(), [name], id=name)

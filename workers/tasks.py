@@ -135,8 +135,8 @@ def sync_home() -> None:
         failed = {name: error for name, error in sync.now().items() if isinstance(error, ReverieError)}
         for name, error in failed.items():
             services.operations.record_error(f"sync.{name}", str(error))
-        whole = [f"sync.{one.name}" for one in sync.status() if one.name not in failed]
-        services.operations.mark_repaired(whole, workspace=None, before=began)
+        in_sync = [f"sync.{remote.name}" for remote in sync.status() if remote.name not in failed]
+        services.operations.mark_repaired(in_sync, workspace=None, before=began)
     except Exception as error:
         services.operations.record_error("sync", f"{type(error).__name__}: {error}")
         log.exception("sync failed")

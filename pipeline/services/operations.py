@@ -142,10 +142,10 @@ def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> P
         for letter in work.list_dead_letters(db, limit + 1, before):
             letters.setdefault(letter.memory_seq, []).append(letter)
         known = memories.by_seqs(db, letters)
-    found = [
+    dead = [
         DeadMemory(seq, _open_to(known.get(seq), workspace.person_id), tuple(those)) for seq, those in letters.items()
     ]
-    return page_of(found, limit, lambda one: one.seq)
+    return page_of(dead, limit, lambda memory: memory.seq)
 
 
 def _open_to(memory: Memory | None, person: str | None) -> Memory | None:
@@ -167,8 +167,8 @@ def list_errors(
     operations: Operations, workspace_id: str, limit: int, before: int | None, *, open_only: bool = False
 ) -> Page[LoggedError]:
     """List the errors of a workspace and of no workspace, newest first; those repaired since can be left out."""
-    found = operations.errors(workspace=workspace_id, limit=limit + 1, before=before, open_only=open_only)
-    return page_of(found, limit, lambda error: error.seq)
+    errors = operations.errors(workspace=workspace_id, limit=limit + 1, before=before, open_only=open_only)
+    return page_of(errors, limit, lambda error: error.seq)
 
 
 def summarize_workspace(workspace: Workspace) -> WorkspaceSummary:

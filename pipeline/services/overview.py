@@ -186,9 +186,9 @@ def chart_growth(first: date, last: date, count: Callable[[Sequence[str]], list[
         starts.insert(0, _start_of(unit, starts[0] - timedelta(days=1)))
     earlier, *counts = count(["", *map(str, starts), END])
     periods, total = [], earlier
-    for start, one in zip(starts, counts, strict=True):
-        total += one
-        periods.append(GrowthPeriod(_name_period(unit, start), one, total))
+    for start, count_of_period in zip(starts, counts, strict=True):
+        total += count_of_period
+        periods.append(GrowthPeriod(_name_period(unit, start), count_of_period, total))
     return Growth(unit, earlier, tuple(periods))
 
 
@@ -246,16 +246,18 @@ def _read_growth(db: Connection) -> Growth | None:
 
 def _list_latest(db: Connection, midnight: datetime, person: str | None) -> list[ChangeToday]:
     latest = changes.list_latest_changes(db, midnight, list(DONE), SHOWN_CHANGES)
-    found = [ChangeToday(utc_text(at), DONE[one.op], memories.get(db, one.memory_id)) for at, one in latest]
-    return [one for one in found if one.memory is None or is_open_to(one.memory.scope, person)]
+    latest_changes = [
+        ChangeToday(utc_text(at), DONE[change.op], memories.get(db, change.memory_id)) for at, change in latest
+    ]
+    return [change for change in latest_changes if change.memory is None or is_open_to(change.memory.scope, person)]
 
 
 def _find_newest_snapshot(workspace_id: str, settings: Settings, snapshots: KeptSnapshots) -> NewestSnapshot:
     try:
-        found = snapshots.find(workspace_id)
+        newest_first = snapshots.find(workspace_id)
     except StorageUnreachable:
         return NewestSnapshot(None, is_known=False, is_ever_taken=True)
-    at = utc_text(found[0].at) if found else None
+    at = utc_text(newest_first[0].at) if newest_first else None
     return NewestSnapshot(at, is_known=True, is_ever_taken=takes_snapshots(settings))
 
 

@@ -49,10 +49,10 @@ def find_caller(people: People, operations: Operations, token: str) -> Caller | 
     if not token.startswith(TOKEN_PREFIX):
         return None
     now = datetime.now(UTC)
-    found = people.find_caller(_hash(token), utc_text(now))
-    if found is None:
+    caller_and_use = people.find_caller(_hash(token), utc_text(now))
+    if caller_and_use is None:
         return None
-    caller, used_at = found
+    caller, used_at = caller_and_use
     if caller.token_id is not None and (used_at is None or used_at < utc_text(now - USE_NOTED_EVERY)):
         try:
             people.record_use(caller.token_id, utc_text(now))
@@ -86,7 +86,9 @@ def add_token(people: People, person: Person, device: str, lifetime: timedelta |
         expires_at = None if lifetime is None else utc_text(now + lifetime)
     except OverflowError as error:
         raise InvalidField(FieldError("expires", "is too far away")) from error
-    used = {one.device for one in people.list_tokens() if one.person == person.id and is_valid(one, utc_text(now))}
+    used = {
+        token.device for token in people.list_tokens() if token.person == person.id and is_valid(token, utc_text(now))
+    }
     if named in used:
         raise Conflict(f"{person.id} has a token for the device {named}: revoke it, or name another device")
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
@@ -97,7 +99,7 @@ def add_token(people: People, person: Person, device: str, lifetime: timedelta |
 
 def name_device(people: People, person: Person) -> str:
     """Return a name for a device that was given none, which no other has."""
-    used = {one.device for one in people.list_tokens() if one.person == person.id}
+    used = {token.device for token in people.list_tokens() if token.person == person.id}
     return next(name for name in (USUAL_DEVICE, *(f"device-{n}" for n in range(2, len(used) + 3))) if name not in used)
 
 
@@ -150,27 +152,27 @@ def find_person(people: People, named: str) -> Person | None:
     """Return a person by id or name, None where there is none."""
     sought = {named, slug_or_none(named)}
     return next(
-        (one for one in people.list_people() if one.id in sought or slug_or_none(one.name) in sought),
+        (person for person in people.list_people() if person.id in sought or slug_or_none(person.name) in sought),
         None,
     )
 
 
 def get_person(people: People, named: str) -> Person:
     """Return a person by id or name; raise NotFound where there is none."""
-    found = find_person(people, named)
-    if found is None:
+    person = find_person(people, named)
+    if person is None:
         raise NotFound("There is no such person.")
-    return found
+    return person
 
 
 def revoke(people: People, person: Person, device: str | None = None, token_id: str | None = None) -> list[Token]:
     """Revoke a person's tokens, or that of a device, or one by its id; raise NotFound where there is none."""
     now = utc_now()
-    valid = [one for one in people.list_tokens() if one.person == person.id and one.revoked_at is None]
-    meant = [one for one in valid if device in (None, one.device) and token_id in (None, one.id)]
+    valid = [token for token in people.list_tokens() if token.person == person.id and token.revoked_at is None]
+    meant = [token for token in valid if device in (None, token.device) and token_id in (None, token.id)]
     if not meant:
         raise NotFound(f"{person.id} has no such token.")
-    people.revoke([one.id for one in meant], now)
+    people.revoke([token.id for token in meant], now)
     if device is None and token_id is None:
         people.sign_out(person.id, now)
     return meant
@@ -218,10 +220,10 @@ def slug_or_none(name: str) -> str | None:
     return slug if PERSON_ID.fullmatch(slug) else None
 
 
-def _free_id(wanted: str, taken: set[str]) -> str:
+def _free_id(base_id: str, taken: set[str]) -> str:
     # Room for the number within the longest id.
-    numbered = (f"{wanted[: MAX_ID_CHARS - 5]}-{number}" for number in range(2, len(taken) + 3))
-    return next(one for one in (wanted, *numbered) if one not in taken)
+    numbered = (f"{base_id[: MAX_ID_CHARS - 5]}-{number}" for number in range(2, len(taken) + 3))
+    return next(free_id for free_id in (base_id, *numbered) if free_id not in taken)
 
 
 def _hash(token: str) -> str:

@@ -20,7 +20,7 @@ def gather_personal(workspace: Workspace) -> int:
         return 0
     with workspace.database.read() as db:
         kinds = tuple(kind for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT))
-        found = memories.page(db, Filter(scope=PERSONAL, kinds=kinds), AT_ONCE, None)
-    for memory in found:
+        personal = memories.page(db, Filter(scope=PERSONAL, kinds=kinds), AT_ONCE, None)
+    for memory in personal:
         move_memory(workspace, workspace.person, memory.id)
-    return len(found)
+    return len(personal)

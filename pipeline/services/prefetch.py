@@ -121,7 +121,7 @@ class AnswerPrefetcher:
             workspace = self._workspace_of(workspace_id)
             context = self._contexts.get(workspace)
             with context.database.read() as db:
-                likely = [one.query for one in predictions.list_predictions(db)]
+                likely = [prediction.query for prediction in predictions.list_predictions(db)]
                 state = cache_key(db, datetime.now(UTC)), tuple(likely)
         except NotFound:
             return LookResult.GONE

@@ -30,10 +30,10 @@ def finish_purges(workspace: Workspace) -> list[str]:
     """
     unfinished = _list_unfinished(workspace)
     if unfinished:
-        found = list(unfinished.values())
+        pending = list(unfinished.values())
         steps: list[Step] = [partial(_follow_copies, workspace)]
-        steps += [partial(_refuse_return, workspace, one) for one in found]
-        _run_all([*steps, *_list_quotation_steps(workspace, found)])
+        steps += [partial(_refuse_return, workspace, purge) for purge in pending]
+        _run_all([*steps, *_list_quotation_steps(workspace, pending)])
     return list(unfinished)
 
 
@@ -56,9 +56,9 @@ def _run_all(steps: Iterable[Step]) -> None:
 
 def _follow_copies(workspace: Workspace) -> None:
     """Purge the copies in other workspaces, and from each of these the copies beyond it."""
-    siblings = [one for one in workspace.list_siblings() if one.id != workspace.id]
+    siblings = [sibling for sibling in workspace.list_siblings() if sibling.id != workspace.id]
     for purge in _list_unfinished(workspace).values():
-        _run_all(partial(_purge_copies, one, purge) for one in siblings if purge.by.may_write(one.id))
+        _run_all(partial(_purge_copies, sibling, purge) for sibling in siblings if purge.by.may_write(sibling.id))
 
 
 def _purge_copies(workspace: Workspace, purge: UnfinishedPurge) -> None:
@@ -86,13 +86,13 @@ def _refuse_return(workspace: Workspace, purge: UnfinishedPurge) -> None:
             refusals.add(db, purge.memory_ids[0], content_hash, RefusedBy.PURGED, utc_now())
 
 
-def _list_quotation_steps(workspace: Workspace, found: Sequence[UnfinishedPurge]) -> list[Step]:
-    marks = [QuotationMarks.of_json(one.marks) for one in found]
-    of_person = [mark for mark, purge in zip(marks, found, strict=True) if purge.is_of_person]
+def _list_quotation_steps(workspace: Workspace, unfinished: Sequence[UnfinishedPurge]) -> list[Step]:
+    marks = [QuotationMarks.of_json(purge.marks) for purge in unfinished]
+    of_person = [mark for mark, purge in zip(marks, unfinished, strict=True) if purge.is_of_person]
     here = QuotationFinder(marks)
     # A word that identifies the memory in its own workspace may be an ordinary word in another.
     anywhere = QuotationFinder([*of_person, *(replace(mark, telling=frozenset()) for mark in marks)])
-    ids = [memory_id for one in found for memory_id in one.memory_ids]
+    ids = [memory_id for purge in unfinished for memory_id in purge.memory_ids]
 
     def quotes(workspace_id: str | None, text: str) -> bool:
         return (here if workspace_id == workspace.id else anywhere).quotes(text)

@@ -48,14 +48,14 @@ def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:
     hits = list(own.hits)
     # A memory that its person shared here is in both stores.
     known = {hit.memory.id for hit in hits}
-    place = 0
+    index = 0
     for hit in person.hits:
         if hit.memory.id in known:
             continue
-        while place < len(hits) and hits[place].relevance >= hit.relevance:
-            place += 1
-        hits.insert(place, hit)
-        place += 1
+        while index < len(hits) and hits[index].relevance >= hit.relevance:
+            index += 1
+        hits.insert(index, hit)
+        index += 1
     if not query.text:
         # A list is in the order of importance, which is its score.
         hits.sort(key=lambda hit: hit.score, reverse=True)
@@ -78,4 +78,4 @@ def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
     if workspace.person_id is not None:
         return []
     with workspace.database.read() as db:
-        return [one.query for one in predictions.list_predictions(db)[:limit]]
+        return [prediction.query for prediction in predictions.list_predictions(db)[:limit]]

@@ -109,10 +109,10 @@ def count_waiting(workspace: Workspace) -> Waiting:
 def list_candidates(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[Candidate]:
     """List the memories that wait for review, newest first."""
     with workspace.database.read() as db:
-        found = memories.page(db, Filter(candidates=True, viewer=viewer), limit + 1, before)
-        why = review.decisions_by_ids(db, [memory.id for memory in found])
-    candidates = [Candidate(memory, why.get(memory.id)) for memory in found]
-    return page_of(candidates, limit, lambda one: one.memory.seq)
+        waiting = memories.page(db, Filter(candidates=True, viewer=viewer), limit + 1, before)
+        why = review.decisions_by_ids(db, [memory.id for memory in waiting])
+    candidates = [Candidate(memory, why.get(memory.id)) for memory in waiting]
+    return page_of(candidates, limit, lambda candidate: candidate.memory.seq)
 
 
 def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[DuplicatePair]:
@@ -120,24 +120,30 @@ def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | N
     with workspace.database.read() as db:
         page = page_of(duplicates.list_waiting(db, viewer, limit + 1, before), limit, lambda pair: pair.seq)
         known = memories.by_seqs(db, {seq for pair in page.items for seq in (pair.older_seq, pair.newer_seq)})
-    found = [
+    pairs = [
         DuplicatePair(pair.id, pair.cosine, pair.reasons, pair.at, known[pair.older_seq], known[pair.newer_seq])
         for pair in page.items
     ]
-    return Page(found, page.next_cursor)
+    return Page(pairs, page.next_cursor)
 
 
 def list_contradictions(workspace: Workspace, limit: int, before: int | None) -> Page[Contradiction]:
     """List the contradictions between active, reviewed and valid memories, the latest memory's first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
-        found = review.list_contradictions(db, limit + 1, below)
-        page = page_of(found, limit, lambda one: one.from_seq * 10**SEQ_DIGITS + one.to_seq)
-        known = memories.by_seqs(db, {seq for one in page.items for seq in (one.from_seq, one.to_seq)})
+        contradictions = review.list_contradictions(db, limit + 1, below)
+        page = page_of(
+            contradictions, limit, lambda contradiction: contradiction.from_seq * 10**SEQ_DIGITS + contradiction.to_seq
+        )
+        known = memories.by_seqs(
+            db, {seq for contradiction in page.items for seq in (contradiction.from_seq, contradiction.to_seq)}
+        )
     items = [
-        Contradiction(known[one.from_seq], known[one.to_seq], one.made_by, one.at)
-        for one in page.items
-        if _is_open(workspace, known[one.from_seq]) and _is_open(workspace, known[one.to_seq])
+        Contradiction(
+            known[contradiction.from_seq], known[contradiction.to_seq], contradiction.made_by, contradiction.at
+        )
+        for contradiction in page.items
+        if _is_open(workspace, known[contradiction.from_seq]) and _is_open(workspace, known[contradiction.to_seq])
     ]
     return Page(items, page.next_cursor)
 
@@ -146,11 +152,13 @@ def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[Auto
     """List what was merged or archived without asking, and what was shared, newest first."""
     with workspace.database.read() as db:
         page = page_of(audit.page(db, limit + 1, before), limit, lambda entry: entry.seq)
-        known = memories.by_ids(db, {one for entry in page.items for one in (entry.memory_id, entry.other_id) if one})
+        known = memories.by_ids(
+            db, {memory_id for entry in page.items for memory_id in (entry.memory_id, entry.other_id) if memory_id}
+        )
     acts = [
-        AutomaticAct(one, known.get(one.memory_id), known.get(one.other_id or ""))
-        for one in page.items
-        if all(_is_open(workspace, known.get(name)) for name in (one.memory_id, one.other_id or ""))
+        AutomaticAct(act, known.get(act.memory_id), known.get(act.other_id or ""))
+        for act in page.items
+        if all(_is_open(workspace, known.get(name)) for name in (act.memory_id, act.other_id or ""))
     ]
     return Page(acts, page.next_cursor)
 
@@ -175,10 +183,12 @@ class RefusedOffer:
 def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> list[RefusedOffer]:
     """List what was offered again although a person refused it, the last offered first, from below a moment."""
     with workspace.database.read() as db:
-        found = refusals.list_offered(db, limit, below)
-        known = memories.by_ids(db, {one.memory_id for one in found})
+        offers = refusals.list_offered(db, limit, below)
+        known = memories.by_ids(db, {offer.memory_id for offer in offers})
     return [
-        RefusedOffer(one, known.get(one.memory_id)) for one in found if _is_open(workspace, known.get(one.memory_id))
+        RefusedOffer(offer, known.get(offer.memory_id))
+        for offer in offers
+        if _is_open(workspace, known.get(offer.memory_id))
     ]
 
 
@@ -214,8 +224,8 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
         pair = duplicates.get(db, pair_id)
         if pair is None:
             raise NotFound("no such pair")
-        found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
-        older, newer = found[pair.older_seq], found[pair.newer_seq]
+        by_seq = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+        older, newer = by_seq[pair.older_seq], by_seq[pair.newer_seq]
         if not (_is_open(workspace, older) and _is_open(workspace, newer)):
             raise NotFound("no such pair")
         if pair.state is not PairState.WAITING or older.archived_at or newer.archived_at:
@@ -255,15 +265,15 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
     now = utc_now()
     with workspace.database.write() as db:
         pair = duplicates.get(db, pair_id)
-        found = {} if pair is None else memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
-        if pair is None or len(found) < 2:
+        by_seq = {} if pair is None else memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+        if pair is None or len(by_seq) < 2:
             raise NotFound("no such pair, or one of the two was purged")
-        newer = found[pair.newer_seq]
+        newer = by_seq[pair.newer_seq]
         if pair.state is PairState.WAITING:
             raise Conflict("this pair waits for a verdict already")
         if pair.state is PairState.MERGED:
             merge = audit.merge_of(db, newer.id)
-            if merge is None or merge.other_id != found[pair.older_seq].id:
+            if merge is None or merge.other_id != by_seq[pair.older_seq].id:
                 raise Conflict("this was undone already")
             undo_merge(db, merge, newer, now)
         duplicates.settle(db, pair.id, PairState.WAITING, now)
@@ -309,8 +319,8 @@ def settle_contradiction(
             archive_memory(db, wrong, now)
             refusals.add(db, wrong.id, wrong.content_hash, RefusedBy.ARCHIVED, now)
             return Settlement(archived=wrong.id)
-        for one, other in ((denying, denied), (denied, denying)):
-            edges.erase(db, one.seq, EdgeKind.CONTRADICTS, other.seq, now)
+        for source, target in ((denying, denied), (denied, denying)):
+            edges.erase(db, source.seq, EdgeKind.CONTRADICTS, target.seq, now)
         changes.append(db, changes.RELATE, [denying.id, denied.id])
         return Settlement(denial_by=made_by, reverse_by=reverse)
 
@@ -327,8 +337,8 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
             _restore(db, wrong, now)
             return
         redrawn = [
-            edges.redraw(db, one.seq, EdgeKind.CONTRADICTS, other.seq, maker, now)
-            for one, other, maker in (
+            edges.redraw(db, source.seq, EdgeKind.CONTRADICTS, target.seq, maker, now)
+            for source, target, maker in (
                 (denying, denied, settlement.denial_by),
                 (denied, denying, settlement.reverse_by),
             )

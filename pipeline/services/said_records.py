@@ -77,15 +77,17 @@ class SaidRecordStore:
         failure: ReverieError | None = None
         with self._transcripts.reading(session_id) as reading:
             records, mark = source.read(reading.mark or _find_earlier_mark(workspace, session_id))
-            names = [_name_record(one, workspace.person_id, session_id, in_file=mark is not None) for one in records]
+            names = [
+                _name_record(record, workspace.person_id, session_id, in_file=mark is not None) for record in records
+            ]
             is_new = reading.add(names)
             new = [named for named, unread in zip(zip(records, names, strict=True), is_new, strict=True) if unread]
             # A session may be incognito in the workspace that it has moved to.
             silent = is_silent(workspace)
-            for home, group in _group_by_workspace(new, workspace, source):
+            for owner, group in _group_by_workspace(new, workspace, source):
                 try:
-                    if not (silent or is_silent(home)):
-                        _store(home, session_id, [record for record, _ in group])
+                    if not (silent or is_silent(owner)):
+                        _store(owner, session_id, [record for record, _ in group])
                 except ReverieError as error:
                     failure = error
                     reading.forget([known for _, known in group])
@@ -123,13 +125,13 @@ def _name_record(record: SaidRecord, person_id: str | None, session_id: str, *, 
 def _group_by_workspace(
     records: Sequence[_Named], workspace: Workspace, source: SaidSource
 ) -> list[tuple[Workspace, list[_Named]]]:
-    found: dict[str, Workspace] = {}
+    workspaces: dict[str, Workspace] = {}
     groups: dict[str, tuple[Workspace, list[_Named]]] = {}
     for record, names in records:
-        if record.folder not in found:
-            found[record.folder] = _find_workspace(record.folder, workspace, source)
-        home = found[record.folder]
-        groups.setdefault(home.id, (home, []))[1].append((record, names))
+        if record.folder not in workspaces:
+            workspaces[record.folder] = _find_workspace(record.folder, workspace, source)
+        owner = workspaces[record.folder]
+        groups.setdefault(owner.id, (owner, []))[1].append((record, names))
     return list(groups.values())
 
 
@@ -147,7 +149,7 @@ def _store(workspace: Workspace, session_id: str, records: Sequence[SaidRecord])
     if not workspace.settings.hooks or workspace.settings.read_only:
         return
     now = utc_now()
-    messages = [Message(session_id, one.role, one.content, one.at or now) for one in records]
+    messages = [Message(session_id, record.role, record.content, record.at or now) for record in records]
     if take_turns(workspace, session_id, messages):
         # What the turn taught waits for a person.
         distill_session(workspace, session_id)

@@ -114,9 +114,9 @@ class DueFinder:
         states = self._databases.states()
         self._forget_others(states)
         for workspace_id, state in states.items():
-            found = self._find(workspace_id, state, names, lives)
-            if found is not None:
-                yield found
+            due = self._find(workspace_id, state, names, lives)
+            if due is not None:
+                yield due
 
     def _find(
         self, workspace_id: str, state: StoreState, names: list[str], lives: Callable[[str], bool]
@@ -181,12 +181,14 @@ class DueFinder:
     def _restore(self) -> dict[str, StoreOutlook]:
         # Looking again is always correct, whatever the file contains.
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            kept = json.loads(self._paths.outlooks.read_text(encoding="utf-8"))
-            if kept["rules"] == self._rules():
-                found = {name: _outlook_of(fields) for name, fields in kept["stores"].items()}
-                whole = {name: one for name, one in found.items() if one.indexes == self._find_indexes(name)}
-                self._outlooks |= whole
-                return whole
+            stored = json.loads(self._paths.outlooks.read_text(encoding="utf-8"))
+            if stored["rules"] == self._rules():
+                outlooks = {name: _outlook_of(fields) for name, fields in stored["stores"].items()}
+                usable = {
+                    name: outlook for name, outlook in outlooks.items() if outlook.indexes == self._find_indexes(name)
+                }
+                self._outlooks |= usable
+                return usable
         return {}
 
     def _rules(self) -> list[str]:

@@ -62,8 +62,8 @@ class KeptSnapshots:
 
     def measure_age_s(self, workspace_id: str) -> float | None:
         """Return the seconds since the newest snapshot was taken, None where there is none."""
-        found = self.find(workspace_id)
-        return max(0.0, (datetime.now(UTC) - found[0].at).total_seconds()) if found else None
+        snapshots = self.find(workspace_id)
+        return max(0.0, (datetime.now(UTC) - snapshots[0].at).total_seconds()) if snapshots else None
 
     def _read(self, objects: ObjectStorage) -> dict[str, list[Snapshot]]:
         with self._lock:
@@ -92,7 +92,7 @@ def list_snapshots(settings: Settings, workspace_id: str) -> list[SnapshotSummar
     shared = shared_snapshots(settings, paths, None, open_storage(settings))
     if shared is None:
         return local_snapshots.list_snapshots(paths)
-    return [_summarize(one, content) for one, content in shared.list()]
+    return [_summarize(snapshot, content) for snapshot, content in shared.list()]
 
 
 def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
@@ -105,7 +105,9 @@ def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
         if shared is None:
             return local_snapshots.take_snapshot(paths)
         taken = shared.take(database, datetime.now(UTC))
-        return next(_summarize(*one) for one in shared.list() if taken is not None and one[0].name == taken.name)
+        return next(
+            _summarize(*listed) for listed in shared.list() if taken is not None and listed[0].name == taken.name
+        )
 
 
 def restore_snapshot(settings: Settings, workspace_id: str, name: str, on_problem: ProblemSink) -> Restored:
@@ -131,7 +133,7 @@ class PeopleSnapshot:
 
 def list_people_snapshots(paths: HomePaths) -> list[PeopleSnapshot]:
     """List the copies of who shares a home, newest first."""
-    return [_summarize_people(one) for one in backup.snapshots(people_file.find_copies(paths.people))]
+    return [_summarize_people(snapshot) for snapshot in backup.snapshots(people_file.find_copies(paths.people))]
 
 
 def take_people_snapshot(paths: HomePaths) -> PeopleSnapshot:
@@ -148,15 +150,15 @@ def restore_people(paths: HomePaths, name: str, on_problem: ProblemSink) -> tupl
     return _summarize_people(chosen), aside
 
 
-def _summarize_people(one: Snapshot) -> PeopleSnapshot:
+def _summarize_people(snapshot: Snapshot) -> PeopleSnapshot:
     people, problem = None, None
     try:
-        people = people_file.count_people(one.file)
+        people = people_file.count_people(snapshot.file)
     except StoreDamaged as error:
         problem = str(error)
-    return PeopleSnapshot(one.name, one.taken, one.at, people, one.file.stat().st_size, problem)
+    return PeopleSnapshot(snapshot.name, snapshot.taken, snapshot.at, people, snapshot.file.stat().st_size, problem)
 
 
-def _summarize(one: Snapshot, content: Content | None) -> SnapshotSummary:
+def _summarize(snapshot: Snapshot, content: Content | None) -> SnapshotSummary:
     memories, size = (None, 0) if content is None else (content.memories, content.bytes)
-    return SnapshotSummary(one.name, one.taken, one.at, memories, size)
+    return SnapshotSummary(snapshot.name, snapshot.taken, snapshot.at, memories, size)

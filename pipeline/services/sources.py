@@ -100,13 +100,13 @@ class _Update:
 def list_sources(workspace: Workspace, limit: int, before: int | None) -> Page[SourceSummary]:
     """List the sources that memories were taken from, the newest first."""
     with workspace.database.read() as db:
-        return page_of(ingested.sources(db, limit + 1, before), limit, lambda one: one.seq)
+        return page_of(ingested.sources(db, limit + 1, before), limit, lambda source: source.seq)
 
 
 def list_items(workspace: Workspace, source: str, limit: int, after: int | None) -> Page[KnownItem]:
     """List the items that a source is known by; none of one that nothing was taken from."""
     with workspace.database.read() as db:
-        return page_of(ingested.items(db, source, limit + 1, after), limit, lambda one: one.seq)
+        return page_of(ingested.items(db, source, limit + 1, after), limit, lambda item: item.seq)
 
 
 def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]) -> SourceUpdate:
@@ -114,7 +114,7 @@ def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]
     # Prepared first: items that cannot be taken must not make a workspace.
     items, policy = [_prepare_item(number, item) for number, item in enumerate(offered)], workspace.write_policy()
     with workspace.create().write() as db:
-        names = [name_of(one.memory) for item in items for one in item.prepared]
+        names = [name_of(text.memory) for item in items for text in item.prepared]
         update = _Update(db, policy, utc_now(), ingested.find_purged(db, names), ingested.find_known(db, names))
         taken = tuple(_take_item(update, source, item) for item in items)
         log_and_enqueue(db, update.effects)
@@ -154,7 +154,7 @@ def name_of(memory: Memory) -> str:
 
 
 def _prepare_item(number: int, item: OfferedItem) -> _PreparedItem:
-    prepared = (prepare(one, f"items.{number}.memories.{place}.") for place, one in enumerate(item.drafts))
+    prepared = (prepare(draft, f"items.{number}.memories.{index}.") for index, draft in enumerate(item.drafts))
     return _PreparedItem(item.key, item.digest, tuple(prepared))
 
 
@@ -162,17 +162,17 @@ def _take_item(update: _Update, source: str, item: _PreparedItem) -> TakenItem:
     known = ingested.find(update.db, source, item.key)
     if known is not None and known.digest == item.digest and not ingested.is_hidden_by_another(update.db, known.seq):
         return TakenItem(item.key, ItemOutcome.UNCHANGED)
-    silent = [is_incognito(update.db, one.memory, update.policy) for one in item.prepared]
+    silent = [is_incognito(update.db, text.memory, update.policy) for text in item.prepared]
     if update.policy.incognito or (silent and all(silent)):
         # Not even the name of the item is kept.
-        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(one, INCOGNITO) for one in item.prepared))
+        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(text, INCOGNITO) for text in item.prepared))
     item_seq = ingested.put(update.db, source, item.key, item.digest, update.at)
     receipts: list[Receipt] = []
     repeated: dict[str, Receipt] = {}
-    for one in item.prepared:
-        name = name_of(one.memory)
+    for text in item.prepared:
+        name = name_of(text.memory)
         receipts.append(
-            _repeat_receipt(repeated[name]) if name in repeated else _take_text(update, item_seq, one, name)
+            _repeat_receipt(repeated[name]) if name in repeated else _take_text(update, item_seq, text, name)
         )
         repeated.setdefault(name, receipts[-1])
     if known is None or not known.digest:
@@ -207,19 +207,19 @@ def _find_standing(db: Connection, item_seq: int, name: str) -> tuple[Memory, bo
     """Return the memory of a text, and whether it is archived only because no item gave it."""
     links = ingested.of_text(db, name)
     known = memories.by_seqs(db, [link.memory_seq for link in links])
-    found = [known[seq] for seq in sorted(known)]
-    if not found:
+    linked = [known[seq] for seq in sorted(known)]
+    if not linked:
         return None
-    active = [one for one in found if one.archived_at is None]
+    active = [memory for memory in linked if memory.archived_at is None]
     if active:
         return active[-1], False
     # A memory that a person archived stays archived, whatever a source gives.
     ours = [
-        one
-        for one in found
-        if Link(one.seq, one.archived_at) in links or ingested.is_hidden_by_another(db, item_seq, one.seq)
+        memory
+        for memory in linked
+        if Link(memory.seq, memory.archived_at) in links or ingested.is_hidden_by_another(db, item_seq, memory.seq)
     ]
-    return (ours[-1], True) if ours else (found[-1], False)
+    return (ours[-1], True) if ours else (linked[-1], False)
 
 
 def _speaks_for_itself(db: Connection, memory: Memory) -> bool:
@@ -240,14 +240,14 @@ def _refresh(update: _Update, item_seq: int, stored: Memory, memory: Memory) -> 
     """Update where the text of a memory is now, if only this item gave the memory; keep its signals."""
     metadata = {**stored.metadata, **memory.metadata}
     details = memory.details if stored.kind is memory.kind else stored.details
-    wanted = {
+    current = {
         "anchor": memory.anchor,
         "branch": memory.branch,
         "metadata": metadata,
         "details": details,
         "instructs": memory.instructs,
     }
-    changed = {name: value for name, value in wanted.items() if getattr(stored, name) != value}
+    changed = {name: value for name, value in current.items() if getattr(stored, name) != value}
     if changed and ingested.is_own(update.db, stored.seq, item_seq):
         memories.update(update.db, stored.seq, changed, update.at)
         update.refreshed.append(stored.id)

@@ -91,7 +91,7 @@ class SyncService:
         unknown = set(scopes) - set(TRAVELLING_SCOPES)
         if unknown:
             raise InvalidField(FieldError("scope", f"{min(unknown)} never travels"))
-        if any(one.name == name for one in self._remotes()):
+        if any(remote.name == name for remote in self._remotes()):
             raise Conflict(f"there is a remote {name} already; `reverie sync remove {name}` takes it away")
         if address.startswith(FOLDER):
             make_folder(address)
@@ -116,10 +116,10 @@ class SyncService:
         return self.peers.remotes() if self.peers.exists else []
 
     def _find(self, name: str) -> Remote:
-        found = [one for one in self._remotes() if one.name == name]
-        if not found:
+        remotes = [remote for remote in self._remotes() if remote.name == name]
+        if not remotes:
             raise NotFound(f"there is no remote {name}; `reverie sync status` lists them")
-        return found[0]
+        return remotes[0]
 
     def now(self, names: Sequence[str] = ()) -> Mapping[str, Exchanged | ReverieError]:
         """Exchange with every remote, or with some; the result of a remote that failed is its error."""
@@ -132,11 +132,11 @@ class SyncService:
 
     def status(self) -> list[RemoteStatus]:
         """Tell of each remote how it stood at the last exchange, and what waits to be sent."""
-        return [self._status(one) for one in self._remotes()]
+        return [self._status(remote) for remote in self._remotes()]
 
     def look(self) -> list[RemoteStatus]:
         """Report the state of each remote as seen there now, or why it cannot be reached."""
-        return [self._look(one) for one in self.status()]
+        return [self._look(status) for status in self.status()]
 
     def _look(self, status: RemoteStatus) -> RemoteStatus:
         try:
@@ -161,15 +161,15 @@ class SyncService:
 
         Return how many operations were missing, by remote, and how many rows were wrong, by workspace.
         """
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         with self.peers.alone(PATIENCE_S):
             for remote in self._remotes():
                 if not names or remote.name in names:
                     self.peers.forget_progress(remote.name)
-                    found[f"remote {remote.name}"] = exchanging.exchange(self._home, remote).applied
+                    counts[f"remote {remote.name}"] = exchanging.exchange(self._home, remote).applied
             for workspace in self._databases.ids():
-                found[f"workspace {workspace}"] = merge.repair(self._databases.get(workspace))
-        return found
+                counts[f"workspace {workspace}"] = merge.repair(self._databases.get(workspace))
+        return counts
 
     # Devices
 
@@ -188,7 +188,7 @@ class SyncService:
         if not self.peers.exists:
             return []
         circle = Circle(self.peers)
-        return [(one, one.node == circle.identity.node) for one in circle.devices.values()]
+        return [(device, device.node == circle.identity.node) for device in circle.devices.values()]
 
     def revoke(self, name: str) -> Device:
         """Trust a device no longer, and seal what is written from now on to the others alone."""
@@ -206,7 +206,7 @@ class SyncService:
         if not self.peers.exists:
             return False
         tokens = Circle(self.peers).tokens
-        return any(hmac.compare_digest(bearer.encode(), one.encode()) for one in tokens[: None if of_old else 1])
+        return any(hmac.compare_digest(bearer.encode(), token.encode()) for token in tokens[: None if of_old else 1])
 
     def meet(self, cards: Sequence[Card], notices: Sequence[str]) -> tuple[list[Card], list[str], list[str]]:
         """Learn whom another device knows; return the cards, notices and workspaces of this home."""
@@ -218,7 +218,9 @@ class SyncService:
         """List the workspaces that travel: the personal stores of other people than the home's owner do not."""
         has_people = self._people.exists
         return [
-            one for one in self._databases.ids() if not has_people or one == PERSONAL_WORKSPACE or not is_personal(one)
+            workspace_id
+            for workspace_id in self._databases.ids()
+            if not has_people or workspace_id == PERSONAL_WORKSPACE or not is_personal(workspace_id)
         ]
 
     def list_changes(self, workspace: str, after: int, limit: int) -> list[dict[str, Any]]:
@@ -227,8 +229,8 @@ class SyncService:
         database = self._databases.get(workspace)
         exchanging.keep_log(workspace, database, circle)
         with database.read() as db:
-            found = oplog.after(db, after, limit, USUAL_SCOPES)
-        items = [{**item, "cursor": str(number)} for number, item in sign_all(workspace, found, circle)]
+            numbered = oplog.after(db, after, limit, USUAL_SCOPES)
+        items = [{**item, "cursor": str(number)} for number, item in sign_all(workspace, numbered, circle)]
         return with_cards(items, circle)
 
     def take_in(self, workspace: str, items: Sequence[Any]) -> merge.Merged:
@@ -243,25 +245,25 @@ class SyncService:
         if not self.peers.exists:
             return []
         database, circle = self._databases.get(workspace), Circle(self.peers)
-        found = []
+        conflicts = []
         with database.read() as db:
             for key, fold in oplog.list_forked(db, MOST_CONFLICTS):
                 for name, operation, stamp, value in merge.list_overruled(fold):
                     by = circle.name_of(stamp[22:])
                     won = fold.fields.get(name)
-                    found.append(FieldConflict(workspace, key.memory_id, name, won, value, by, operation))
-        return found
+                    conflicts.append(FieldConflict(workspace, key.memory_id, name, won, value, by, operation))
+        return conflicts
 
     def restore_lost(self, workspace: str, memory_id: str, field: str, operation: str) -> Memory:
         """Let a field say what did not win, as an edit of today."""
-        found = [
-            one
-            for one in self.conflicts(workspace)
-            if (one.memory_id, one.field, one.operation) == (memory_id, field, operation)
+        conflicts = [
+            conflict
+            for conflict in self.conflicts(workspace)
+            if (conflict.memory_id, conflict.field, conflict.operation) == (memory_id, field, operation)
         ]
-        if not found:
+        if not conflicts:
             raise NotFound("there is no such conflict; `reverie sync conflicts` lists them")
-        lost = found[0].lost
+        lost = conflicts[0].lost
         if field.startswith(replicated_records.DETAIL):
             revision = Revision(details={field.removeprefix(replicated_records.DETAIL): lost})
         elif field in ("content", "metadata", "importance", "pinned", "branch", "expires_at"):

@@ -55,9 +55,9 @@ class SyncClock:
         return {stream: _state_of(stream) for stream in streams}
 
 
-def _state_of(place: str) -> FileState:
+def _state_of(path: str) -> FileState:
     """Return the state of a file or folder; of one that is not there, that it is nothing."""
     try:
-        return file_state(place)
+        return file_state(path)
     except FileNotFoundError:
         return (0, 0, 0)

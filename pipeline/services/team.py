@@ -237,7 +237,7 @@ class TeamService:
         before = {team.server: team for team in self._teams.values()}
         for gone in before.keys() - set(servers):
             before[gone].close()
-        return {one.name: before.get(one) or Team(one, self._report) for one in servers}
+        return {server.name: before.get(server) or Team(server, self._report) for server in servers}
 
 
 def recall_beside_teams(
@@ -258,11 +258,11 @@ def recall_beside_teams(
     except NotFound as error:
         own, nothing = Answer((), {}, 0.0), error
     answers = asked.answers()
-    if nothing is not None and not any(one.report.state is ChannelState.OK for one in answers):
+    if nothing is not None and not any(answer.report.state is ChannelState.OK for answer in answers):
         raise nothing
     merged = replace(own, hits=tuple(replace(hit, origin=LOCAL) for hit in own.hits))
-    for one in answers:
-        merged = merge_answers(merged, _without_known(one, merged), query)
+    for answer in answers:
+        merged = merge_answers(merged, _without_known(answer, merged), query)
     return replace(merged, took_ms=elapsed_ms(asked.began))
 
 

@@ -43,21 +43,21 @@ class TeamBriefings:
     ) -> TeamBriefing:
         """Return the answers that arrived in time, without what this machine shows or the session has seen."""
         answers = asked.answers()
-        degraded = any(one.report.state in (ChannelState.LATE, ChannelState.COLD) for one in answers)
+        degraded = any(answer.report.state in (ChannelState.LATE, ChannelState.COLD) for answer in answers)
         known = _hashes(own) | (set() if session is None else self._find_seen(session))
-        found = [hit for one in answers for hit in one.hits]
-        new = {hit.memory.content_hash: hit for hit in reversed(found) if hit.memory.content_hash not in known}
-        hits = [hit for hit in found if new.get(hit.memory.content_hash) is hit][:TOLD]
+        candidates = [hit for answer in answers for hit in answer.hits]
+        new = {hit.memory.content_hash: hit for hit in reversed(candidates) if hit.memory.content_hash not in known}
+        hits = [hit for hit in candidates if new.get(hit.memory.content_hash) is hit][:TOLD]
         room = min(limits.max_chars, MESSAGE_CHARS) - len(own.text) - 1
         entries = [Entry(hit.memory, hit.annotations, team=hit.origin) for hit in hits]
-        text, kept = render_block(entries, room, datetime.now(UTC))
-        shown = {id(entry.memory) for entry in kept}
+        text, rendered = render_block(entries, room, datetime.now(UTC))
+        shown = {id(entry.memory) for entry in rendered}
         return TeamBriefing(tuple(hit for hit in hits if id(hit.memory) in shown), text or "", degraded)
 
-    def note_told(self, session: AgentSession, told: TeamBriefing) -> None:
+    def note_told(self, session: AgentSession, briefing: TeamBriefing) -> None:
         """Remember what a session was shown."""
         if session.id is not None:
-            self._find_seen(session).update(hit.memory.content_hash for hit in told.hits)
+            self._find_seen(session).update(hit.memory.content_hash for hit in briefing.hits)
 
     def _find_seen(self, session: AgentSession) -> set[str]:
         if session.id is None:

@@ -47,13 +47,13 @@ def list_timeline(
     query = replace(query, person=who, session_id=qualified_name(who, query.session_id))
     with workspace.database.read() as db:
         number = changes.generation(db)
-        found = journal.page(db, query, limit + 1, before)
-        shown = found[:limit]
+        page = journal.page(db, query, limit + 1, before)
+        shown = page[:limit]
         sessions = {memory.session_id for memory in shown if memory.session_id is not None}
         spans = {session: journal.span(db, session) for session in sessions}
         digestion = work.find_undigested_among(db, [memory.seq for memory in shown])
     known = {session: span for session, span in spans.items() if span is not None}
-    return TimelinePage(tuple(shown), len(found) > len(shown), known, digestion, number)
+    return TimelinePage(tuple(shown), len(page) > len(shown), known, digestion, number)
 
 
 def read_change_number(workspace: Workspace) -> int:
@@ -66,18 +66,18 @@ def read_news(workspace: Workspace, after: int) -> News:
     """Return what was changed after a change number."""
     with workspace.database.read() as db:
         number = changes.generation(db)
-        found = changes.after(db, after, MOST_CHANGES + 1) if number > after else []
-        known = memories.by_ids(db, {change.memory_id for change in found})
+        logged = changes.after(db, after, MOST_CHANGES + 1) if number > after else []
+        known = memories.by_ids(db, {change.memory_id for change in logged})
         digestion = work.find_undigested(db, MOST_WAITING)
     # A store that was put back from a copy counts from less.
-    more = number < after or len(found) > MOST_CHANGES
+    more = number < after or len(logged) > MOST_CHANGES
     # Of deleted memories only the number is shown.
-    told = [
+    visible = [
         change
-        for change in found[:MOST_CHANGES]
+        for change in logged[:MOST_CHANGES]
         if change.memory_id not in known or is_open_to(known[change.memory_id].scope, workspace.person_id)
     ]
-    return News(number, tuple(told), more, digestion)
+    return News(number, tuple(visible), more, digestion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def list_arcs(
 ) -> Page[VisibleArc]:
     """List arcs, the latest to go on first; with `active_first`, those that go on before all others."""
     with workspace.database.read() as db:
-        found = arcs.page(db, viewer, status, limit + 1, before, active_first=active_first)
-    return page_of(found, limit, lambda arc: arc.seq)
+        page = arcs.page(db, viewer, status, limit + 1, before, active_first=active_first)
+    return page_of(page, limit, lambda arc: arc.seq)
 
 
 def read_arc(workspace: Workspace, viewer: Viewer, arc_id: str, limit: int, after: int | None) -> ArcCourse:

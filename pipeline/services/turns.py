@@ -67,9 +67,9 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
 
     A user message that a host wrote is not kept: no person said it.
     """
-    clean = [one for one in map(_clean, messages) if one.content and not _is_notice(one)]
+    clean = [message for message in map(_clean, messages) if message.content and not _is_notice(message)]
     seqs = turns.add(db, clean)
-    asked = [(seq, one) for seq, one in zip(seqs, clean, strict=True) if one.role is Role.USER]
+    asked = [(seq, message) for seq, message in zip(seqs, clean, strict=True) if message.role is Role.USER]
     if asked:
         work.add(db, [seq for seq, _ in asked], [Stage.CAPTURE], time.time())
         first = asked[0][1]
@@ -111,12 +111,12 @@ def _remember(workspace: Workspace, session: AgentSession, command: MemoryComman
 def _forget(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
 ) -> CommandResult:
-    found = None
+    match = None
     if workspace.exists:
-        found = _find_meant(workspace, contexts, session, command)
-    if found is None:
+        match = _find_meant(workspace, contexts, session, command)
+    if match is None:
         return CommandResult(command, None, "Reverie found no memory that is surely meant; nothing was forgotten.")
-    home, memory = found
+    home, memory = match
     if command.is_doubtful:
         return CommandResult(command, None, f"Reverie did not archive [{memory.id[-SHORT_ID:]}]: {DOUBT}")
     revise.archive(home.database, memory.id)
@@ -127,19 +127,19 @@ def _forget(
 def _find_meant(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
 ) -> tuple[Workspace, Memory] | None:
-    homes = list(filter(None, (workspace, workspace.personal_store)))
+    stores = list(filter(None, (workspace, workspace.personal_store)))
     if command.text:
         query = Query(command.text, LOOKED_AT, Filter(viewer=session.viewer), min_relevance=SURELY_MEANT)
-        hits = [(home, hit) for home in homes for hit in search(contexts.get(home), query).hits]
-        best = max(hits, key=lambda found: found[1].relevance, default=None)
+        hits = [(store, hit) for store in stores for hit in search(contexts.get(store), query).hits]
+        best = max(hits, key=lambda pair: pair[1].relevance, default=None)
         return None if best is None else (best[0], best[1].memory)
-    kept = []
-    for home in homes:
-        with home.database.read() as db:
+    latest = []
+    for store in stores:
+        with store.database.read() as db:
             last = turns.find_last_memory_of_session(db, session.id) if session.id is not None else None
         if last is not None:
-            kept.append((home, last))
-    return max(kept, key=lambda found: found[1].created_at, default=None)
+            latest.append((store, last))
+    return max(latest, key=lambda pair: pair[1].created_at, default=None)
 
 
 def _clean(message: Message) -> Message:

@@ -42,8 +42,8 @@ def read_switches(settings: Settings, workspace_id: str) -> dict[str, Any]:
     """Return the switches that a server would have in force in a workspace if it started in the background now."""
     environment = select_daemon_variables(environment_with({}), settings.paths.root)
     with opened_configs(settings) as configs:
-        found = load_settings(environment, configs.read(workspace_id))
-    return {name: getattr(found, name) for name in SWITCHES}
+        in_force = load_settings(environment, configs.read(workspace_id))
+    return {name: getattr(in_force, name) for name in SWITCHES}
 
 
 def edit_config(settings: Settings, workspace_id: str, write: Callable[[str], str | None]) -> tuple[str, bool]:

@@ -134,8 +134,8 @@ def withdraw_claim(settings: Settings, file: Path) -> Claim:
 
 def project_of_folder(folder: Path) -> Path:
     """Return the root of the repository around a folder, else the folder."""
-    place = folder.resolve()
-    return root_of_folder(place) or place
+    resolved = folder.resolve()
+    return root_of_folder(resolved) or resolved
 
 
 def history_of_folder(folder: Path) -> Path:
