@@ -112,8 +112,8 @@ class _About:
 
     def beside_lessons(self) -> list[Hit]:
         """Return everything but the lessons, best first."""
-        found = (*self.decisions, *self.facts, *self.goals, *self.memories)
-        return sorted(found, key=lambda hit: hit.score, reverse=True)
+        others = (*self.decisions, *self.facts, *self.goals, *self.memories)
+        return sorted(others, key=lambda hit: hit.score, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +160,17 @@ def compose_briefing(
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
     query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
-    found = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
+    answer = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
     if context is None:
         is_late = bool(deadline.late)
         return _render(Briefing(bool(person), is_late, person=person), session, (), (), limits, now)
     with context.database.read() as db:
-        hits = _choose(db, session, message, [hit for hit in found.hits if hit.memory.may_be_injected], deadline)
+        hits = _choose(db, session, message, [hit for hit in answer.hits if hit.memory.may_be_injected], deadline)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person) and not asks_progress(message):
-            return Briefing(degraded=found.degraded or bool(deadline.late))
+            return Briefing(degraded=answer.degraded or bool(deadline.late))
         about = _sort_by_use(hits)
         known = _gather(db, session, about, hits, now)
         beside = excerpt_hits(about.beside_lessons(), message, deadline)
@@ -178,12 +178,12 @@ def compose_briefing(
         if only_new:
             under_way = drop_seen(db, session, under_way)
         if not hits and not under_way and not person:
-            return Briefing(degraded=found.degraded or bool(deadline.late))
+            return Briefing(degraded=answer.degraded or bool(deadline.late))
         beside += _annotate(db, under_way)
         rules = _with_records(db, about.lessons)
     withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
     lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
-    known = replace(known, degraded=found.degraded or bool(deadline.late), person=person, withheld=withheld)
+    known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person, withheld=withheld)
     return _render(known, session, lessons, beside, limits, now)
 
 
@@ -216,17 +216,19 @@ def _find_of_person(
     return tuple(about[:PERSON_TOLD])
 
 
-def list_shown_unasked(found: Iterable[Memory]) -> list[Memory]:
+def list_shown_unasked(candidates: Iterable[Memory]) -> list[Memory]:
     """Return the memories that may be shown without a request."""
-    return [memory for memory in found if memory.may_be_injected]
+    return [memory for memory in candidates if memory.may_be_injected]
 
 
-def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) -> list[Memory]:
+def drop_seen(db: Connection, session: AgentSession, candidates: Sequence[Memory]) -> list[Memory]:
     """Return those of some memories that an agent has not seen in its session as they are now."""
-    if session.id is None or not found:
-        return list(found)
-    seen = agent_sessions.list_seen_versions(db, session.id, session.agent_id or "", [memory.seq for memory in found])
-    return [memory for memory in found if seen.get(memory.seq) != version_of(memory)]
+    if session.id is None or not candidates:
+        return list(candidates)
+    seen = agent_sessions.list_seen_versions(
+        db, session.id, session.agent_id or "", [memory.seq for memory in candidates]
+    )
+    return [memory for memory in candidates if seen.get(memory.seq) != version_of(memory)]
 
 
 def _drop_seen_hits(db: Connection, session: AgentSession, hits: Sequence[Hit]) -> list[Hit]:
@@ -239,9 +241,9 @@ def version_of(memory: Memory) -> str:
     return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
 
 
-def _annotate(db: Connection, found: Sequence[Memory]) -> list[Entry]:
-    remarks = find_annotations(db, found)
-    return [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in found]
+def _annotate(db: Connection, shown: Sequence[Memory]) -> list[Entry]:
+    remarks = find_annotations(db, shown)
+    return [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in shown]
 
 
 def _with_records(db: Connection, hits: Sequence[Hit]) -> list[tuple[Hit, Lesson]]:
@@ -260,33 +262,39 @@ def _render(
     """Add the text; only what an agent gets to read counts as shown."""
     impressions = make_impressions([hit.memory for hit, _ in lessons], session.id, session.agent_id)
     rules = [
-        (LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, impression_id=one.id), record)
-        for (hit, record), one in zip(lessons, impressions, strict=True)
+        (
+            LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, impression_id=impression.id),
+            record,
+        )
+        for (hit, record), impression in zip(lessons, impressions, strict=True)
     ]
     entries = [
-        *(Entry(hit.memory, hit.annotations, hit.impression_id, record=describe_record(one)) for hit, one in rules),
+        *(
+            Entry(hit.memory, hit.annotations, hit.impression_id, record=describe_record(record))
+            for hit, record in rules
+        ),
         *(Entry(hit.memory, hit.annotations, of_person=True) for hit in briefing.person),
         *beside,
     ]
-    text, kept = render_block(entries, min(limits.max_chars, MESSAGE_CHARS), now)
-    ids = {entry.impression_id for entry in kept}
+    text, rendered = render_block(entries, min(limits.max_chars, MESSAGE_CHARS), now)
+    ids = {entry.impression_id for entry in rendered}
     return replace(
         briefing,
         lessons=tuple(hit for hit, _ in rules if hit.impression_id in ids),
         text=text or "",
-        shown=tuple(entry.memory for entry in kept if not entry.of_person),
-        impressions=tuple(one for one in impressions if one.id in ids),
-        person_shown=tuple(entry.memory for entry in kept if entry.of_person),
+        shown=tuple(entry.memory for entry in rendered if not entry.of_person),
+        impressions=tuple(impression for impression in impressions if impression.id in ids),
+        person_shown=tuple(entry.memory for entry in rendered if entry.of_person),
     )
 
 
-def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit], deadline: Deadline) -> list[Hit]:
+def _choose(db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], deadline: Deadline) -> list[Hit]:
     """Return the results to show, and the memories that a message names, whether or not they were found."""
-    found = [hit for hit in found if hit.relevance >= _least_relevance(hit.memory)]
+    hits = [hit for hit in hits if hit.relevance >= _least_relevance(hit.memory)]
     if deadline.must_skip(Step.NAMED):
-        return choose_lines(_drop_dead_lessons(db, found), [])
-    alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, found))
-    return choose_lines(alive, find_named_code(db, session.viewer, message, found))
+        return choose_lines(_drop_dead_lessons(db, hits), [])
+    alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, hits))
+    return choose_lines(alive, find_named_code(db, session.viewer, message, hits))
 
 
 def _least_relevance(memory: Memory) -> float:
@@ -307,23 +315,23 @@ def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
     return [*alive, *(hit for hit in hits if not is_rule(hit.memory))]
 
 
-def drop_dead(db: Connection, found: Sequence[Memory]) -> list[Memory]:
+def drop_dead(db: Connection, candidates: Sequence[Memory]) -> list[Memory]:
     """Leave out the lessons that are never heeded."""
-    records = with_records(db, [memory for memory in found if is_rule(memory)])
+    records = with_records(db, [memory for memory in candidates if is_rule(memory)])
     dead = {record.memory.seq for record in records if record.usefulness is Usefulness.DEAD}
-    return [memory for memory in found if memory.seq not in dead]
+    return [memory for memory in candidates if memory.seq not in dead]
 
 
-def _add_named_lessons(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
+def _add_named_lessons(db: Connection, session: AgentSession, message: str, hits: Sequence[Hit]) -> list[Hit]:
     """Put first what names what a message names; where it is about anything, also what the session did last."""
     named = _list_alive(db, read_message(message), session.viewer)[:NAMED_LESSONS]
-    if session.id is not None and (named or found):
+    if session.id is not None and (named or hits):
         did = agent_sessions.page_actions(db, session.id, RECENT_ACTIONS, None)
         # What was shown makes room for what was not.
         likely = drop_seen(db, session, _list_alive(db, read_actions(did), session.viewer))
         named = once([*named, *likely[:LIKELY_LESSONS]])
-    known = {hit.memory.seq for hit in found}
-    return [*(Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known), *found]
+    known = {hit.memory.seq for hit in hits}
+    return [*(Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known), *hits]
 
 
 def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:
@@ -352,16 +360,16 @@ def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list
     return memories.list_latest_happened(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
 
 
-def once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
+def once(candidates: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
     """Return memories in their order, each once, without those in some entries."""
     known = {entry.memory.seq for entry in but}
-    return list({memory.seq: memory for memory in found if memory.seq not in known}.values())
+    return list({memory.seq: memory for memory in candidates if memory.seq not in known}.values())
 
 
 def trace_of(briefing: Briefing) -> dict[str, Any]:
     """Return why each memory was shown or left out."""
-    found = (*briefing.lessons, *briefing.decisions, *briefing.facts, *briefing.memories, *briefing.person)
-    told = {memory.id for memory in (*briefing.shown, *briefing.person_shown)}
+    hits = (*briefing.lessons, *briefing.decisions, *briefing.facts, *briefing.memories, *briefing.person)
+    shown_ids = {memory.id for memory in (*briefing.shown, *briefing.person_shown)}
     return {
         "degraded": briefing.degraded,
         "found": [
@@ -369,9 +377,9 @@ def trace_of(briefing: Briefing) -> dict[str, Any]:
                 "id": hit.memory.id,
                 "score": round(hit.score, 4),
                 "relevance": round(hit.relevance, 3),
-                "told": hit.memory.id in told,
+                "told": hit.memory.id in shown_ids,
             }
-            for hit in found
+            for hit in hits
         ],
         "withheld": [memory.id for memory in briefing.withheld],
     }

@@ -15,12 +15,12 @@ def find_excerpt(text: str, asked: AbstractSet[str], room: int) -> str:
         return text
     shared = [len(asked & set(search_tokens(sentence))) for sentence in sentences]
     first = last = shared.index(max(shared))
-    told, room = sentences[first], room - 2 * len(CUT)
+    shown, room = sentences[first], room - 2 * len(CUT)
     # What follows a sentence explains it more often than what precedes it.
-    while last + 1 < len(sentences) and len(told) + 1 + len(sentences[last + 1]) <= room:
+    while last + 1 < len(sentences) and len(shown) + 1 + len(sentences[last + 1]) <= room:
         last += 1
-        told = f"{told} {sentences[last]}"
-    while first and len(told) + 1 + len(sentences[first - 1]) <= room:
+        shown = f"{shown} {sentences[last]}"
+    while first and len(shown) + 1 + len(sentences[first - 1]) <= room:
         first -= 1
-        told = f"{sentences[first]} {told}"
-    return f"{CUT if first else ''}{told[:room]}{CUT if last + 1 < len(sentences) or len(told) > room else ''}"
+        shown = f"{sentences[first]} {shown}"
+    return f"{CUT if first else ''}{shown[:room]}{CUT if last + 1 < len(sentences) or len(shown) > room else ''}"

@@ -58,9 +58,9 @@ class AllowedCalls:
         # By lesson, whether the call was made after the lesson was shown.
         self._asked: LruCache[Hashable, dict[int, bool]] = LruCache(MOST_ASKED)
 
-    def find(self, workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> frozenset[int]:
+    def find(self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> frozenset[int]:
         """Return the row numbers of the lessons that a call was made after."""
-        asked = self._get(_name_call(workspace_id, session, tool, given))
+        asked = self._get(_name_call(workspace_id, session, tool, arguments))
         return frozenset(seq for seq, was_made in asked.items() if was_made)
 
     def note_asked(self, workspace_id: str, session: AgentSession, call: ToolCall, guard: ToolGuard) -> None:
@@ -68,21 +68,21 @@ class AllowedCalls:
         key = _name_call(workspace_id, session, call.tool, call.given)
         if key is not None:
             self._asked.get(key, lambda _known: True, dict).update(
-                dict.fromkeys((one.seq for one in guard.shown), False)
+                dict.fromkeys((lesson.seq for lesson in guard.shown), False)
             )
 
-    def note_made(self, workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> None:
+    def note_made(self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> None:
         """Note that a call was made and worked."""
-        asked = self._get(_name_call(workspace_id, session, tool, given))
+        asked = self._get(_name_call(workspace_id, session, tool, arguments))
         asked.update(dict.fromkeys(asked, True))
 
     def _get(self, key: Hashable) -> dict[int, bool]:
         return self._asked.get(key, lambda _known: True, dict) if self._asked.holds(key) else {}
 
 
-def _name_call(workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> Hashable:
+def _name_call(workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Hashable:
     """Return by what a call is known again in its session, None where it is not."""
-    action = _recognize(session, tool, given)
+    action = _recognize(session, tool, arguments)
     return None if action is None else (workspace_id, session.id, action.type, action.target)
 
 
@@ -110,7 +110,9 @@ def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> 
     """
     ends = dict.fromkeys((target.target, target.target[-READ_CHARS:]))
     named = [
-        one for end in ends for one in lessons_about(db, read_touched(target.type, end), session.viewer, LOOKED_AT)
+        lesson
+        for end in ends
+        for lesson in lessons_about(db, read_touched(target.type, end), session.viewer, LOOKED_AT)
     ]
     critical = list({lesson.seq: lesson for lesson in named if is_critical(lesson)}.values())
     if not critical and not _is_read_whole(target):
@@ -129,7 +131,9 @@ def decide(
     """Return what critical lessons have against a call; refused is at most what one of them plainly forbids."""
     forbidding = [lesson for lesson in lessons if most == "deny" and forbids(lesson, call.target)]
     # A person who allowed it knows the lesson.
-    left = forbidding or [one for one in _drop_allowed(db, session, lessons, call) if one.seq not in call.allowed]
+    left = forbidding or [
+        lesson for lesson in _drop_allowed(db, session, lessons, call) if lesson.seq not in call.allowed
+    ]
     if not left:
         return None
     guard = _make_guard(db, session, left[:MOST_LESSONS], "deny" if forbidding else "ask", now)
@@ -149,18 +153,24 @@ def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memor
     ]
 
 
-def _recognize(session: AgentSession, tool: str, given: Mapping[str, Any]) -> Action | None:
+def _recognize(session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Action | None:
     if session.id is None:
         return None
-    return recognize_action(session.id, session.agent_id, "", tool, given, ok=True, cwd=session.cwd)
+    return recognize_action(session.id, session.agent_id, "", tool, arguments, ok=True, cwd=session.cwd)
 
 
 def _make_guard(
-    db: Connection, session: AgentSession, told: Sequence[Memory], decision: Decision, now: datetime
+    db: Connection, session: AgentSession, lessons: Sequence[Memory], decision: Decision, now: datetime
 ) -> ToolGuard:
     # What was shown before and not answered is the same impression still.
     unanswered = [] if session.id is None else impressions.list_unanswered(db, session.id)
-    known = {one.memory_seq: one for one in unanswered if one.agent_id == session.agent_id}
-    made = [known.get(one.memory_seq, one) for one in make_impressions(told, session.id, session.agent_id)]
-    lines = [render_line(Entry(lesson, impression_id=one.id), now) for lesson, one in zip(told, made, strict=True)]
-    return ToolGuard(decision, "\n".join([HEADER, *lines]), tuple(told), tuple(made))
+    known = {impression.memory_seq: impression for impression in unanswered if impression.agent_id == session.agent_id}
+    made = [
+        known.get(impression.memory_seq, impression)
+        for impression in make_impressions(lessons, session.id, session.agent_id)
+    ]
+    lines = [
+        render_line(Entry(lesson, impression_id=impression.id), now)
+        for lesson, impression in zip(lessons, made, strict=True)
+    ]
+    return ToolGuard(decision, "\n".join([HEADER, *lines]), tuple(lessons), tuple(made))

@@ -80,7 +80,7 @@ def test_this_home_joins_another(here, elsewhere, shared):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("join", "AAAA-BBBB"), "read wrongly"),
+        (("join", "AAAA-BBBB"), "mistyped"),
         (("add", "disk", "ftp://host/x"), "dir:PATH"),
         (("add", "disk", "http://example.org"), "https://"),
         (("add", "disk", "https://me:secret@example.org"), "no password"),

@@ -22,7 +22,7 @@ def test_a_character_read_wrongly_is_seen(secret, place, character):
     code = keys.code_of(secret).replace("-", "")
     wrong = code[:place] + character + code[place + 1 :]
     if wrong != code:
-        with pytest.raises(InvalidField, match="read wrongly"):
+        with pytest.raises(InvalidField, match="mistyped"):
             keys.secret_of(wrong)
 
 
@@ -31,13 +31,13 @@ def test_characters_that_changed_places_are_seen(secret, place):
     code = keys.code_of(secret).replace("-", "")
     wrong = code[:place] + code[place + 1] + code[place] + code[place + 2 :]
     if wrong != code:
-        with pytest.raises(InvalidField, match="read wrongly"):
+        with pytest.raises(InvalidField, match="mistyped"):
             keys.secret_of(wrong)
 
 
 @pytest.mark.parametrize("code", ["", "AAAA", "not a code at all!", "A" * 32, "A" * 200])
 def test_what_is_no_code_is_refused(code):
-    with pytest.raises(InvalidField, match="read wrongly"):
+    with pytest.raises(InvalidField, match="mistyped"):
         keys.secret_of(code)
 
 
