@@ -1,4 +1,4 @@
-"""Diagnostics: what is right and what is wrong with a home and each of its workspaces, what helps, and the repairs."""
+"""Check a data directory and each of its workspaces, with hints and repairs for each problem."""
 
 import shutil
 import time
@@ -39,7 +39,7 @@ OLDEST_PENDING_S = 600.0
 OLDEST_SNAPSHOT = timedelta(days=3)
 RECENT_ERRORS_S = 24 * 3600.0
 ERRORS_READ = 100
-# The permissions of the whole home are looked at apart.
+# The permissions of the data directory have their own check.
 PERMISSIONS = "permissions"
 
 RunJob = Callable[[str, str], str]
@@ -47,22 +47,22 @@ RunJob = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What is looked at, whether its server answers and how its encoder is, and how a job is run now."""
+    """The settings to check, the state of the server and its encoder, and a function that runs a job."""
 
     settings: Settings
     is_up: bool
     encoder: str | None
     run_job: RunJob
-    """Run a job of a workspace and say what came of it."""
+    """Run a job of a workspace and return a description of the result."""
 
     @property
     def paths(self) -> HomePaths:
-        """Return the home."""
+        """Return the paths of the data directory."""
         return self.settings.paths
 
     @contextmanager
     def open_stores(self) -> Iterator[Stores]:
-        """Open the stores as they are."""
+        """Open the stores without creating any."""
         profile = WriterProfile("NORMAL", 0, self.settings.busy_timeout_ms)
         stores = open_stores(self.settings, profile, lambda text: redact(text).text)
         try:
@@ -72,7 +72,7 @@ class CheckContext:
 
 
 def check_home(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the home is there, is ours, and has room."""
+    """Check whether the data directory exists, is accessible and has free space."""
     root = context.paths.root
     if not root.exists():
         yield CheckResult(
@@ -87,7 +87,7 @@ def check_home(context: CheckContext) -> Iterator[CheckResult]:
     yield CheckResult("home", "ok", str(root))
     free = shutil.disk_usage(root).free
     says = f"{free / 1024**3:.1f} GiB free"
-    hint = f"make room on the disk of {root}: a full one turns writes away"
+    hint = f"free some space on the disk of {root}: on a full disk, writes fail"
     yield (
         CheckResult("disk", "ok", says)
         if free >= LITTLE_ROOM
@@ -109,7 +109,7 @@ def check_project_file(folder: Path) -> Iterator[CheckResult]:
 
 
 def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether other users of this machine can read what is stored."""
+    """Check whether other users of this machine can read the data directory."""
     if not POSIX or not context.paths.root.is_dir():
         return
     wrong = list(find_public_paths(context.paths.root))
@@ -131,14 +131,14 @@ def _name_some(paths: Sequence[Path], shown: int = 3) -> str:
 
 
 def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the home is encrypted, and with a key that is there."""
+    """Check whether the data directory is encrypted and its key is available."""
     state = describe_encryption(context.paths)
     if context.settings.store_place:
         yield CheckResult("encryption", "ok", "the store's is its server's")
     elif not state.is_encrypted:
         yield CheckResult("encryption", "ok", "none; `reverie encrypt` encrypts the store and its snapshots")
     elif state.problem is not None:
-        hint = "nothing is lost and nothing is stored until it is there; a snapshot is encrypted with the same key"
+        hint = "Nothing is lost, but nothing is stored until the key is available. Snapshots use the same key."
         yield CheckResult("encryption", "fail", state.problem, hint)
     elif state.plain:
         says, hint = f"still plain: {_name_some(state.plain)}", "`reverie down`, then `reverie encrypt` goes on"
@@ -148,7 +148,7 @@ def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
 
 
 def check_model(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the encoder is compiled, and loaded where a server runs."""
+    """Check whether the encoder is compiled and, if a server runs, loaded."""
     name = encoders.usual_model(context.settings)
     if not encoders.is_encoder_compiled(context.settings, name):
         says, hint = f"{name} is not compiled", "`reverie model compile`; otherwise a worker does when it needs it"
@@ -160,7 +160,7 @@ def check_model(context: CheckContext) -> Iterator[CheckResult]:
 
 
 def check_store(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the server of the store can be used, where there is one."""
+    """Check whether the database server of the store is available, if one is configured."""
     store_address = context.settings.store_place
     if not store_address:
         yield CheckResult("store", "ok", "files under the home")
@@ -174,11 +174,11 @@ def check_store(context: CheckContext) -> Iterator[CheckResult]:
 
 
 def list_checked_workspaces(context: CheckContext) -> list[str]:
-    """List the workspaces that can be looked at; none where their server is out of reach."""
+    """List the workspaces that can be checked; none if their server is unavailable."""
     try:
         return list_workspaces(context.settings)
     except StoreUnavailable:
-        # The check of the store tells it.
+        # The check of the store reports this.
         return []
 
 
@@ -205,7 +205,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
 
 
 def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
-    """Return why a workspace's file is not looked into, without opening it for good."""
+    """Return why a workspace's file cannot be checked, without opening the store."""
     file = context.paths.workspace(name).events
     try:
         backup.count_memories(file)
@@ -245,7 +245,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
     if failed:
         says = ", ".join(f"{stage} {count}" for stage, count in failed.items())
         hint = f"`reverie -w {name} queue retry` gives them a fresh start"
-        yield CheckResult(f"{name}: queue", "fail", f"failed for good: {says}", hint, lambda: _retry(context, name))
+        yield CheckResult(f"{name}: queue", "fail", f"failed permanently: {says}", hint, lambda: _retry(context, name))
     elif waits_s > OLDEST_PENDING_S and context.is_up:
         hint = "`reverie status` shows whether workers run, `reverie errors` what stops them"
         yield CheckResult(f"{name}: queue", "warn", f"{pending} wait, the oldest for {format_duration(waits_s)}", hint)
@@ -254,7 +254,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
 
 
 def _retry(context: CheckContext, name: str) -> str:
-    # Nobody is notified: the scheduler's sweep finds it.
+    # No worker is notified: the scheduler's next sweep finds the work.
     with context.open_stores() as stores, stores.databases.get(name).write() as db:
         return f"{work.retry(db, None)} queued again"
 

@@ -25,14 +25,14 @@ from pipeline.write.prepare import prepare_fact
 
 
 class FactKeyResolver:
-    """Say which of the keys that a workspace knows a name means; without an encoder spelling alone decides."""
+    """Find the known key that a name means; without an encoder, compare only the spelling."""
 
     def __init__(self, encoder: Callable[[], Encoder]) -> None:
         self._encoder = encoder
         self._names = FactNames()
 
     def match(self, workspace: Workspace, asked: FactKey, scope: Scope) -> KeyMatch:
-        """Return the known key that is meant, and what else may be; raise NotFound without any workspace."""
+        """Return the known key that a name means and similar keys; raise NotFound if there is no workspace."""
         with workspace.database.read() as db:
             known = facts.keys(db, scope)
         try:
@@ -53,7 +53,7 @@ class FactKeyResolver:
 
 @dataclass(frozen=True, slots=True)
 class FactSetting:
-    """What became of a value: the key that it was given to, the fact if there is one, and keys that may be the same."""
+    """Result of setting a value: the key, the fact if it was stored, and keys that may be the same."""
 
     key: FactKey
     value: Any
@@ -63,13 +63,13 @@ class FactSetting:
 
     @property
     def is_new(self) -> bool:
-        """Return whether a fact was stored that can be taken back."""
+        """Return whether a new fact was stored, which can be undone."""
         return self.receipt.outcome in (Outcome.CREATED, Outcome.CANDIDATE)
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectSummary:
-    """A subject of facts, its current facts, and whether there are more than are listed here."""
+    """A subject, its first current facts, and whether it has more."""
 
     name: str
     holding: Sequence[Memory]
@@ -88,7 +88,7 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class SubjectView:
-    """A subject: when its first value began and its last begins or ends, when it changed before and after a moment."""
+    """A subject: the times of its first and last change, and its changes before and after a time."""
 
     name: str
     extent: tuple[str, str]
@@ -98,7 +98,7 @@ class SubjectView:
 
 @dataclass(frozen=True, slots=True)
 class FactView:
-    """A fact with its values, what waits for review, and which of its values others deny."""
+    """A fact with its values, its candidates for review, and the memories that contradict values."""
 
     then: Memory | None
     now: Memory | None
@@ -111,7 +111,7 @@ class FactView:
 
 
 class Remaining(StrEnum):
-    """What is left after a value was taken back: others of the fact, other facts of its subject, or nothing."""
+    """What is left after a value was undone: other values, other facts of its subject, or nothing."""
 
     FACT = "fact"
     SUBJECT = "subject"
@@ -119,10 +119,10 @@ class Remaining(StrEnum):
 
 
 def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, value: Any, draft: Draft) -> FactSetting:
-    """Let a key have a value from the draft's time on; the value before is ended, never overwritten."""
+    """Set the value of a key from the draft's time on; end the previous value, but keep it."""
     scope = resolve_scope(draft.scope, draft.session_id, "scope.id")
     _check(asked, value, draft)
-    # Made once it is sure that the value can be taken.
+    # Create the workspace only for a valid value.
     policy, database = workspace.write_policy(), workspace.create()
     match = resolver.match(workspace, asked, scope)
     receipt = writing.set_fact(database, match.key, value, draft, policy)
@@ -135,12 +135,12 @@ def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, va
 def get_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, as_of: str | None
 ) -> Memory:
-    """Return the current value, or the value at a time; raise NotFound where there is none."""
+    """Return the current value, or the value at a time; raise NotFound if there is none."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
         fact = facts.find_valid(db, key, scope, as_of or utc_now())
     if fact is None:
-        raise NotFound("no value holds")
+        raise NotFound("The fact has no current value.")
     return fact
 
 
@@ -192,7 +192,7 @@ def list_subjects(
     workspace: Workspace, text: str, now: str, limit: int, before: int | None, holding: int
 ) -> Page[SubjectSummary]:
     """List the subjects of facts by name, all or those with a fact that contains each word of a text."""
-    # The words of a search are those that the text of a fact is made of.
+    # Split the text into words in the same way as the text of a fact.
     words = canonical_name(text).replace("_", " ").split() or text.split()
     with workspace.database.read() as db:
         page = page_of(
@@ -209,7 +209,7 @@ def list_subjects(
 
 
 def list_latest(workspace: Workspace, limit: int) -> list[Memory]:
-    """List the facts that were set last."""
+    """List the latest facts."""
     with workspace.database.read() as db:
         return facts.list_latest(db, limit, workspace.person_id)
 
@@ -262,11 +262,11 @@ def read_fact(
 
 
 def _check(key: FactKey, value: Any, draft: Draft) -> None:
-    """Raise InvalidField for a value that cannot be taken: such a one must not make a workspace."""
+    """Raise InvalidField for an invalid value, before a workspace is created for it."""
     try:
         prepare_fact(key, value, draft)
     except InvalidField as error:
-        # A memory has its typed fields in `details`, whoever sets a fact gives them by themselves.
+        # A memory has its typed fields in `details`; the arguments of a fact have no such prefix.
         raise InvalidField(
             *(FieldError(problem.loc.removeprefix("details."), problem.msg) for problem in error.errors)
         ) from error

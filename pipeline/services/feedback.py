@@ -17,12 +17,12 @@ from pipeline.workspace import Workspace, is_incognito
 def answer_impression(
     workspace: Workspace, feedback: FeedbackWriter, impression_id: str, note: str | None, *, followed: bool
 ) -> str:
-    """Say whether a lesson was followed; return its id. Raises NotFound for an unknown impression."""
+    """Record whether a lesson was followed; return its id. Raises NotFound for an unknown impression."""
     return feedback.submit(partial(_answer, workspace, impression_id, note, followed=followed)).result()
 
 
 def withdraw_answer(workspace: Workspace, feedback: FeedbackWriter, impression_id: str) -> None:
-    """Take back what was said about a lesson that was shown; raise NotFound for an unknown impression."""
+    """Withdraw the answer to a lesson; raise NotFound for an unknown impression."""
     feedback.submit(partial(_withdraw, workspace.database, impression_id)).result()
 
 

@@ -1,4 +1,4 @@
-"""Lessons and whether they help: what was shown, followed, ignored, and what that says."""
+"""Lessons and their effect: how often they were shown, followed and ignored."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from pipeline.workspace import Workspace, is_incognito
 
 # Minimum answers with and without a lesson before their difference is reported.
 ENOUGH_EACH = 10
-# A place in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
+# A position in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
 MILLIONTHS, SEQ_DIGITS = 10**6, 10
 
 
@@ -86,7 +86,7 @@ def find_lessons(
 
 
 def get_lesson(workspace: Workspace, lesson_id: str) -> Lesson:
-    """Return a lesson; raise NotFound where there is none."""
+    """Return a lesson; raise NotFound if there is no such lesson."""
     with workspace.database.read() as db:
         memory = memories.get(db, lesson_id)
         if memory is None or memory.kind is not Kind.LESSON:
@@ -95,13 +95,13 @@ def get_lesson(workspace: Workspace, lesson_id: str) -> Lesson:
 
 
 def list_impressions(workspace: Workspace, lesson: Lesson, limit: int) -> list[Impression]:
-    """List the last times that a lesson was put before an agent."""
+    """List the latest impressions of a lesson."""
     with workspace.database.read() as db:
         return impressions.latest(db, lesson.memory.seq, limit)
 
 
 def get_impression(workspace: Workspace, impression_id: str) -> Impression:
-    """Return an impression; raise NotFound where there is none."""
+    """Return an impression; raise NotFound if there is no such impression."""
     with workspace.database.read() as db:
         impression = impressions.get(db, impression_id)
     if impression is None:
@@ -111,7 +111,7 @@ def get_impression(workspace: Workspace, impression_id: str) -> Impression:
 
 @dataclass(frozen=True, slots=True)
 class LessonEffect:
-    """Whether telling lessons makes a difference: how often they were followed when told, and when withheld.
+    """The effect of showing lessons: how often agents followed them when shown and when withheld.
 
     `difference` of the two shares lies between `low` and `high` (95 %); all are None until both were often enough.
     """
@@ -124,7 +124,7 @@ class LessonEffect:
 
 
 def measure_effect(workspace: Workspace, lesson: Memory | None = None) -> LessonEffect:
-    """Measure what telling a lesson does, or telling any, by what the journal shows agents to have done."""
+    """Measure the effect of showing one lesson, or all, from the actions in the journal."""
     with workspace.database.read() as db:
         shown, withheld = impressions.compare_withheld(db, BY_JOURNAL, None if lesson is None else lesson.seq)
     if min(shown.answered, withheld.answered) < ENOUGH_EACH:
@@ -146,7 +146,7 @@ def newcombe_interval(shown: Trial, withheld: Trial) -> tuple[float, float, floa
 
 
 def _places(order: LessonOrder, counted: Sequence[tuple[int, Tally]], below: int | None) -> list[int]:
-    """Return the places in a list, best first, of what counts at all, from below a place."""
+    """Return the positions of lessons with a positive measure, best first, after a position."""
     positions = (measure * 10**SEQ_DIGITS + seq for seq, tally in counted if (measure := _measure(order, tally)) > 0)
     return sorted((position for position in positions if below is None or position < below), reverse=True)
 

@@ -1,4 +1,4 @@
-"""One memory with all that is known of it, and what a purge of it would take away."""
+"""Read all details of one memory, and preview its purge."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class LinkedMemory(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """A pair that waits, and the other memory of the two."""
+    """A pair of possible duplicates that waits for review, and the other memory of the pair."""
 
     pair: Pair
     other: Memory
@@ -60,7 +60,7 @@ class Duplicate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """A history entry, the memory that it names if any, and the text after it."""
+    """A history entry, the memory that it names, if any, and the text after it."""
 
     number: int
     entry: HistoryEntry
@@ -70,9 +70,10 @@ class HistoryChange:
 
 @dataclass(frozen=True, slots=True)
 class MemoryDetails:
-    """A memory with everything that is known of it; of many edges and entities the first.
+    """A memory with all its details; of edges and entities only the first ones.
 
-    `agent_text` is the text as agents read it, `text_mark` names the text, `survivor` speaks for a merged memory.
+    `agent_text` is the text as agents read it, `text_mark` identifies the text, `survivor` is the memory that it
+    was merged into.
     """
 
     memory: Memory
@@ -99,7 +100,7 @@ class MemoryDetails:
 
 @dataclass(frozen=True, slots=True)
 class PurgePreview:
-    """What a purge takes away; of many memories the first."""
+    """The records that a purge deletes; of memories only the first ones."""
 
     memory: Memory
     merged: Sequence[Memory]
@@ -113,7 +114,7 @@ class PurgePreview:
 
 
 def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int, before: int | None) -> MemoryDetails:
-    """Return a memory with a page of its history, the last change first; raise NotFound where there is none."""
+    """Return a memory with a page of its history, last change first; raise NotFound for an unknown memory."""
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
         seq = memory.seq
@@ -146,7 +147,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
 
 
 def read_earlier_text(workspace: Workspace, memory_id: str, number: int) -> str:
-    """Return the text that an edit replaced, by its entry in the history; raise NotFound where there is none."""
+    """Return the text that an edit replaced, by its history entry; raise NotFound if there is no such text."""
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
         since = _shown_since(db, memory, workspace.person_id)
@@ -157,7 +158,7 @@ def read_earlier_text(workspace: Workspace, memory_id: str, number: int) -> str:
 
 
 def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
-    """Return what a purge of a memory would take away."""
+    """Return the records that a purge of a memory would delete."""
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
         seq = memory.seq
@@ -217,14 +218,14 @@ def _links(db: Connection, linked: Sequence[Edge]) -> dict[tuple[str, bool], lis
 
 
 def _shown_since(db: Connection, memory: Memory, person: str | None) -> int:
-    """Return from which entry on a person may see a memory's history: of what another shared, what came since."""
+    """Return the first history entry that a person may see: for a shared memory, the entries since it was shared."""
     if memory.shared_from is None or is_sharer(memory, person):
         return 0
     return history.find_last(db, memory.seq, SHARED)
 
 
 def _open_to(memory: Memory | None, person: str | None) -> Memory | None:
-    """Return a memory unless it is another person's own."""
+    """Return a memory unless it is private to another person."""
     return memory if memory is not None and is_open_to(memory.scope, person) else None
 
 
@@ -248,6 +249,6 @@ def _forecast(db: Connection, seq: int, now: datetime) -> Forecast:
     usage = memory_usage.of(db, utc_text(now), seq)
     assert usage is not None
     today = now.timestamp() / DAY_S + UNIX_EPOCH_JULIAN
-    # A stretch shorter than what counts of an idle one counts as a whole, whatever happened in it.
+    # A gap of up to IDLE_DAYS counts completely, so the active days in it do not matter.
     days = memory_usage.active_days(db) if today - usage.used > IDLE_DAYS else []
     return forecast(usage, measure_lived_time(days), today)

@@ -1,4 +1,4 @@
-"""What a person decides: about candidates, about pairs that may be one, and about what was done without asking."""
+"""Decisions of a person about candidates, possible duplicates, contradictions and automatic changes."""
 
 import time
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from pipeline.write.fact_placement import end_before_next
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 
 PERSON = "review"
-# A place in the list of contradictions: the row number of the one that denies, then the other's with leading zeros.
+# A position in the list of contradictions: the row number of the denying memory, then the other's with leading zeros.
 SEQ_DIGITS = 10
 
 
 class PairVerdict(StrEnum):
-    """What a pair is."""
+    """Whether a pair is one memory or two."""
 
     MERGE = "merge"
     KEEP = "keep"
@@ -49,7 +49,7 @@ class ContradictionVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that waits for review, and why it does."""
+    """A memory that waits for review, and the reason."""
 
     memory: Memory
     decision: Decision | None
@@ -57,7 +57,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class DuplicatePair:
-    """Two memories that may say the same, the older first, and why they were not merged at once."""
+    """Two memories that may be duplicates, the older first, and why they were not merged automatically."""
 
     id: str
     cosine: float
@@ -69,7 +69,7 @@ class DuplicatePair:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two memories the first of which denies the second, and who found that when."""
+    """Two contradicting memories; `denying` contradicts `denied`, as `made_by` recorded at a time."""
 
     denying: Memory
     denied: Memory
@@ -79,7 +79,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class AutomaticAct:
-    """What was done without asking; a memory that was purged since is None."""
+    """An automatic change; a memory that was purged since is None."""
 
     entry: AuditEntry
     memory: Memory | None
@@ -88,7 +88,7 @@ class AutomaticAct:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """How a contradiction was settled: the memory archived, or else who had found that each denies the other."""
+    """How a contradiction was settled: the archived memory, or the authors of the removed edges."""
 
     archived: str | None = None
     denial_by: str | None = None
@@ -96,12 +96,12 @@ class Settlement:
 
 
 def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
-    """Return whether a memory is no other person's own."""
+    """Return whether a memory is not private to another person."""
     return memory is None or is_open_to(memory.scope, workspace.person_id)
 
 
 def count_waiting(workspace: Workspace) -> Waiting:
-    """Count what waits for a person."""
+    """Count the items that wait for a decision."""
     with workspace.database.read() as db:
         return review.count_waiting(db)
 
@@ -128,7 +128,7 @@ def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | N
 
 
 def list_contradictions(workspace: Workspace, limit: int, before: int | None) -> Page[Contradiction]:
-    """List the contradictions between active, reviewed and valid memories, the latest memory's first."""
+    """List the contradictions between active, reviewed and valid memories, latest first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
         contradictions = review.list_contradictions(db, limit + 1, below)
@@ -149,7 +149,7 @@ def list_contradictions(workspace: Workspace, limit: int, before: int | None) ->
 
 
 def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[AutomaticAct]:
-    """List what was merged or archived without asking, and what was shared, newest first."""
+    """List automatic merges and archives, and shares, newest first."""
     with workspace.database.read() as db:
         page = page_of(audit.page(db, limit + 1, before), limit, lambda entry: entry.seq)
         known = memories.by_ids(
@@ -166,7 +166,7 @@ def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[Auto
 def list_admissions(
     workspace: Workspace, viewer: Viewer, outcome: Outcome | None, limit: int, before: int | None
 ) -> Page[Decision]:
-    """List what was decided about writes that reach a viewer, newest first."""
+    """List the decisions about writes that a viewer can read, newest first."""
     with workspace.database.read() as db:
         page = page_of(review.page_decisions(db, outcome, viewer, limit + 1, before), limit, lambda row: row[0])
     return Page([decision for _, decision in page.items], page.next_cursor)
@@ -174,14 +174,14 @@ def list_admissions(
 
 @dataclass(frozen=True, slots=True)
 class RefusedOffer:
-    """What was offered again although a person refused it; a purged memory is None."""
+    """A refused memory that was offered again; None for a purged memory."""
 
     refusal: Refusal
     memory: Memory | None
 
 
 def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> list[RefusedOffer]:
-    """List what was offered again although a person refused it, the last offered first, from below a moment."""
+    """List refused memories that were offered again before a time, the last offered first."""
     with workspace.database.read() as db:
         offers = refusals.list_offered(db, limit, below)
         known = memories.by_ids(db, {offer.memory_id for offer in offers})
@@ -193,7 +193,7 @@ def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> 
 
 
 def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
-    """Take a refusal back: what is still there is active again, what was purged may be offered again.
+    """Undo a refusal: the memory becomes active again; a purged one may be offered again.
 
     Raises NotFound for a memory that was never refused.
     """
@@ -203,7 +203,7 @@ def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
         if not _is_open(workspace, memory) or not refusals.take_back(db, memory_id):
             raise NotFound("This memory was never refused. `reverie review refused` lists the refused ones.")
     if memory is None and workspace.person.exists:
-        # A purge is marked for every workspace there.
+        # The personal store contains the marks of purges for all workspaces.
         with workspace.person.database.write() as db:
             refusals.take_back(db, memory_id)
         return None
@@ -218,7 +218,7 @@ def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
 
 
 def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Memory:
-    """Merge a pair into its older memory or keep both; return the older. Raises Conflict for one that is settled."""
+    """Merge a pair into its older memory or keep both; return the older. Raises Conflict for a settled pair."""
     now = utc_now()
     with workspace.database.write() as db:
         pair = duplicates.get(db, pair_id)
@@ -233,7 +233,7 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
         if verdict is PairVerdict.KEEP:
             duplicates.settle(db, pair.id, PairState.KEPT, now)
         else:
-            # What speaks for a memory cannot wait for review itself.
+            # The survivor of a merge must not be a candidate.
             let_in = older.candidate and not newer.candidate
             if let_in:
                 _let_in(db, older, now)
@@ -246,7 +246,7 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
 
 
 def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
-    """Let a candidate in, or archive it; raise Conflict for a memory that is none."""
+    """Accept a candidate or archive it; raise Conflict if the memory is not a candidate."""
     now = utc_now()
     with workspace.database.write() as db:
         memory = get_existing(db, memory_id)
@@ -261,7 +261,7 @@ def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
 
 
 def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
-    """Take the verdict on a pair back, with the merge if it was one: it waits again. Return its newer memory."""
+    """Undo the verdict on a pair, including a merge, so that it waits again; return its newer memory."""
     now = utc_now()
     with workspace.database.write() as db:
         pair = duplicates.get(db, pair_id)
@@ -281,9 +281,9 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
 
 
 def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
-    """Take the verdict on a candidate back: it waits again, and the fact that it ended holds again.
+    """Undo the verdict on a candidate, so that it waits again and the fact that it ended is valid again.
 
-    Raises Conflict for one that was accepted and is archived by now, or was stated again since.
+    Raises Conflict if an accepted candidate was archived or stated again since.
     """
     now = utc_now()
     with workspace.database.write() as db:
@@ -300,9 +300,9 @@ def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
 def settle_contradiction(
     workspace: Workspace, denying_id: str, denied_id: str, verdict: ContradictionVerdict
 ) -> Settlement:
-    """Archive the one of two memories that does not hold, or keep both and take the contradiction between them away.
+    """Archive the wrong one of two memories, or keep both and remove the contradiction between them.
 
-    Returns what takes it back. Raises NotFound when the first does not contradict the second, Conflict when one of
+    Returns the data for undoing it. Raises NotFound if the first does not contradict the second, Conflict if one of
     them is archived.
     """
     now = utc_now()
@@ -326,7 +326,7 @@ def settle_contradiction(
 
 
 def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, settlement: Settlement) -> None:
-    """Reopen a contradiction; raise Conflict where it was not settled in this way."""
+    """Reopen a contradiction; raise Conflict if it was not settled in this way."""
     now = utc_now()
     with workspace.database.write() as db:
         denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
@@ -350,7 +350,7 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
 
 
 def undo_act(workspace: Workspace, entry_id: str) -> Memory:
-    """Take back a merge, an archive or a share; return the memory it befell. Raises Conflict when it cannot be."""
+    """Undo a merge, an archive or a share; return its memory. Raises Conflict if it cannot be undone."""
     with workspace.database.read() as db:
         known = audit.get(db, entry_id)
     if known is not None and known.action is AuditAction.SHARE and known.undone_at is None:
@@ -368,7 +368,7 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
         else:
             restore_memory(db, memory, now)
             audit.mark_undone(db, entry.id, now)
-            # Of what was archived because it repeats what a person refused: that may come again.
+            # If it was archived as a repetition of a refused text, that text may be offered again.
             refusals.take_back(db, entry.detail.get(REFUSED, ""))
         return get_existing(db, memory.id)
 
