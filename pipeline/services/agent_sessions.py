@@ -236,7 +236,7 @@ class AgentSessionService:
     ) -> ToolGuard | None:
         """Return the critical lessons against a tool call that name its target, even if they were shown before.
 
-        Other lessons appear at prompts and session starts: an agent reads text from before a call only after its result.
+        Other lessons appear at prompts and session starts: an agent reads text from before a call after its result.
         If a host cannot ask its user, the call is refused once. `is_whole` is false for a call that was read in part.
         """
         target = find_target_for_guard(tool, arguments, is_whole=is_whole)

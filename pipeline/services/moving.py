@@ -1,8 +1,8 @@
 """Move a store between local files and a PostgreSQL server, part by part, and compare all rows.
 
 Moving a part is atomic: on the server in one transaction, in files by renaming the complete file. An interrupted run
-leaves each part either moved or unchanged, and the next run continues. The run records a fingerprint of each moved part,
-so that a later run can detect which of the two copies changed since.
+leaves each part either moved or unchanged, and the next run continues. Each moved part gets a recorded fingerprint, so
+that a later run can detect which of the two copies changed since.
 """
 
 from collections.abc import Iterator, Sequence

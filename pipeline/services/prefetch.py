@@ -61,8 +61,8 @@ def queries_of(texts: Sequence[str], settings: Settings) -> Iterator[Query]:
 class AnswerPrefetcher:
     """Compute the likely answers of recently used workspaces.
 
-    A separate thread sleeps until the web server has been idle for a while. It stops between two searches when a request
-    arrives. If nothing has changed, a look is a single read.
+    A separate thread sleeps until the web server has been idle for a while. It stops between two searches when a
+    request arrives. If nothing has changed, a look is a single read.
     """
 
     def __init__(

@@ -59,8 +59,8 @@ class SaidRecordStore:
     ) -> None:
         """Store each new record in the workspace of its folder, or in that of the event if it has none.
 
-        Records read while a workspace is incognito or captures nothing are never stored. If a workspace cannot store its
-        records, they are read again the next time; its error is raised after the others are stored.
+        Records read while a workspace is incognito or captures nothing are never stored. If a workspace cannot store
+        its records, they are read again the next time; its error is raised after the others are stored.
         """
         try:
             failure = self._take_new(workspace, session_id, source, is_silent)

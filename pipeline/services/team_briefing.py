@@ -1,4 +1,4 @@
-"""What a team's memory has about a message: shown after this machine's memories, as notes of others."""
+"""Show the team memories about a message after those of this machine, as notes of others."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from pipeline.records.recall import ChannelState, Hit
 from pipeline.services.team import Asked, TeamService
 from pipeline.workspace import Workspace
 
-# No more than is read at a glance, whatever the number of teams.
+# Maximum number of shown hits of all teams together.
 TOLD = 5
-# Sessions whose shown memories are remembered; in any other session a memory may be shown again.
+# Maximum number of sessions whose shown memories are remembered.
 MOST_SESSIONS = 256
 
 
@@ -28,14 +28,14 @@ class TeamBriefing:
 
 
 class TeamBriefings:
-    """Show what teams know, each memory once per session."""
+    """Show team memories, each once per session."""
 
     def __init__(self, teams: TeamService) -> None:
         self._teams = teams
         self._told: LruCache[Hashable, set[str]] = LruCache(MOST_SESSIONS)
 
     def ask(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
-        """Begin to ask what teams know about a message."""
+        """Start a query to the teams for memories about a message."""
         return self._teams.ask_prepare(workspace, session, message, budget_ms)
 
     def tell(
@@ -55,7 +55,7 @@ class TeamBriefings:
         return TeamBriefing(tuple(hit for hit in hits if id(hit.memory) in shown), text or "", degraded)
 
     def note_told(self, session: AgentSession, briefing: TeamBriefing) -> None:
-        """Remember what a session was shown."""
+        """Remember the memories that a session was shown."""
         if session.id is not None:
             self._find_seen(session).update(hit.memory.content_hash for hit in briefing.hits)
 
@@ -66,7 +66,7 @@ class TeamBriefings:
 
 
 def join_texts(own: Briefing, theirs: TeamBriefing) -> str:
-    """Return what an agent reads: what this machine knows, then what others noted."""
+    """Return the text for an agent: the memories of this machine, then those of teams."""
     return "\n".join(text for text in (own.text, theirs.text) if text)
 
 

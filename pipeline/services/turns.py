@@ -1,4 +1,4 @@
-"""Turns: what is said in sessions is kept and read for what lasts; what it asks of the memory is done at once."""
+"""Store the messages of sessions for capture, and run the memory commands in them at once."""
 
 import time
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from pipeline.write import revise
 from pipeline.write.accept import accept
 
 LONGEST_NAME = 80
-# What is to be forgotten must surely be what is meant.
+# Minimum relevance of a memory to forget, so that no other memory is archived by mistake.
 SURELY_MEANT = 0.6
 LOOKED_AT = 5
 DOUBT = "the order may be part of a pasted text. To confirm it, send it as a prompt of its own."
@@ -31,7 +31,7 @@ DOUBT = "the order may be part of a pasted text. To confirm it, send it as a pro
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a prompt asked of the memory, the memory that it was done to, and in words what was done."""
+    """A memory command, the memory that it changed, and a description of the result."""
 
     command: MemoryCommand
     memory: Memory | None
@@ -39,7 +39,7 @@ class CommandResult:
 
 
 def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureSettings:
-    """Return how a workspace captures; one whose settings cannot be taken does not."""
+    """Return the capture settings of a workspace; with invalid settings, capture is off."""
     own = settings.get(workspace_id)
     return CaptureSettings(
         WritePolicy(review=own.review, suggest=own.capture == "suggest"),
@@ -49,9 +49,9 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
 
 
 def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message]) -> int:
-    """Keep what was said in a session and have what people said read; return how many messages were taken in.
+    """Store the messages of a session and queue those of people for capture; return the number stored.
 
-    Nothing is kept where capture is off or the session is off the record.
+    Store nothing if capture is off or the session is incognito.
     """
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
@@ -63,9 +63,9 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
 
 
 def add_turns(db: Connection, messages: Sequence[Message]) -> int:
-    """Keep messages within a transaction and have those of people read; return how many were kept.
+    """Store messages within a transaction and queue those of people for capture; return the number stored.
 
-    A user message that a host wrote is not kept: no person said it.
+    Skip user messages that a host wrote.
     """
     clean = [message for message in map(_clean, messages) if message.content and not _is_notice(message)]
     seqs = turns.add(db, clean)
@@ -78,7 +78,7 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
 
 
 def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[CommandResult]:
-    """Do what a message asks of the memory itself: remember this, forget that; nothing where it may only be read."""
+    """Run the commands in a message to remember or forget something; change nothing in a read-only workspace."""
     done = []
     for command in read_commands(message):
         if workspace.settings.read_only:
@@ -143,7 +143,7 @@ def _find_meant(
 
 
 def _clean(message: Message) -> Message:
-    # Read as a whole before it is cut: half of a secret is no longer recognised as one.
+    # Redact before truncating, because redaction does not recognize half of a secret.
     return replace(message, content=redact(normalize_text(message.content)).text[:MAX_CONTENT_CHARS])
 
 
