@@ -86,5 +86,5 @@ def test_a_machine_that_is_busy_for_a_moment_is_not_told_of_a_wrong_passphrase(m
     if opens:
         assert keys.unlock(locked, "correct horse") == b"all of it"
     else:
-        with pytest.raises(PeerRefused, match="too long"):
+        with pytest.raises(PeerRefused, match="too busy"):
             keys.unlock(locked, "correct horse")
