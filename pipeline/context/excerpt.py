@@ -9,7 +9,7 @@ CUT = "…"
 
 
 def find_excerpt(text: str, asked: AbstractSet[str], room: int) -> str:
-    """Return a text as it is where it fits, or else the sentences around the one that shares most with a message."""
+    """Return a text that fits unchanged, or else the sentences around the one most similar to a message."""
     sentences = split_sentences(text)
     if len(text) <= room or not sentences:
         return text

@@ -33,7 +33,7 @@ from pipeline.store.impressions import Impression, make_impressions
 ACTIONS_SHOWN = 12
 BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
 LEFT_OFF = "Where this session left off, as its journal noted:"
-# Threads that go on, and what is about the person, whatever the workspace.
+# Maximum numbers of active arcs and of personal memories.
 ARCS_SHOWN = 3
 PERSON_SHOWN = 8
 UNDER_WAY = "Under way, as it was gathered from what was noted:"
@@ -52,7 +52,7 @@ class SessionBrief:
 
 @dataclass(frozen=True, slots=True)
 class BriefRoom:
-    """How many characters a brief may have, as of when, and which share of lessons is withheld."""
+    """The maximum length of a brief, its time, and the share of withheld lessons."""
 
     max_chars: int
     now: datetime
@@ -62,9 +62,9 @@ class BriefRoom:
 def brief_project(
     database: Database | None, person: Database | None, session: AgentSession, room: BriefRoom
 ) -> SessionBrief | None:
-    """Return a project's brief: open goals, then what was decided, learned and holds, and what goes on.
+    """Return a project's brief: personal memories, open goals, decisions, lessons, facts and active arcs.
 
-    What is about the person comes first. None where there is nothing of all that.
+    Return None if there are none of these.
     """
     about = [] if person is None else _list_of_person(person, session.viewer)
     if database is None:
@@ -92,7 +92,7 @@ def _records(db: Connection, candidates: Sequence[Memory]) -> dict[int, Lesson]:
 
 
 def brief_resumed_session(database: Database, session: AgentSession, room: BriefRoom) -> SessionBrief | None:
-    """Return what a session did, decided and noted, and which goals are open; None where it did nothing."""
+    """Return the actions, decisions and memories of a session and the open goals; None if it did nothing."""
     if session.id is None:
         return None
     session_id, viewer = session.id, session.viewer
@@ -160,7 +160,7 @@ def _render_actions(did: Sequence[Action], room: int) -> list[str]:
     lines: list[str] = []
     room -= len(LEFT_OFF) + 1
     for action in reversed(did):
-        # A hostile project names its files as it likes.
+        # Quoted, because a hostile project chooses its file names.
         line = f"- {action.type} {quote(action.target)}{'' if action.ok else ' (failed)'}"
         if lines and lines[-1] == line:
             continue
