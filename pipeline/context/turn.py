@@ -65,8 +65,8 @@ def summarize_turn(did: Sequence[Action]) -> str | None:
 def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[LessonOutcome]:
     """Return which shown lessons were followed, or ignored if the actions did what they forbid.
 
-    Other lessons stay open: without a matching action, nothing is proved. Each agent is judged by its own actions: those
-    of a subagent do not count for lessons shown to the main agent, and vice versa.
+    Other lessons stay open: without a matching action, nothing is proved. Only the actions of the
+    agent that was shown a lesson count: not those of a subagent for a lesson of the main agent, nor vice versa.
     """
     outcomes = []
     for shown_lesson in shown:
@@ -141,7 +141,7 @@ def _describe_commits(did: Sequence[Action]) -> str | None:
     done = [action.target for action in did if action.type is ActionType.COMMIT and action.ok]
     if not done:
         return None
-    subjects = [subject for action in done if (subject := find_commit_subject(action))]
+    subjects = [subject for target in done if (subject := find_commit_subject(target))]
     if not subjects:
         return f"Committed with `{shorten_command(done[-1])}`."
     return f"Committed: {'; '.join(dict.fromkeys(subjects))}."

@@ -72,7 +72,8 @@ class Circle:
     @cached_property
     def openers(self) -> list[str]:
         """Return every key that opens data sealed to the circle or to this machine only."""
-        return [*(keys.circle_identity(one) for one in self.secrets), *(one.age for one in self.identities)]
+        identities = [identity.age for identity in self.identities]
+        return [*(keys.circle_identity(secret) for secret in self.secrets), *identities]
 
     @property
     def code(self) -> str:
@@ -82,7 +83,7 @@ class Circle:
     @property
     def tokens(self) -> list[str]:
         """Return the tokens for the servers of other members, the token of the current key first."""
-        return [keys.circle_token(one) for one in self.secrets]
+        return [keys.circle_token(secret) for secret in self.secrets]
 
     def name_of(self, node: str) -> str:
         """Return the display name of a device."""
