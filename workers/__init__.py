@@ -1,1 +1,1 @@
-"""The Huey queue, its tasks and the clock: load, call, acknowledge."""
+"""The Huey queue, its tasks and the scheduler."""

@@ -1,8 +1,8 @@
-"""The consumer of a home: light processes that load models when there is something to do, and let them go.
+"""The consumer of a data directory: worker processes that load models for tasks and unload them when idle.
 
-huey's parent forks processes and starts again what ended. Each of ours runs tasks in a few threads over one set of
-models: ONNX Runtime lets other threads run meanwhile. A process that did something and then had nothing to do for a
-while ends; the one that the parent forks in its place holds no model.
+huey's parent forks processes and replaces those that exit. Each process runs tasks in a few threads that share one set
+of models; ONNX Runtime does not block other threads. A process that was busy and then idle for a while exits; its
+replacement has no models loaded.
 """
 
 import ctypes
@@ -16,13 +16,13 @@ from huey.consumer import Consumer, Worker, WorkerRecycle
 
 from config.process import limit_heaps
 
-# Of each process: one encodes while another looks for names.
+# Threads per process: one encodes while another finds names.
 THREADS = 2
-# How long a process keeps its models without a task.
+# Seconds that a process keeps its models without a task.
 IDLE_S = 120.0
-# How often the parent looks whether it was asked to stop.
+# Seconds between two checks of the parent whether to stop.
 STOP_LOOK_S = 0.4
-# What a thread gets to release its claims when it is interrupted; the parent waits a second for the process.
+# Seconds for an interrupted thread to release its claims; the parent waits one second for the process.
 INTERRUPTED_S = 0.8
 
 
@@ -35,7 +35,7 @@ class Crew(Worker):  # type: ignore[misc]  # huey ships no types
         self._others = [Worker(**options) for _ in range(THREADS - 1)]
         purges = getattr(options["huey"], "purges", None)
         if purges is not None:
-            # While every other thread waits for an encoder that is compiled, purges go on.
+            # Purges continue while all other threads wait for an encoder to be compiled.
             self._others.append(Worker(**{**options, "huey": purges}))
         self._threads: list[threading.Thread] = []
         self._leaves = self._is_interrupted = False
@@ -53,7 +53,7 @@ class Crew(Worker):  # type: ignore[misc]  # huey ships no types
             self._threads.append(thread)
 
     def loop(self, now: Any = None) -> None:
-        """Do one task or wait for one; end the process when no thread has had any for long."""
+        """Run one task or wait for one; exit the process when all threads have been idle for long."""
         if self._leaves:
             raise WorkerRecycle
         super().loop(now)
@@ -64,10 +64,10 @@ class Crew(Worker):  # type: ignore[misc]  # huey ships no types
             raise WorkerRecycle
 
     def shutdown(self) -> None:
-        """Let the other threads finish their tasks, or release their claims where they are interrupted."""
+        """Wait until the other threads finish their tasks or, if interrupted, release their claims."""
         self._leaves = True
         for thread in self._threads:
-            # Without end, unless this thread is interrupted too.
+            # Wait without a limit, unless this thread is interrupted too.
             while thread.is_alive() and not self._is_interrupted:
                 thread.join(self.max_delay)
         end = time.monotonic() + INTERRUPTED_S
@@ -86,7 +86,7 @@ class Crew(Worker):  # type: ignore[misc]  # huey ships no types
         """Interrupt every thread, not only the one that signals reach."""
         self._leaves = self._is_interrupted = True
         for thread in self._threads:
-            # It is raised as soon as the thread runs Python again.
+            # The exception is raised as soon as the thread runs Python code again.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
             )
@@ -95,11 +95,11 @@ class Crew(Worker):  # type: ignore[misc]  # huey ships no types
 
 
 class CrewConsumer(Consumer):  # type: ignore[misc]  # ditto
-    """huey's consumer with crews for its processes; with threads it is huey's own."""
+    """huey's consumer, with a `Crew` in each process; with threads, the original behavior."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # huey looks ten times a second, which is a quarter of all that an idle stack does.
+        # huey checks ten times a second, which is a quarter of the CPU time of an idle stack.
         self._stop_flag_timeout = STOP_LOOK_S
         if not self.environment.forks and getattr(self.huey, "purges", None) is not None:
             worker = Worker(**{**self._worker_options(), "huey": self.huey.purges})
@@ -121,11 +121,11 @@ class CrewConsumer(Consumer):  # type: ignore[misc]  # ditto
         }
 
     def check_worker_health(self) -> bool:
-        """Replace what ended: without a word where it let its models go."""
-        for place, (_, process) in enumerate(self.worker_threads):
+        """Replace processes that exited; log nothing for an idle process."""
+        for index, (_, process) in enumerate(self.worker_threads):
             if self.environment.forks and process.exitcode == 0:
                 worker = self._create_worker()
-                fresh = self._create_process(worker, f"Worker-{place + 1}")
+                fresh = self._create_process(worker, f"Worker-{index + 1}")
                 fresh.start()
-                self.worker_threads[place] = worker, fresh
+                self.worker_threads[index] = worker, fresh
         return bool(super().check_worker_health())

@@ -1,4 +1,4 @@
-"""Wake the workers after commits. The queue is a module of its own, which a web server loads with the first message."""
+"""Wake the workers after commits. The queue is a separate module, which a web server loads at the first message."""
 
 import threading
 from collections.abc import Callable, Set as AbstractSet
@@ -31,7 +31,7 @@ class Notifier:
         self._thread.start()
 
     def notify(self, workspace_id: str, wake_ups: AbstractSet[Stage | None]) -> None:
-        """Note the stages that a commit queued work for, None for other work, and return at once."""
+        """Record the stages that have new work, None for other work, and return at once."""
         with self._changed:
             self._waiting.update(WakeUp(workspace_id, stage or "") for stage in wake_ups)
             self._changed.notify()

@@ -1,6 +1,6 @@
-"""The queue between web servers and workers: what carries and signs its messages, and its consumer.
+"""The queue between web servers and workers: the storage and signatures of its messages, and its consumer.
 
-A message carries names only; what there is to do stands in the work table. A lost message costs time, never work.
+A message contains only names; the work itself is in the work table. A lost message delays work, but never loses it.
 """
 
 import gc
@@ -31,17 +31,17 @@ from config.settings import Settings
 log = logging.getLogger(__name__)
 
 QUEUE_NAME = "reverie"
-# Digestion leaves the processor to the web server: people wait for answers, not for embeddings.
+# The web server has priority: people wait for answers, not for embeddings.
 NICENESS = 10
-# What a worker process gets to release its claims when its consumer was killed.
+# Seconds for a worker process to release its claims after its consumer was killed.
 ORPHAN_GRACE_S = 2
 
 
 class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships no types
     """Keep working when the queue's file is deleted or broken under a running process.
 
-    An open connection would go on with the deleted file, or with its deleted log, out of reach of every connection
-    that is opened later. A broken file is deleted: it holds only messages.
+    An open connection would continue to use the deleted file or its deleted log, which new connections cannot see. A
+    broken file is deleted, because it contains only messages.
     """
 
     _conn: sqlite3.Connection | None
@@ -50,7 +50,7 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
 
     @property
     def conn(self) -> sqlite3.Connection:
-        """Return a connection to the file that has the queue's name now."""
+        """Return a connection to the file that currently has the queue's name."""
         if self._conn is not None and (self._identity, self._log_identity) != self._identities():
             self._conn.close()
             self._conn = None
@@ -82,7 +82,7 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
         return file_identity(self.filename), file_identity(f"{self.filename}-wal")
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Take what is due; where nothing is, look without locking the others out and without writing."""
+        """Take the due messages; if there are none, only read, without a lock."""
         due = "select 1 from schedule where queue = ? and timestamp <= ? limit 1"
         if not self.sql(due, (self.name, ts.timestamp()), results=True):
             return []
@@ -90,7 +90,7 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
 
     @contextmanager
     def db(self, commit: bool = False, close: bool = False) -> Iterator[sqlite3.Cursor]:
-        """Run one operation; one that finds the file broken fails, and the next finds a new file."""
+        """Run one operation; if the file is broken, fail and replace the file for the next operation."""
         try:
             with super().db(commit=commit, close=close) as cursor:
                 yield cursor
@@ -117,10 +117,10 @@ def _is_broken(error: sqlite3.DatabaseError) -> bool:
 
 
 class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
-    """Sign messages with the token as it is now: they are pickles, so only who holds this home's token may write one.
+    """Sign messages with the current token: messages are pickles, so only owners of the token may write them.
 
-    Where machines share a store, what signs is a secret that lies there: each machine has a token of its own. A message
-    that a former token signed is refused; like a lost one, it costs time, never work.
+    If machines share a store, sign with a secret in the store, because each machine has its own token. Messages signed
+    with an earlier token are rejected; like a lost message, that only delays work.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -144,14 +144,14 @@ class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
         return message
 
     def deserialize(self, data: bytes) -> Any:
-        """Return what a message says; raise ValueError when it was signed with anything else."""
+        """Return the content of a message; raise ValueError for an invalid signature."""
         return SignedSerializer(secret=self._token(), salt=QUEUE_NAME).deserialize(data)
 
 
 class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
-    """A queue of a home; its file and its token are made when the first message is sent or looked for.
+    """The queue of a data directory; its file and token are created at the first message.
 
-    `purges` is a queue beside it, whose messages a thread of their own reads: they never wait for a model.
+    `purges` is a second queue with its own thread, so that purges never wait for a model.
     """
 
     purges: "WorkerQueue | None" = None
@@ -166,8 +166,8 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
         super().__init__(name, results=False, serializer=TokenSerializer(settings), **storage)
 
     def create_consumer(self, **options: Any) -> Consumer:
-        """Build the consumer that this process will be; called by `huey_consumer`, whose options these are."""
-        # Of no use to who only sends messages.
+        """Create the consumer of this process; `huey_consumer` calls this with its options."""
+        # Imported here because processes that only send messages do not need it.
         from workers.crew import CrewConsumer
 
         prepare_consumer()
@@ -175,7 +175,7 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
 
 
 def _redis_storage() -> Any:
-    """Return huey's storage in Redis, from a copy of the module that may find the client that it needs."""
+    """Return huey's Redis storage from a new copy of its module, which can import the Redis client."""
     spec = find_spec("huey.storage")
     assert spec is not None
     assert spec.loader is not None
@@ -185,15 +185,15 @@ def _redis_storage() -> Any:
 
 
 def prepare_consumer() -> None:
-    """Make this process a worker of the home; options of ours stand after `--` on huey's command line."""
+    """Prepare this process as a worker; Reverie's options follow `--` on huey's command line."""
     from pipeline.bootstrap import mask
 
     ours = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
     start_program("huey_consumer … --", "Digest memories and run jobs.", mask, ours)
-    # Huey's own handler would say everything twice, once without redaction.
+    # Huey's own handler would log everything a second time, without redaction.
     logging.getLogger("huey").handlers.clear()
     lower_priority(NICENESS)
     # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
     stop_forks_with_process(signal.SIGINT, ORPHAN_GRACE_S)
-    # Memory that forks share stays shared only while it is not written, and the collector writes to all it visits.
+    # The garbage collector writes to all objects that it visits, which would unshare the memory of forks.
     gc.freeze()

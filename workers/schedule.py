@@ -1,6 +1,6 @@
-"""The scheduler: each tick only puts messages on the queue. One instance a home.
+"""The scheduler: each tick only puts messages on the queue. One instance per data directory.
 
-Where machines share a store, each may run one: one of them leads, and the next goes on where that one ends.
+If machines share a store, each may run a scheduler: one leads, and another takes over when it stops.
 """
 
 import signal
@@ -27,12 +27,12 @@ LEAD = "lead"
 
 
 def main() -> int:
-    """Tick until stopped."""
+    """Run the scheduler until it is stopped."""
     return run_in_role("scheduler", start_program("python -m workers.schedule", __doc__, mask), tick)
 
 
 def tick(settings: Settings) -> int:
-    """Send what is due whenever a trigger fires, until a signal comes."""
+    """Send due work at each trigger, until a signal arrives."""
     container = SchedulerContainer(settings)
     clock = build_clock(container)
     asked = threading.Event()
@@ -45,7 +45,7 @@ def tick(settings: Settings) -> int:
         asked.set()
         end()
 
-    # Whoever asks before the clock runs is heard as soon as it does.
+    # A signal that arrives before the clock runs takes effect when it starts.
     clock.add_listener(lambda _event: end(), EVENT_SCHEDULER_STARTED)
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
@@ -55,7 +55,7 @@ def tick(settings: Settings) -> int:
 
 
 def build_clock(container: SchedulerContainer) -> BlockingScheduler:
-    """Schedule every job by its trigger, and the sweep, which also makes up, once, for what came due before."""
+    """Schedule every job by its trigger, and the sweep, which once also sends work that was due before the start."""
     clock = BlockingScheduler(
         timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
     )
@@ -63,19 +63,19 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
     seen: set[str] = set()
 
     def send_due(name: str) -> None:
-        for found in finder.find([name]):
-            _send(found.workspace_id, found.jobs)
+        for due in finder.find([name]):
+            _send(due.workspace_id, due.jobs)
 
     def sweep() -> None:
         nonlocal seen
         before, seen = seen, set()
-        for found in finder.find(list(jobs)):
-            # The first sweep finds what came due while no scheduler ran, and indexes that were lost since.
-            first = found.workspace_id not in before
-            seen.add(found.workspace_id)
-            _send(found.workspace_id, found.jobs if first else found.unfinished)
-            if (first and not found.is_known) or found.work_waits:
-                tasks.sweep(found.workspace_id)
+        for due in finder.find(list(jobs)):
+            # The first sweep finds work that became due while no scheduler ran, and lost indexes.
+            first = due.workspace_id not in before
+            seen.add(due.workspace_id)
+            _send(due.workspace_id, due.jobs if first else due.unfinished)
+            if (first and not due.is_known) or due.work_waits:
+                tasks.sweep(due.workspace_id)
 
     for name, job in jobs.items():
         clock.add_job(_if_leading(container, send_due), job.schedule.trigger(), [name], id=name)
@@ -103,7 +103,7 @@ def _if_leading(container: SchedulerContainer, send: Callable[..., None]) -> Cal
 def _ask_to_lead(clock: BlockingScheduler, leadership: Leadership) -> None:
     def ask() -> None:
         if leadership.ask():
-            # What came due since the last one ended waits no longer.
+            # Send the work that became due since the last leader stopped.
             clock.modify_job(SWEEP, next_run_time=datetime.now(UTC))
 
     clock.add_job(ask, "interval", id=LEAD, seconds=leadership.interval_s, next_run_time=datetime.now(UTC))

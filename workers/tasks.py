@@ -1,4 +1,4 @@
-"""The tasks of the workers: parse, call one use case, send on what it leaves to do.
+"""The tasks of the workers: parse the message, call one use case, and queue the remaining work.
 
 huey_consumer workers.tasks.huey
 """
@@ -31,17 +31,17 @@ try:
 except SettingsError as error:
     sys.exit(str(error))
 
-# What was written comes before what makes it better, and what keeps recall whole before both.
+# Priority: jobs that keep recall complete, then digestion, then maintenance.
 BEFORE_DIGESTION = 3
 
-# Whose errors are over once another has worked: a sweep opens the store and repairs the indexes that recall reads.
+# Components whose errors are solved when a task succeeds: a sweep opens the store and repairs the indexes of recall.
 SHOWN_SOUND_BY = {
     "sweep": ("scheduler", "warm-up", "vectors", "recall.lexical", "recall.dense"),
     "job.health": ("maintenance",),
     "job.snapshot": ("snapshot",),
 }
 
-# What commits of the tasks that run have queued; the first one that ends sends it.
+# Wake-ups queued by running tasks; the first task that ends sends all.
 _woken: set[WakeUp] = set()
 
 
@@ -49,14 +49,14 @@ _making = threading.Lock()
 
 
 def worker() -> "WorkerContainer":
-    """Return this process's container; made after the fork, so that no two processes share a connection."""
+    """Return the container of this process, created after the fork so that processes share no connection."""
     with _making:
         return _make_worker()
 
 
 @cache
 def _make_worker() -> "WorkerContainer":
-    # Who only sends messages needs nothing of what reads them.
+    # Imported here because processes that only send messages do not need it.
     from pipeline.bootstrap.worker import WorkerContainer
 
     return WorkerContainer(load_settings(), collect_wake_ups)
@@ -64,15 +64,15 @@ def _make_worker() -> "WorkerContainer":
 
 @huey.task(name="digest", priority=2)  # type: ignore[untyped-decorator]  # huey ships no types
 def digest(workspace_id: str, stage: str) -> None:
-    """Work off one stage of a workspace for a turn."""
+    """Process one stage of a workspace for a turn."""
     from pipeline.services import maintenance
 
     services = worker()
     with _report_failures(f"digest.{stage}", workspace_id):
-        # Words must not wait for meaning: where much was written at once, its segment comes before its vectors.
+        # After many writes, build the lexical segment before the vectors, so that word search works early.
         _send_jobs(workspace_id, maintenance.list_overdue_indexes(services.context(workspace_id)))
         runner = services.stages(workspace_id)[Stage(stage)]
-        # Two threads may encode at once. Every message that is read sends one at most: they never become more.
+        # Two threads may encode in parallel. Each message sends at most one more, so their number does not grow.
         again = partial(purge, workspace_id) if stage == Stage.PURGE else partial(digest, workspace_id, stage)
         turn = maintenance.digest_stage(
             services.context(workspace_id), Stage(stage), runner, services.owner, services.policy, again
@@ -86,7 +86,7 @@ def digest(workspace_id: str, stage: str) -> None:
 
 @purges.task(name="purge")  # type: ignore[untyped-decorator]
 def purge(workspace_id: str) -> None:
-    """Work off the purges of a workspace for a turn; what cannot be finished yet, the scheduler finds again."""
+    """Process the purges of a workspace for a turn; the scheduler finds unfinished ones again."""
     digest.call_local(workspace_id, Stage.PURGE)
 
 
@@ -99,7 +99,7 @@ def sweep(workspace_id: str) -> None:
     services = worker()
     with _report_failures("sweep", workspace_id):
         context = services.context(workspace_id)
-        # What needs no model goes first: a lost message must not wait for one.
+        # Send work without models first, so that a lost message does not wait for a model.
         _send_jobs(workspace_id, maintenance.reap_processes(context, services.operations))
         settle_stores(services.workspace(workspace_id))
         _send_wake_ups()
@@ -119,13 +119,13 @@ def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False
         if following is not None:
             options = {"tries": following.tries, "again": True}
             run_job.schedule((name, workspace_id), options, delay=following.in_s)
-    # Some jobs look at everything at once, and may be the last for long.
+    # Some jobs load everything at once, and the process may be idle afterwards.
     trim_heap()
 
 
 @huey.task(name="sync_home", priority=0)  # type: ignore[untyped-decorator]
 def sync_home() -> None:
-    """Exchange with this home's other machines."""
+    """Exchange operations with other machines."""
     from pipeline.errors import ReverieError
     from pipeline.services.sync import SyncService
 
@@ -136,8 +136,8 @@ def sync_home() -> None:
         failed = {name: error for name, error in sync.now().items() if isinstance(error, ReverieError)}
         for name, error in failed.items():
             services.operations.record_error(f"sync.{name}", str(error))
-        whole = [f"sync.{one.name}" for one in sync.status() if one.name not in failed]
-        services.operations.mark_repaired(whole, workspace=None, before=began)
+        in_sync = [f"sync.{remote.name}" for remote in sync.status() if remote.name not in failed]
+        services.operations.mark_repaired(in_sync, workspace=None, before=began)
     except Exception as error:
         services.operations.record_error("sync", f"{type(error).__name__}: {error}")
         log.exception("sync failed")
@@ -146,7 +146,7 @@ def sync_home() -> None:
 
 
 def wake_workers(message: WakeUp) -> None:
-    """Tell the workers that a workspace has work."""
+    """Notify the workers that a workspace has work."""
     if message.stage == Stage.PURGE:
         purge(message.workspace_id)
     elif message.stage:
@@ -163,7 +163,7 @@ def _send_jobs(workspace_id: str, names: Iterable[str]) -> None:
 
 
 def collect_wake_ups(workspace_id: str, wake_ups: AbstractSet[Stage | None]) -> None:
-    """Note whom a commit wakes; they are sent when the task ends."""
+    """Collect the wake-ups of a commit; they are sent when the task ends."""
     for stage in wake_ups:
         _woken.add(WakeUp(workspace_id, stage or ""))
 
@@ -173,7 +173,7 @@ def _send_wake_ups() -> None:
         try:
             message = _woken.pop()
         except KeyError:
-            # Emptied, here or by another thread.
+            # This or another thread has sent all of them.
             return
         wake_workers(message)
 

@@ -1,4 +1,4 @@
-"""What a command is made of that works on a home by itself, whether or not anything of it runs."""
+"""The container of commands that work on a data directory directly, with or without running processes."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from pipeline.workspace import Workspace, WorkspaceSettings
 
 
 class CommandContainer:
-    """A home's stores and its exchange with other machines; `on_commit` gets what commits queued."""
+    """The stores and the sync service of a data directory; `on_commit` receives the work queued by commits."""
 
     def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_no_worker) -> None:
         self.settings = settings
@@ -22,9 +22,9 @@ class CommandContainer:
         self.sync = SyncService(self.stores, self._settings)
 
     def workspace(self, workspace_id: str) -> Workspace:
-        """Return a workspace, whether anything was written there or not."""
+        """Return a workspace, which need not exist yet."""
         return Workspace(workspace_id, self.settings.paths.workspace(workspace_id), self.databases, self._settings)
 
     def close(self) -> None:
-        """Let go of every file."""
+        """Close all files."""
         self.stores.close()

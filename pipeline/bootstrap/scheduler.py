@@ -1,4 +1,4 @@
-"""What the scheduler is made of: it reads what is due, and neither loads a model nor writes."""
+"""The container of the scheduler, which reads due work and neither loads models nor writes."""
 
 from config.settings import Settings
 from pipeline.bootstrap import mask
@@ -10,7 +10,7 @@ from pipeline.store.stores import open_stores
 
 
 class SchedulerContainer:
-    """The stores of every workspace, and where the scheduler says what went wrong."""
+    """The stores of every workspace, and the log for errors of the scheduler."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -22,7 +22,7 @@ class SchedulerContainer:
         self.due = DueFinder(settings.paths, self.databases, self.operations, self.jobs)
 
     def close(self) -> None:
-        """Let go of every file, and keep for the next scheduler what is known."""
+        """Save the due times for the next scheduler, and close all files."""
         self.leadership.resign()
         self.due.keep()
         self.stores.close()

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A web server's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
+# A web server checkpoints only a large log, because the workers have a smaller threshold and do it first.
 CHECKPOINT_PAGES = 16_000
 REMEMBERED_FILES = 256
 
 
 class WebContainer:
-    """Everything that a door needs, wired once a process."""
+    """Everything that the API, the dashboard and hooks need, created once per process."""
 
     def __init__(self, settings: Settings, notify: Callable[[str, WakeUps], None]) -> None:
         settings.paths.ensure()
@@ -52,7 +52,7 @@ class WebContainer:
         # Set as soon as the process is asked to stop, so that a slow answer does not delay it.
         self.stopping = threading.Event()
         self.settings = settings
-        # Made here, on the first start; what the file says later counts later.
+        # Create the token on the first start; later changes of the file take effect at once.
         settings.paths.token()
         self._token = CurrentToken(settings.paths.token_file)
         self.notify = notify
@@ -87,18 +87,18 @@ class WebContainer:
 
     @cached_property
     def sync(self) -> "SyncService":
-        """Return the exchange with this home's other machines; its ciphers are loaded when it is first asked for."""
+        """Return the sync service; its ciphers are loaded on first use."""
         from pipeline.services.sync import SyncService
 
         return SyncService(self.stores, self._settings)
 
     @property
     def token(self) -> str:
-        """Return the bearer token that opens this web server now."""
+        """Return the current bearer token of this web server."""
         return self._token()
 
     def restore_token(self) -> None:
-        """Make a token where the home has lost its own, so that who was refused for want of one can ask again."""
+        """Create a new token if the token file is missing, so that rejected clients can try again."""
         if not self.settings.paths.token_file.exists():
             try:
                 self.settings.paths.token()
@@ -106,7 +106,7 @@ class WebContainer:
                 self.operations.record_error("token", f"{self.settings.paths.token_file} cannot be made: {error}")
 
     def report_unused_file(self, problem: FieldError) -> None:
-        """Record why a project's file is not used: once, since every event of an agent reads it."""
+        """Record why a project's file is not used; only once, because every event of an agent reads it."""
 
         def record() -> bool:
             self.operations.record_error("project-file", f"{problem.loc} is not used: {problem.msg}")
@@ -115,17 +115,17 @@ class WebContainer:
         self._unused_files.get(problem, lambda _: True, record)
 
     def workspace(self, workspace_id: str) -> Workspace:
-        """Return a workspace, whether anything was written there or not."""
+        """Return a workspace, which need not exist yet."""
         paths = self._paths.workspace(workspace_id)
         return Workspace(workspace_id, paths, self.databases, self._settings)
 
     def warm_up(self, afterwards: Callable[[], object]) -> None:
-        """Load in a thread what the first requests would otherwise wait for; call a function once that is done."""
+        """Load indexes and the encoder in a thread before the first requests need them, then call a function."""
         self.contexts.is_warming = True
         threading.Thread(target=self._load, args=(afterwards,), name="warm-up", daemon=True).start()
 
     def close(self) -> None:
-        """Let go of every thread and file."""
+        """Close all threads and files."""
         self.stopping.set()
         self.encoders.stop()
         self.prefetcher.close()
@@ -151,7 +151,7 @@ class WebContainer:
             self.operations.record_error("warm-up", str(error), workspace=usual.id)
         self.encoders.load(model)
         self.contexts.is_warming = False
-        # Without the encoder no answer is whole enough to be kept.
+        # Without the encoder, answers are incomplete and cannot be cached.
         self.prefetcher.start()
         self.prefetcher.notify_activity(usual.id)
         afterwards()

@@ -1,4 +1,4 @@
-"""What a worker is made of."""
+"""The container of a worker process."""
 
 import threading
 from collections.abc import Callable
@@ -44,14 +44,14 @@ from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
 
 CHECKPOINT_PAGES = 1_000
-# Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
+# Work items that a worker claims at once: enough for batches of the encoder, few enough to share with other workers.
 WORK_BATCH = 64
 # Workers alternate between workspaces; vectors stay loaded for the workspaces that they return to.
 MOST_DENSE = 4
 
 
 class WorkerContainer:
-    """Everything that stages and jobs need, over every workspace; `on_commit` gets what commits queued."""
+    """Everything that stages and jobs need, for every workspace; `on_commit` receives the work queued by commits."""
 
     def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_no_worker) -> None:
         settings.paths.ensure()
@@ -78,7 +78,7 @@ class WorkerContainer:
     @cached_property
     def tagger(self) -> Tagger:
         """Return the named-entity tagger."""
-        # A cached property alone would let each thread that asks at the same time load its own model.
+        # With only a cached property, each of several concurrent threads would load its own model.
         with self._loading:
             if "tagger" not in vars(self):
                 vars(self)["tagger"] = SpacyTagger.load()
@@ -93,12 +93,12 @@ class WorkerContainer:
         return self.encoders.get(model)
 
     def vectors(self, workspace_id: str, encoder: Encoder | None = None) -> VectorTable:
-        """Return the table of an encoder's vectors, of the one that embeds a workspace's memories unless given."""
+        """Return the vector table of an encoder, by default of the one for a workspace's memories."""
         paths, database = self.settings.paths.workspace(workspace_id), self.databases.get(workspace_id)
         return vector_table(paths, database, encoder or self.encoder(workspace_id), self.objects)
 
     def dense(self, workspace_id: str) -> DenseIndex:
-        """Return a workspace's dense index, which takes in by itself what workers embed."""
+        """Return a workspace's dense index, which adds new vectors automatically."""
         encoder = self.encoder(workspace_id)
 
         def make() -> tuple[Encoder, DenseIndex]:
@@ -108,7 +108,7 @@ class WorkerContainer:
         return self._dense.get(workspace_id, lambda known: known[0] is encoder, make)[1]
 
     def context(self, workspace_id: str) -> JobContext:
-        """Return what the jobs of a workspace need; raise NotFound when there is no such workspace."""
+        """Return the context for the jobs of a workspace; raise NotFound for an unknown workspace."""
         paths, database = self.settings.paths.workspace(workspace_id), self.databases.get(workspace_id)
         return JobContext(
             self.workspace_settings.get(workspace_id),
@@ -146,7 +146,7 @@ class WorkerContainer:
         }
 
     def workspace(self, workspace_id: str) -> Workspace:
-        """Return a workspace, whether anything was written there or not."""
+        """Return a workspace, which need not exist yet."""
         paths = self.settings.paths.workspace(workspace_id)
         return Workspace(workspace_id, paths, self.databases, self.workspace_settings)
 
@@ -177,7 +177,7 @@ class WorkerContainer:
         return self._injections
 
     def close(self) -> None:
-        """Let go of every file."""
+        """Close all files."""
         for _, index in self._dense.values():
             index.close()
         self.stores.close()

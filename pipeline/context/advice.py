@@ -1,4 +1,4 @@
-"""Lessons that name the command or file that an agent uses, or is asked to use."""
+"""Find lessons that name the command or file that an agent uses or is asked to use."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,9 +13,9 @@ from pipeline.store import impressions
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.tool_actions import list_effective_commands
 
-# More lessons than this nobody keeps; the newest are looked at.
+# Maximum number of newest lessons to search.
 LOOKED_AT = 500
-# Of a long command line, as many of the first and of the last commands are looked for.
+# Number of first and of last commands to search for in a long command line.
 MOST_COMMANDS = 12
 MOST_FILES = 24
 MOST_CODES = 100
@@ -24,15 +24,15 @@ SHORTEST_PROGRAM = 3
 _WORD = re.compile(r"[\w./:@+-]+")
 _CODE = re.compile(r"`([^`\n]{1,200})`")
 _IS_FILE = re.compile(r"\w\.[a-z]\w{0,4}$")
-# Words of a command that name nothing by themselves.
+# Words of a command that identify nothing alone.
 _GLUE = frozenset({"sudo", "run", "exec", "env", "bash", "sh", "python", "python3", "node", "npx", "uv", "poetry"})
-# Programs whose names are ordinary words: alone they name nothing.
+# Programs whose names are ordinary words and identify nothing alone.
 _ORDINARY = (
     " make just task go find test time sort less more head tail kill watch open start code install touch move copy "
     "link read write type which build export source command deploy ant cat cut join split paste fold nice set for "
     "while until case let echo yes true false wait history help the and "
 )
-# Programs that do so many things that their names alone say nothing of what is done.
+# Programs with so many functions that their names alone do not identify an action.
 _MANIFOLD = (
     " git docker podman npm pnpm yarn bun deno cargo kubectl helm pip pip3 aws gcloud az brew apt apt-get systemctl "
     "gh dotnet mvn gradle gradlew rails mix swift php composer bundle conda terraform "
@@ -41,19 +41,19 @@ _MANIFOLD = (
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What an action touches, ready to be looked for: names of files, and the words of each command."""
+    """The targets of an action in a searchable form: names of files, and the words of each command."""
 
     files: tuple[str, ...]
     commands: tuple[tuple[str, ...], ...]
 
     @property
     def words(self) -> list[str]:
-        """Return the words of which a text that names it holds at least one, each as telling as can be."""
+        """Return the most specific words; a text that names the target contains at least one of them."""
         return list(dict.fromkeys([*self.files, *(word for word in map(_find_telling_word, self.commands) if word)]))
 
 
 def read_touched(action_type: ActionType, target: str) -> Touched:
-    """Read an action's target, a file or a command line."""
+    """Parse an action's target, a file or a command line."""
     lowered = target.casefold()
     if action_type is ActionType.EDIT:
         return Touched((PurePath(lowered).name,), ())
@@ -66,7 +66,7 @@ def read_touched(action_type: ActionType, target: str) -> Touched:
 
 
 def read_message(message: str) -> Touched:
-    """Read what a message names: files, commands written as code, and in prose a program with what it is to do."""
+    """Parse the targets in a message: files, commands written as code, and in prose a program with its subcommand."""
     lowered = message.casefold()
     words = [word.rstrip(".:-") for word in _WORD.findall(lowered)]
     files = tuple(PurePath(word).name for word in words if _IS_FILE.search(word))
@@ -78,12 +78,12 @@ def read_message(message: str) -> Touched:
 
 
 def read_actions(did: Iterable[Action]) -> Touched:
-    """Read what was done."""
+    """Parse the targets of actions."""
     return _join(read_touched(action.type, action.target) for action in did)
 
 
 def lessons_about(db: Connection, touched: Touched, viewer: Viewer, limit: int) -> list[Memory]:
-    """List the confirmed lessons that name what is touched, most important first."""
+    """List the confirmed lessons that name one of the targets, most important first."""
     if not touched.words:
         return []
     found = [
@@ -95,14 +95,14 @@ def lessons_about(db: Connection, touched: Touched, viewer: Viewer, limit: int) 
 
 
 def names(lesson: Memory, touched: Touched) -> bool:
-    """Return whether a lesson names what is touched, by its own words or by its anchor."""
+    """Return whether a lesson names one of the targets, in its text or by its anchor."""
     if lesson.anchor is not None and PurePath(lesson.anchor.path.casefold()).name in touched.files:
         return True
     return text_names(render_text(lesson), touched)
 
 
 def text_names(text: str, touched: Touched) -> bool:
-    """Return whether a text names what is touched."""
+    """Return whether a text names one of the targets."""
     lowered = text.casefold()
     if any(_has_file(lowered, file) for file in touched.files):
         return True
@@ -121,13 +121,13 @@ def _join(parts: Iterable[Touched]) -> Touched:
 
 
 def _drop_glue(words: Sequence[str]) -> list[str]:
-    """Return the words without flags, glue, and the marks that end a sentence."""
+    """Return the words without flags, filler words and final punctuation."""
     plain = (word.rstrip(".:-") for word in words if not word.startswith("-"))
     return [word for word in plain if word and word not in _GLUE]
 
 
 def _is_named(command: Sequence[str], words: Sequence[str], neighbours: set[tuple[str, str]]) -> bool:
-    # A program and what it is to do; behind them stand names and texts that may mean anything.
+    # Only the program and its subcommand; the arguments after them may mean anything.
     if len(command) > 1 and (command[0], command[1]) in neighbours:
         return True
     if not command or len(command[0]) < SHORTEST_PROGRAM or command[0] not in words:
@@ -136,7 +136,7 @@ def _is_named(command: Sequence[str], words: Sequence[str], neighbours: set[tupl
 
 
 def _find_telling_word(command: Sequence[str]) -> str | None:
-    """Return the word that a text cannot do without to name a command; None where nothing would name it."""
+    """Return the word that a text must contain to name a command; None if no text can name it."""
     common = _among(command[0], _ORDINARY) or len(command[0]) < SHORTEST_PROGRAM
     if len(command) == 1:
         return None if common else command[0]

@@ -1,7 +1,7 @@
 """Briefing: the memories that an agent is shown before it answers a message.
 
-One recall finds what is about a message. What is under way, which the store knows, is told to who asks for it and when
-a session begins. Where nothing is about a message, nothing is told.
+One recall finds the memories about a message. Current activity from the store is shown on request and at the start of a
+session. If no memory is relevant, nothing is shown.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 
 CONSIDERED = 40
-# Of what is about the person, whatever the workspace.
+# Maximum number of personal memories.
 PERSON_TOLD = 3
 MESSAGE_CHARS = 1600
 SHOWN_EACH = 5
@@ -49,9 +49,9 @@ UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
 LATELY = timedelta(days=14)
 # Number of latest memories that are searched for recent activity: an import may add memories of long ago.
 LAST_WRITTEN = 50
-# What recall may take of a hook's time: the rest is for what comes before and after it.
+# Share of a hook's time for recall; the rest is for the work before and after it.
 RECALL_SHARE = 0.75
-# Of lessons that name what a message names, and what a session did last; the others are found by what they mean.
+# Maximum number of lessons about targets in the message and about the session's last actions, added to those of recall.
 NAMED_LESSONS = 2
 LIKELY_LESSONS = 1
 RECENT_ACTIONS = 8
@@ -74,13 +74,12 @@ class LessonHit(Hit):
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What is about a message, by what it is; all empty when nothing is.
+    """The memories about a message, by type; all empty if there are none.
 
-    `text` is what an agent reads: the lessons, then what is about the message, best first, then, where it asks for it,
-    what is under way, as far as there is room: the memories `shown`. `lessons` are those that it holds, `impressions`
-    theirs; those `withheld` are not told, to learn whether they help. `person` is about the person, from a store of
-    their own, of which the text holds `person_shown`. A `degraded` one was made while a channel that should have
-    answered could not: there may be more.
+    `text` is for the agent: lessons, then results, best first, then current activity on request, as far as they fit.
+    `shown` and `person_shown` are the memories in the text, `lessons` its lessons and `impressions` their impressions.
+    `withheld` lessons are not shown, to measure their effect. `person` contains results from the personal store. If
+    `degraded`, a channel failed and results may be missing.
     """
 
     relevant: bool = False
@@ -102,7 +101,7 @@ class Briefing:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What is about a message, best first, by what it is; `goals` are those that are not finished."""
+    """The results for a message by type, best first; `goals` are the unfinished ones."""
 
     lessons: tuple[Hit, ...] = ()
     decisions: tuple[Hit, ...] = ()
@@ -112,13 +111,13 @@ class _About:
 
     def beside_lessons(self) -> list[Hit]:
         """Return everything but the lessons, best first."""
-        found = (*self.decisions, *self.facts, *self.goals, *self.memories)
-        return sorted(found, key=lambda hit: hit.score, reverse=True)
+        others = (*self.decisions, *self.facts, *self.goals, *self.memories)
+        return sorted(others, key=lambda hit: hit.score, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """What a briefing reads: a workspace, None before anything was written there, and what is about the person.
+    """The stores that a briefing reads: a workspace, None if it does not exist yet, and the personal store.
 
     `holdout` is the share of lessons that is withheld to learn whether they help.
     """
@@ -129,7 +128,7 @@ class Readable:
 
 
 def find_readable(workspace: Workspace, contexts: SearchContexts, *, holdout: bool = False) -> Readable:
-    """Return what a briefing of a workspace reads."""
+    """Return the stores that a briefing of a workspace reads."""
     person = workspace.personal_store
     return Readable(
         contexts.get(workspace) if workspace.exists else None,
@@ -139,12 +138,12 @@ def find_readable(workspace: Workspace, contexts: SearchContexts, *, holdout: bo
 
 
 def hook_recall_budget_ms(settings: Settings) -> int:
-    """Return the milliseconds that recall may take, for a hook to answer in its own."""
+    """Return the time limit of recall in milliseconds, so that the hook answers within its own limit."""
     return max(1, int(settings.hook_budget_ms * RECALL_SHARE))
 
 
 def message_query(message: str, viewer: Viewer, budget_ms: int) -> Query:
-    """Return what is asked of recall for a message."""
+    """Return the recall query for a message."""
     return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, min_relevance=min(RELEVANT, OUTLINE_RELEVANT))
 
 
@@ -157,20 +156,20 @@ def compose_briefing(
     *,
     only_new: bool = False,
 ) -> Briefing:
-    """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
+    """Gather the memories for a message; `only_new` skips memories that the agent has seen in its session."""
     query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
-    found = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
+    answer = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
     if context is None:
         is_late = bool(deadline.late)
         return _render(Briefing(bool(person), is_late, person=person), session, (), (), limits, now)
     with context.database.read() as db:
-        hits = _choose(db, session, message, [hit for hit in found.hits if hit.memory.may_be_injected], deadline)
+        hits = _choose(db, session, message, [hit for hit in answer.hits if hit.memory.may_be_injected], deadline)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person) and not asks_progress(message):
-            return Briefing(degraded=found.degraded or bool(deadline.late))
+            return Briefing(degraded=answer.degraded or bool(deadline.late))
         about = _sort_by_use(hits)
         known = _gather(db, session, about, hits, now)
         beside = excerpt_hits(about.beside_lessons(), message, deadline)
@@ -178,17 +177,17 @@ def compose_briefing(
         if only_new:
             under_way = drop_seen(db, session, under_way)
         if not hits and not under_way and not person:
-            return Briefing(degraded=found.degraded or bool(deadline.late))
+            return Briefing(degraded=answer.degraded or bool(deadline.late))
         beside += _annotate(db, under_way)
         rules = _with_records(db, about.lessons)
     withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
     lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
-    known = replace(known, degraded=found.degraded or bool(deadline.late), person=person, withheld=withheld)
+    known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person, withheld=withheld)
     return _render(known, session, lessons, beside, limits, now)
 
 
 def _gather(db: Connection, session: AgentSession, about: _About, hits: Sequence[Hit], now: datetime) -> Briefing:
-    """Return what is about a message by what it is, with what goes on."""
+    """Return the results for a message by type, with open goals, recent activity and arcs."""
     unfinished = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
     return Briefing(
         relevant=True,
@@ -204,7 +203,7 @@ def _gather(db: Connection, session: AgentSession, about: _About, hits: Sequence
 def _find_of_person(
     context: SearchContext | None, session: AgentSession, query: Query, deadline: Deadline, *, only_new: bool
 ) -> tuple[Hit, ...]:
-    """Return the few that are surely about a message of what is about the person."""
+    """Return the few personal memories that are relevant for a message."""
     if context is None:
         return ()
     query = replace(query, filter=replace(query.filter, scope=session.viewer.personal))
@@ -216,17 +215,19 @@ def _find_of_person(
     return tuple(about[:PERSON_TOLD])
 
 
-def list_shown_unasked(found: Iterable[Memory]) -> list[Memory]:
+def list_shown_unasked(candidates: Iterable[Memory]) -> list[Memory]:
     """Return the memories that may be shown without a request."""
-    return [memory for memory in found if memory.may_be_injected]
+    return [memory for memory in candidates if memory.may_be_injected]
 
 
-def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) -> list[Memory]:
-    """Return those of some memories that an agent has not seen in its session as they are now."""
-    if session.id is None or not found:
-        return list(found)
-    seen = agent_sessions.list_seen_versions(db, session.id, session.agent_id or "", [memory.seq for memory in found])
-    return [memory for memory in found if seen.get(memory.seq) != version_of(memory)]
+def drop_seen(db: Connection, session: AgentSession, candidates: Sequence[Memory]) -> list[Memory]:
+    """Return the memories whose current version the agent has not seen in its session."""
+    if session.id is None or not candidates:
+        return list(candidates)
+    seen = agent_sessions.list_seen_versions(
+        db, session.id, session.agent_id or "", [memory.seq for memory in candidates]
+    )
+    return [memory for memory in candidates if seen.get(memory.seq) != version_of(memory)]
 
 
 def _drop_seen_hits(db: Connection, session: AgentSession, hits: Sequence[Hit]) -> list[Hit]:
@@ -235,13 +236,13 @@ def _drop_seen_hits(db: Connection, session: AgentSession, hits: Sequence[Hit]) 
 
 
 def version_of(memory: Memory) -> str:
-    """Return a fingerprint of what an agent reads of a memory."""
+    """Return a fingerprint of the text of a memory as an agent reads it."""
     return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
 
 
-def _annotate(db: Connection, found: Sequence[Memory]) -> list[Entry]:
-    remarks = find_annotations(db, found)
-    return [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in found]
+def _annotate(db: Connection, shown: Sequence[Memory]) -> list[Entry]:
+    remarks = find_annotations(db, shown)
+    return [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in shown]
 
 
 def _with_records(db: Connection, hits: Sequence[Hit]) -> list[tuple[Hit, Lesson]]:
@@ -257,36 +258,42 @@ def _render(
     limits: BriefingLimits,
     now: datetime,
 ) -> Briefing:
-    """Add the text; only what an agent gets to read counts as shown."""
+    """Add the text; only memories in the text count as shown."""
     impressions = make_impressions([hit.memory for hit, _ in lessons], session.id, session.agent_id)
     rules = [
-        (LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, impression_id=one.id), record)
-        for (hit, record), one in zip(lessons, impressions, strict=True)
+        (
+            LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, impression_id=impression.id),
+            record,
+        )
+        for (hit, record), impression in zip(lessons, impressions, strict=True)
     ]
     entries = [
-        *(Entry(hit.memory, hit.annotations, hit.impression_id, record=describe_record(one)) for hit, one in rules),
+        *(
+            Entry(hit.memory, hit.annotations, hit.impression_id, record=describe_record(record))
+            for hit, record in rules
+        ),
         *(Entry(hit.memory, hit.annotations, of_person=True) for hit in briefing.person),
         *beside,
     ]
-    text, kept = render_block(entries, min(limits.max_chars, MESSAGE_CHARS), now)
-    ids = {entry.impression_id for entry in kept}
+    text, rendered = render_block(entries, min(limits.max_chars, MESSAGE_CHARS), now)
+    ids = {entry.impression_id for entry in rendered}
     return replace(
         briefing,
         lessons=tuple(hit for hit, _ in rules if hit.impression_id in ids),
         text=text or "",
-        shown=tuple(entry.memory for entry in kept if not entry.of_person),
-        impressions=tuple(one for one in impressions if one.id in ids),
-        person_shown=tuple(entry.memory for entry in kept if entry.of_person),
+        shown=tuple(entry.memory for entry in rendered if not entry.of_person),
+        impressions=tuple(impression for impression in impressions if impression.id in ids),
+        person_shown=tuple(entry.memory for entry in rendered if entry.of_person),
     )
 
 
-def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit], deadline: Deadline) -> list[Hit]:
-    """Return the results to show, and the memories that a message names, whether or not they were found."""
-    found = [hit for hit in found if hit.relevance >= _least_relevance(hit.memory)]
+def _choose(db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], deadline: Deadline) -> list[Hit]:
+    """Return the results to show, including memories that the message names and recall did not find."""
+    hits = [hit for hit in hits if hit.relevance >= _least_relevance(hit.memory)]
     if deadline.must_skip(Step.NAMED):
-        return choose_lines(_drop_dead_lessons(db, found), [])
-    alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, found))
-    return choose_lines(alive, find_named_code(db, session.viewer, message, found))
+        return choose_lines(_drop_dead_lessons(db, hits), [])
+    alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, hits))
+    return choose_lines(alive, find_named_code(db, session.viewer, message, hits))
 
 
 def _least_relevance(memory: Memory) -> float:
@@ -294,7 +301,7 @@ def _least_relevance(memory: Memory) -> float:
 
 
 def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
-    """Leave out the lessons that are ignored, and put those first that cost most or are known to help."""
+    """Drop lessons that agents ignore; put critical and useful lessons first."""
     lessons = [hit for hit in hits if is_rule(hit.memory)]
     worth = {
         record.memory.seq: (is_critical(record.memory), record.usefulness is Usefulness.USEFUL)
@@ -307,23 +314,23 @@ def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
     return [*alive, *(hit for hit in hits if not is_rule(hit.memory))]
 
 
-def drop_dead(db: Connection, found: Sequence[Memory]) -> list[Memory]:
-    """Leave out the lessons that are never heeded."""
-    records = with_records(db, [memory for memory in found if is_rule(memory)])
+def drop_dead(db: Connection, candidates: Sequence[Memory]) -> list[Memory]:
+    """Drop the lessons that agents never follow."""
+    records = with_records(db, [memory for memory in candidates if is_rule(memory)])
     dead = {record.memory.seq for record in records if record.usefulness is Usefulness.DEAD}
-    return [memory for memory in found if memory.seq not in dead]
+    return [memory for memory in candidates if memory.seq not in dead]
 
 
-def _add_named_lessons(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
-    """Put first what names what a message names; where it is about anything, also what the session did last."""
+def _add_named_lessons(db: Connection, session: AgentSession, message: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Put first the lessons about targets in the message and, if anything is relevant, about the last actions."""
     named = _list_alive(db, read_message(message), session.viewer)[:NAMED_LESSONS]
-    if session.id is not None and (named or found):
+    if session.id is not None and (named or hits):
         did = agent_sessions.page_actions(db, session.id, RECENT_ACTIONS, None)
-        # What was shown makes room for what was not.
+        # Prefer lessons that were not shown yet.
         likely = drop_seen(db, session, _list_alive(db, read_actions(did), session.viewer))
         named = once([*named, *likely[:LIKELY_LESSONS]])
-    known = {hit.memory.seq for hit in found}
-    return [*(Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known), *found]
+    known = {hit.memory.seq for hit in hits}
+    return [*(Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known), *hits]
 
 
 def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:
@@ -347,21 +354,21 @@ def _sort_by_use(hits: Sequence[Hit]) -> _About:
 
 
 def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list[Memory]:
-    """List what happened lately, the latest first."""
+    """List recent activity, latest first."""
     since = utc_text(now - LATELY)
     return memories.list_latest_happened(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
 
 
-def once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
-    """Return memories in their order, each once, without those in some entries."""
+def once(candidates: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
+    """Return distinct memories in their order, without those in some entries."""
     known = {entry.memory.seq for entry in but}
-    return list({memory.seq: memory for memory in found if memory.seq not in known}.values())
+    return list({memory.seq: memory for memory in candidates if memory.seq not in known}.values())
 
 
 def trace_of(briefing: Briefing) -> dict[str, Any]:
     """Return why each memory was shown or left out."""
-    found = (*briefing.lessons, *briefing.decisions, *briefing.facts, *briefing.memories, *briefing.person)
-    told = {memory.id for memory in (*briefing.shown, *briefing.person_shown)}
+    hits = (*briefing.lessons, *briefing.decisions, *briefing.facts, *briefing.memories, *briefing.person)
+    shown_ids = {memory.id for memory in (*briefing.shown, *briefing.person_shown)}
     return {
         "degraded": briefing.degraded,
         "found": [
@@ -369,9 +376,9 @@ def trace_of(briefing: Briefing) -> dict[str, Any]:
                 "id": hit.memory.id,
                 "score": round(hit.score, 4),
                 "relevance": round(hit.relevance, 3),
-                "told": hit.memory.id in told,
+                "told": hit.memory.id in shown_ids,
             }
-            for hit in found
+            for hit in hits
         ],
         "withheld": [memory.id for memory in briefing.withheld],
     }

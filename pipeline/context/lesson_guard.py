@@ -21,11 +21,11 @@ from pipeline.store.impressions import Impression, make_impressions
 from pipeline.write.tool_actions import READ_CHARS, UNREADABLE, ToolTarget, recognize_action
 
 MOST_LESSONS = 3
-# Of more calls than these that were asked about the oldest is forgotten, and asked about once more.
+# Maximum number of remembered calls that the user was asked about; for a forgotten call, the user is asked again.
 MOST_ASKED = 256
-# Of more refusals than these the oldest is forgotten, and may come once more.
+# Maximum number of remembered refusals; a forgotten call may be refused again.
 MOST_REFUSED = 256
-REFUSED_ONCE = "Refused once because of this. Ask your user; if it is right all the same, do it again."
+REFUSED_ONCE = "Refused once because of this. Ask your user; if it is right anyway, do it again."
 READ_IN_PART = "Only a part of this call could be read. Check these rules before it runs."
 
 Decision = Literal["ask", "deny"]
@@ -33,7 +33,7 @@ Decision = Literal["ask", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that an agent is about to make, what it touches, and after which lessons it was made before."""
+    """A tool call before it runs, its target, and the lessons after which the same call was made before."""
 
     target: ToolTarget
     tool: str
@@ -52,42 +52,42 @@ class ToolGuard:
 
 
 class AllowedCalls:
-    """Know in this process which calls were asked about and then made, in sessions of which no journal is kept."""
+    """Remember in this process which calls the user was asked about and allowed, for sessions without a journal."""
 
     def __init__(self) -> None:
         # By lesson, whether the call was made after the lesson was shown.
         self._asked: LruCache[Hashable, dict[int, bool]] = LruCache(MOST_ASKED)
 
-    def find(self, workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> frozenset[int]:
-        """Return the row numbers of the lessons that a call was made after."""
-        asked = self._get(_name_call(workspace_id, session, tool, given))
+    def find(self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> frozenset[int]:
+        """Return the row numbers of the lessons after which a call was made."""
+        asked = self._get(_name_call(workspace_id, session, tool, arguments))
         return frozenset(seq for seq, was_made in asked.items() if was_made)
 
     def note_asked(self, workspace_id: str, session: AgentSession, call: ToolCall, guard: ToolGuard) -> None:
-        """Note which lessons were shown before a call."""
+        """Record which lessons were shown before a call."""
         key = _name_call(workspace_id, session, call.tool, call.given)
         if key is not None:
             self._asked.get(key, lambda _known: True, dict).update(
-                dict.fromkeys((one.seq for one in guard.shown), False)
+                dict.fromkeys((lesson.seq for lesson in guard.shown), False)
             )
 
-    def note_made(self, workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> None:
-        """Note that a call was made and worked."""
-        asked = self._get(_name_call(workspace_id, session, tool, given))
+    def note_made(self, workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Record that a call succeeded."""
+        asked = self._get(_name_call(workspace_id, session, tool, arguments))
         asked.update(dict.fromkeys(asked, True))
 
     def _get(self, key: Hashable) -> dict[int, bool]:
         return self._asked.get(key, lambda _known: True, dict) if self._asked.holds(key) else {}
 
 
-def _name_call(workspace_id: str, session: AgentSession, tool: str, given: Mapping[str, Any]) -> Hashable:
-    """Return by what a call is known again in its session, None where it is not."""
-    action = _recognize(session, tool, given)
+def _name_call(workspace_id: str, session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Hashable:
+    """Return the key of a call in its session, None for a call that is not recognized."""
+    action = _recognize(session, tool, arguments)
     return None if action is None else (workspace_id, session.id, action.type, action.target)
 
 
 class RefusedCalls:
-    """Know in this process which calls were refused because their host cannot ask its user."""
+    """Remember in this process which calls were refused because their host cannot ask its user."""
 
     def __init__(self) -> None:
         self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
@@ -95,22 +95,24 @@ class RefusedCalls:
     def refuse_once(
         self, workspace_id: str, session: AgentSession, target: ToolTarget, guard: ToolGuard
     ) -> ToolGuard | None:
-        """Return a refusal in place of a question, None for a call that was refused before."""
+        """Return a refusal instead of a question, None for a call that was refused before."""
         lessons = tuple(lesson.seq for lesson in guard.shown)
         key = (workspace_id, session.id, session.agent_id, target.type, target.target, lessons)
-        # The first that comes is refused, and gets itself back.
+        # The cache returns the same guard only for the first call, which is refused.
         first = self._refused.get(key, lambda _guard: True, lambda: guard)
         return replace(guard, decision="deny", reason=f"{guard.reason}\n{REFUSED_ONCE}") if first is guard else None
 
 
 def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> list[Memory]:
-    """List the critical lessons that name what is about to be touched; one that is never heeded is none of them.
+    """List the critical lessons that name the target of a call, without those that agents never follow.
 
-    If none does and the target could be read in part only, list all of them: each may be about the rest.
+    If there are none and only a part of the target was read, list all critical lessons: each may be about the rest.
     """
     ends = dict.fromkeys((target.target, target.target[-READ_CHARS:]))
     named = [
-        one for end in ends for one in lessons_about(db, read_touched(target.type, end), session.viewer, LOOKED_AT)
+        lesson
+        for end in ends
+        for lesson in lessons_about(db, read_touched(target.type, end), session.viewer, LOOKED_AT)
     ]
     critical = list({lesson.seq: lesson for lesson in named if is_critical(lesson)}.values())
     if not critical and not _is_read_whole(target):
@@ -126,10 +128,12 @@ def _is_read_whole(target: ToolTarget) -> bool:
 def decide(
     db: Connection, session: AgentSession, lessons: Sequence[Memory], call: ToolCall, most: Decision, now: datetime
 ) -> ToolGuard | None:
-    """Return what critical lessons have against a call; refused is at most what one of them plainly forbids."""
+    """Return the guard of critical lessons against a call; refuse only calls that a lesson clearly forbids."""
     forbidding = [lesson for lesson in lessons if most == "deny" and forbids(lesson, call.target)]
-    # A person who allowed it knows the lesson.
-    left = forbidding or [one for one in _drop_allowed(db, session, lessons, call) if one.seq not in call.allowed]
+    # A person who allowed the call has seen the lesson.
+    left = forbidding or [
+        lesson for lesson in _drop_allowed(db, session, lessons, call) if lesson.seq not in call.allowed
+    ]
     if not left:
         return None
     guard = _make_guard(db, session, left[:MOST_LESSONS], "deny" if forbidding else "ask", now)
@@ -137,7 +141,7 @@ def decide(
 
 
 def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memory], call: ToolCall) -> list[Memory]:
-    """Leave out the lessons against which the very same was done in the session after they were shown."""
+    """Drop lessons after which the same call already succeeded in the session."""
     action = _recognize(session, call.tool, call.given)
     if session.id is None or action is None:
         return list(lessons)
@@ -149,18 +153,24 @@ def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memor
     ]
 
 
-def _recognize(session: AgentSession, tool: str, given: Mapping[str, Any]) -> Action | None:
+def _recognize(session: AgentSession, tool: str, arguments: Mapping[str, Any]) -> Action | None:
     if session.id is None:
         return None
-    return recognize_action(session.id, session.agent_id, "", tool, given, ok=True, cwd=session.cwd)
+    return recognize_action(session.id, session.agent_id, "", tool, arguments, ok=True, cwd=session.cwd)
 
 
 def _make_guard(
-    db: Connection, session: AgentSession, told: Sequence[Memory], decision: Decision, now: datetime
+    db: Connection, session: AgentSession, lessons: Sequence[Memory], decision: Decision, now: datetime
 ) -> ToolGuard:
-    # What was shown before and not answered is the same impression still.
+    # A lesson that was shown before and has no answer keeps its impression.
     unanswered = [] if session.id is None else impressions.list_unanswered(db, session.id)
-    known = {one.memory_seq: one for one in unanswered if one.agent_id == session.agent_id}
-    made = [known.get(one.memory_seq, one) for one in make_impressions(told, session.id, session.agent_id)]
-    lines = [render_line(Entry(lesson, impression_id=one.id), now) for lesson, one in zip(told, made, strict=True)]
-    return ToolGuard(decision, "\n".join([HEADER, *lines]), tuple(told), tuple(made))
+    known = {impression.memory_seq: impression for impression in unanswered if impression.agent_id == session.agent_id}
+    made = [
+        known.get(impression.memory_seq, impression)
+        for impression in make_impressions(lessons, session.id, session.agent_id)
+    ]
+    lines = [
+        render_line(Entry(lesson, impression_id=impression.id), now)
+        for lesson, impression in zip(lessons, made, strict=True)
+    ]
+    return ToolGuard(decision, "\n".join([HEADER, *lines]), tuple(lessons), tuple(made))

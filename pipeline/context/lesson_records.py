@@ -12,7 +12,7 @@ from pipeline.store import impressions
 from pipeline.store.impressions import Tally
 from pipeline.write.fields import Severity
 
-# Fewer answers than this say nothing.
+# Minimum number of answers for a conclusion.
 ENOUGH = 5
 
 
@@ -29,7 +29,7 @@ Z = 1.959964
 
 
 class Usefulness(StrEnum):
-    """What the answers to a lesson's impressions say."""
+    """The usefulness of a lesson, from the answers to its impressions."""
 
     USEFUL = "useful"
     UNPROVEN = "unproven"
@@ -58,7 +58,7 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
 
 
 def usefulness(tally: Tally) -> Usefulness:
-    """Say what a record proves: followed or ignored more often than not, or nothing yet."""
+    """Return whether a record proves that agents mostly follow or mostly ignore the lesson, or nothing yet."""
     answered = tally.followed + tally.ignored
     low, high = wilson_interval(tally.followed, answered)
     if answered < ENOUGH or low <= 0.5 <= high:
@@ -89,14 +89,14 @@ def is_rule(memory: Memory) -> bool:
 
 
 def is_critical(lesson: Memory) -> bool:
-    """Return whether not following a lesson costs most."""
+    """Return whether a lesson is critical."""
     return lesson.details.get("severity") == Severity.CRITICAL
 
 
 def is_held_out(lesson: Lesson, session_id: str | None, share: float) -> bool:
-    """Return whether a session is not told a lesson, to learn whether it helps: as good as random, and always the same.
+    """Return whether a lesson is withheld from a session, to measure its effect; pseudorandom, but always the same.
 
-    Critical lessons are never withheld, nor those that were hardly told yet.
+    Critical lessons and lessons that were rarely shown are never withheld.
     """
     if session_id is None or is_critical(lesson.memory) or lesson.tally.shown < TOLD_FIRST:
         return False

@@ -20,18 +20,18 @@ from pipeline.text.tokens import search_tokens
 TOLD = 5
 EXCERPT_CHARS = 200
 TOLD_SHARE_OF_BEST = 0.7
-# Of indexed code less is told, as files of one project are all a little about it: beside code that the message names
-# only what is as good as the best, and of a project's history only what is surely about the message.
+# Indexed code needs a higher score, because all files of a project are slightly relevant: in addition to named code,
+# show only hits as good as the best, and from the history only hits that are certainly relevant.
 CODE_TOLD = 3
 NEAR_NAMED_SHARE = 0.95
 COMMIT_RELEVANCE = 0.9
 HISTORY = "history"
-# Files that a name without its folder may mean.
+# Maximum number of files with the same name in different folders.
 FILES_A_NAME = 2
 
 
 def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
-    """Return the few best of what is about a message, after the rules and the code that it names; a file once."""
+    """Return the rules, then the code that a message names, then the few best other hits; each file once."""
     hits = [hit for hit in hits if hit.annotations.superseded_by is None]
     best = max((hit.score for hit in hits), default=0.0)
     rules = [hit for hit in hits if is_rule(hit.memory)]
@@ -50,7 +50,7 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
 
 
 def _source_of(memory: Memory) -> str | None:
-    """Return the file that a memory outlines or the history that it is of, None for what was not taken from code."""
+    """Return the file or history that a memory was indexed from, None if it was not indexed from code."""
     return HISTORY if _is_commit(memory) else _place_of(memory)
 
 
@@ -61,7 +61,7 @@ def _is_worth_telling(hit: Hit, best: float, named: Sequence[Hit]) -> bool:
 
 
 def find_named_code(db: Connection, viewer: Viewer, message: str, found: Sequence[Hit]) -> list[Hit]:
-    """Return the files that a message names, then those that define a symbol of its, one hit each."""
+    """Return the files that a message names, then those that define a named symbol, one hit each."""
     names = read_code_names(message)
     named = [hit for file in names.files for hit in _find_file(db, viewer, file, found)]
     for symbol in names.symbols:
@@ -71,12 +71,12 @@ def find_named_code(db: Connection, viewer: Viewer, message: str, found: Sequenc
     first: dict[str | None, Hit] = {}
     for hit in named:
         first.setdefault(_place_of(hit.memory), hit)
-    # Above all that was found, in their order.
+    # Above all other hits, in their order.
     return [replace(hit, score=best + 1 / (1 + rank)) for rank, hit in enumerate(first.values())]
 
 
 def _find_file(db: Connection, viewer: Viewer, file: str, found: Sequence[Hit]) -> list[Hit]:
-    """Return of each file that a name means the part that is most about the message, else its beginning."""
+    """Return the best part of each file with a name, or the first part if none is relevant."""
     known = {hit.memory.seq: hit for hit in found}
     hits = []
     for seqs in ingested.list_file_memories(db, file, FILES_A_NAME):
@@ -92,20 +92,20 @@ def _place_of(memory: Memory) -> str | None:
 
 
 def _is_commit(memory: Memory) -> bool:
-    """Return whether a memory was taken from a project's history."""
+    """Return whether a memory was indexed from a project's history."""
     return memory.source is Source.IMPORT and "commit" in memory.metadata
 
 
 def excerpt_hits(hits: Sequence[Hit], message: str, deadline: Deadline) -> list[Entry]:
-    """Return what is shown of each hit: the part that is about a message."""
+    """Return the part of each hit that is about a message."""
     asked = frozenset(search_tokens(message))
     return [Entry(hit.memory, hit.annotations, excerpt=_excerpt(hit.memory, asked, deadline)) for hit in hits]
 
 
 def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline) -> str:
-    """Return the part of a memory that is about a message, its beginning when the answer is due.
+    """Return the part of a memory that is about a message, or its beginning if the deadline is near.
 
-    Of the outline of a file, with its path.
+    The part of a file outline starts with the path.
     """
     text = render_text(memory)
     if len(text) > EXCERPT_CHARS and deadline.must_skip(Step.EXCERPTS):

@@ -1,7 +1,7 @@
-"""Who says what an agent reads: what nobody vouches for stands in quotation marks, with its source.
+"""Quote untrusted texts for agents: in quotation marks, with their source.
 
-Every text that Reverie did not write itself goes through here on its way to an agent, whatever field it stands in: a
-title, a tag or the name of a file can command as well as a sentence can.
+Every text that Reverie did not write passes through this module before an agent reads it, in every field: a title, a
+tag or a file name can contain instructions just like a sentence.
 """
 
 import json
@@ -13,7 +13,7 @@ from pipeline.records import INNER_QUOTES, Trust
 
 
 def quote(text: str) -> str:
-    """Return a text as one line in quotation marks that nothing within it can end."""
+    """Return a text as one quoted line; quotation marks within it are replaced."""
     return f"“{' '.join(text.split()).translate(INNER_QUOTES)}”"
 
 
@@ -42,7 +42,7 @@ ANYBODY = Speaker("memories")
 
 
 def find_speaker(source: str, trust: str | None, *, instructs: bool) -> Speaker:
-    """Return the source of a memory's texts: an injection is quoted whoever wrote it."""
+    """Return the speaker of a memory's texts; a suspected injection is always quoted."""
     return Speaker(source, trusted=trust == Trust.TRUSTED and not instructs)
 
 

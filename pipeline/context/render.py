@@ -1,4 +1,4 @@
-"""Memories as the text that an agent reads: facts with their source, and confirmed lessons as rules."""
+"""Render memories for an agent: facts with their source, and confirmed lessons as rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,9 @@ LONGEST_LINE = 600
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory to be shown, what is to be remarked on it, the id of its impression, and the part that is shown.
+    """A memory to show, its annotations, the id of its impression, and the part of its text to show.
 
-    One with a `record` is a rule; one `of_person` is about the person, from the store of their own; one with a `team`
-    is of that team's memory.
+    An entry with a `record` is a rule. One `of_person` is from the personal store, one with a `team` from that team.
     """
 
     memory: Memory
@@ -32,11 +31,11 @@ class Entry:
 
 
 def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
-    """Render memories, the rules first, most useful first, as far as they fit; return what fits.
+    """Render memories that fit, rules first, most useful first; return the text and the rendered entries.
 
-    One that is too long makes room. The text is None when not even one fits.
+    Skip entries that are too long. The text is None if no entry fits.
     """
-    kept: list[Entry] = []
+    rendered: list[Entry] = []
     lines: list[str] = []
     used = -1
     for header, part in (
@@ -49,11 +48,11 @@ def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tup
             added = [render_line(entry, now)] if opened else [header, render_line(entry, now)]
             size = sum(1 + len(line) for line in added)
             if used + size <= max_chars:
-                kept.append(entry)
+                rendered.append(entry)
                 lines += added
                 used += size
                 opened = True
-    return ("\n".join(lines) if kept else None), kept
+    return ("\n".join(lines) if rendered else None), rendered
 
 
 def render_line(entry: Entry, now: datetime) -> str:

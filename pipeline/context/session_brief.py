@@ -33,7 +33,7 @@ from pipeline.store.impressions import Impression, make_impressions
 ACTIONS_SHOWN = 12
 BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
 LEFT_OFF = "Where this session left off, as its journal noted:"
-# Threads that go on, and what is about the person, whatever the workspace.
+# Maximum numbers of active arcs and of personal memories.
 ARCS_SHOWN = 3
 PERSON_SHOWN = 8
 UNDER_WAY = "Under way, as it was gathered from what was noted:"
@@ -52,7 +52,7 @@ class SessionBrief:
 
 @dataclass(frozen=True, slots=True)
 class BriefRoom:
-    """How many characters a brief may have, as of when, and which share of lessons is withheld."""
+    """The maximum length of a brief, its time, and the share of withheld lessons."""
 
     max_chars: int
     now: datetime
@@ -62,21 +62,21 @@ class BriefRoom:
 def brief_project(
     database: Database | None, person: Database | None, session: AgentSession, room: BriefRoom
 ) -> SessionBrief | None:
-    """Return a project's brief: open goals, then what was decided, learned and holds, and what goes on.
+    """Return a project's brief: personal memories, open goals, decisions, lessons, facts and active arcs.
 
-    What is about the person comes first. None where there is nothing of all that.
+    Return None if there are none of these.
     """
     about = [] if person is None else _list_of_person(person, session.viewer)
     if database is None:
         return _brief([], about, [], session, room)
     with database.read() as db:
-        found = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
+        candidates = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
         for kind in BRIEF_KINDS:
             leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
-            found += drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))[:SHOWN_EACH]
-        records = _records(db, found)
+            candidates += drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))[:SHOWN_EACH]
+        records = _records(db, candidates)
         threads = _render_arcs(arcs.list_active(db, session.viewer, ARCS_SHOWN))
-    return _brief(threads, about, found, session, room, records)
+    return _brief(threads, about, candidates, session, room, records)
 
 
 def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
@@ -85,12 +85,14 @@ def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
         return list_shown_unasked(memories.list_leading(db, about, PERSON_SHOWN))
 
 
-def _records(db: Connection, found: Sequence[Memory]) -> dict[int, Lesson]:
-    return {record.memory.seq: record for record in with_records(db, [one for one in found if is_rule(one)])}
+def _records(db: Connection, candidates: Sequence[Memory]) -> dict[int, Lesson]:
+    return {
+        record.memory.seq: record for record in with_records(db, [memory for memory in candidates if is_rule(memory)])
+    }
 
 
 def brief_resumed_session(database: Database, session: AgentSession, room: BriefRoom) -> SessionBrief | None:
-    """Return what a session did, decided and noted, and which goals are open; None where it did nothing."""
+    """Return the actions, decisions and memories of a session and the open goals; None if it did nothing."""
     if session.id is None:
         return None
     session_id, viewer = session.id, session.viewer
@@ -111,33 +113,35 @@ def brief_resumed_session(database: Database, session: AgentSession, room: Brief
 def _brief(
     lines: Sequence[str],
     about: Sequence[Memory],
-    found: Sequence[Memory],
+    candidates: Sequence[Memory],
     session: AgentSession,
     room: BriefRoom,
     records: Mapping[int, Lesson] = MappingProxyType({}),
 ) -> SessionBrief | None:
     left = room.max_chars - sum(len(line) + 1 for line in lines)
     held_out = {seq for seq, record in records.items() if is_held_out(record, session.id, room.holdout)}
-    withheld = [one for one in found if one.seq in held_out]
-    told = [one for one in found if one not in withheld]
-    rules = make_impressions([memory for memory in told if memory.seq in records], session.id, session.agent_id)
-    ids = {one.memory_seq: one.id for one in rules}
+    withheld = [memory for memory in candidates if memory.seq in held_out]
+    shown_memories = [memory for memory in candidates if memory not in withheld]
+    rules = make_impressions(
+        [memory for memory in shown_memories if memory.seq in records], session.id, session.agent_id
+    )
+    ids = {impression.memory_seq: impression.id for impression in rules}
     entries = [
         *(Entry(memory, of_person=True) for memory in about),
         *(
             Entry(memory, impression_id=ids.get(memory.seq), record=_describe(records.get(memory.seq)))
-            for memory in told
+            for memory in shown_memories
         ),
     ]
-    block, kept = render_block(entries, left, room.now)
+    block, rendered = render_block(entries, left, room.now)
     if block is None and not lines:
         return None
-    shown = {entry.impression_id for entry in kept}
+    shown = {entry.impression_id for entry in rendered}
     return SessionBrief(
         "\n".join([*lines, *([block] if block else [])]),
-        tuple(entry.memory for entry in kept if not entry.of_person),
-        tuple(one for one in rules if one.id in shown),
-        tuple(entry.memory for entry in kept if entry.of_person),
+        tuple(entry.memory for entry in rendered if not entry.of_person),
+        tuple(impression for impression in rules if impression.id in shown),
+        tuple(entry.memory for entry in rendered if entry.of_person),
         tuple(withheld),
     )
 
@@ -146,8 +150,8 @@ def _describe(record: Lesson | None) -> str | None:
     return None if record is None else describe_record(record)
 
 
-def _render_arcs(found: Sequence[VisibleArc]) -> list[str]:
-    lines = [f"- {quote(arc.title)} ({arc.size} memories, last {arc.last_at[:10]})" for arc in found]
+def _render_arcs(shown_arcs: Sequence[VisibleArc]) -> list[str]:
+    lines = [f"- {quote(arc.title)} ({arc.size} memories, last {arc.last_at[:10]})" for arc in shown_arcs]
     return [UNDER_WAY, *lines] if lines else []
 
 
@@ -155,9 +159,9 @@ def _render_actions(did: Sequence[Action], room: int) -> list[str]:
     """Return the newest actions that fit, oldest first, without direct repetitions."""
     lines: list[str] = []
     room -= len(LEFT_OFF) + 1
-    for one in reversed(did):
-        # A hostile project names its files as it likes.
-        line = f"- {one.type} {quote(one.target)}{'' if one.ok else ' (failed)'}"
+    for action in reversed(did):
+        # Quoted, because a hostile project chooses its file names.
+        line = f"- {action.type} {quote(action.target)}{'' if action.ok else ' (failed)'}"
         if lines and lines[-1] == line:
             continue
         room -= len(line) + 1

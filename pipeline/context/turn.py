@@ -1,4 +1,4 @@
-"""What a finished turn came to: the result worth keeping, and which lessons it followed."""
+"""Summarize a finished turn, and find which lessons it followed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ _EDITS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ShownLesson:
-    """A lesson that was put before an agent, under which id and when; `agent_id` is None for the main agent."""
+    """A shown lesson with its impression id and time; `agent_id` is None for the main agent."""
 
     id: str
     at: str
@@ -44,14 +44,14 @@ class ShownLesson:
 
 @dataclass(frozen=True, slots=True)
 class LessonOutcome:
-    """A lesson that a turn's actions show to have been followed, or ignored."""
+    """A lesson that a turn followed or ignored, according to its actions."""
 
     impression_id: str
     followed: bool
 
 
 def summarize_turn(did: Sequence[Action]) -> str | None:
-    """Return a turn's result in a sentence: what failed and works, was committed or deployed; None without one."""
+    """Return a turn's result in a sentence: a fixed failure, a commit or a deployment; None if there is none."""
     told_of = [part for part in (_describe_fix(did), _describe_commits(did), _describe_deployment(did)) if part]
     if not told_of:
         return None
@@ -63,26 +63,25 @@ def summarize_turn(did: Sequence[Action]) -> str | None:
 
 
 def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[LessonOutcome]:
-    """Say of shown lessons whether what they name was done since: followed, or ignored where they forbid it.
+    """Return which shown lessons were followed, or ignored if the actions did what they forbid.
 
-    What names nothing that was done is left open, and so is what depends on more than was done: silence proves nothing.
-    An agent answers for its own actions: what a subagent did says nothing of what the main agent was told, nor the
-    other way round.
+    Other lessons stay open: without a matching action, nothing is proved. Only the actions of the
+    agent that was shown a lesson count: not those of a subagent for a lesson of the main agent, nor vice versa.
     """
-    found = []
-    for one in shown:
-        mine = [action for action in did if action.agent_id == one.agent_id and action.at >= one.at]
-        # Tests that failed were run all the same; of anything else a failure may mean that it never happened.
+    outcomes = []
+    for shown_lesson in shown:
+        mine = [action for action in did if action.agent_id == shown_lesson.agent_id and action.at >= shown_lesson.at]
+        # Failed tests were run anyway; other failed actions may never have happened.
         since = [action for action in mine if action.ok or action.type is ActionType.TEST]
-        proofs = {proof for action in since for proof in _proofs(one.lesson, action)}
-        # What was forbidden and done weighs more than what was done beside it as told.
+        proofs = {proof for action in since for proof in _proofs(shown_lesson.lesson, action)}
+        # A forbidden action outweighs other actions that followed the lesson.
         if proofs:
-            found.append(LessonOutcome(one.id, False not in proofs))
-    return found
+            outcomes.append(LessonOutcome(shown_lesson.id, False not in proofs))
+    return outcomes
 
 
 def forbids(lesson: Memory, target: ToolTarget) -> bool:
-    """Return whether a lesson plainly forbids what is about to be done."""
+    """Return whether a lesson clearly forbids a target."""
     return False in _proofs(lesson, target)
 
 
@@ -108,7 +107,7 @@ def _proofs(lesson: Memory, action: Action | ToolTarget) -> Iterator[bool]:
 
 
 def _describe_fix(did: Sequence[Action]) -> str | None:
-    """Tell of the last command or test that failed first and worked later."""
+    """Describe the last command or test that first failed and later succeeded."""
     failed: dict[str, Action] = {}
     mended: Action | None = None
     for action in did:
@@ -129,7 +128,7 @@ def _describe_fix(did: Sequence[Action]) -> str | None:
 
 
 def _proves(now: Action, before: Action) -> bool:
-    """Return whether what works now is what failed: the same command, or the same tests or all of them."""
+    """Return whether a success repeats a failed action: the same command, the same tests, or all tests."""
     if now.target == before.target:
         return True
     if now.type is not ActionType.TEST or before.type is not ActionType.TEST:
@@ -142,7 +141,7 @@ def _describe_commits(did: Sequence[Action]) -> str | None:
     done = [action.target for action in did if action.type is ActionType.COMMIT and action.ok]
     if not done:
         return None
-    subjects = [subject for one in done if (subject := find_commit_subject(one))]
+    subjects = [subject for target in done if (subject := find_commit_subject(target))]
     if not subjects:
         return f"Committed with `{shorten_command(done[-1])}`."
     return f"Committed: {'; '.join(dict.fromkeys(subjects))}."

@@ -21,7 +21,7 @@ class AgentSession:
 class HookAnswer:
     """The text that a hook gives an agent and its memories, or why it gives none.
 
-    Of one that is not `is_kept` not even the run is kept. The `trace` says why each memory was told or left out.
+    If `is_kept` is false, the run is not logged. The `trace` says why each memory was shown or left out.
     """
 
     text: str | None = None

@@ -1,4 +1,4 @@
-"""The access log as it is written: what people write at once, what they read within a second."""
+"""Write the access log: entries for writes at once, entries for reads within a second."""
 
 import threading
 from collections.abc import Sequence
@@ -14,32 +14,32 @@ from pipeline.store.operations import Operations
 from pipeline.store.people import People
 from pipeline.times import utc_now, utc_text
 
-# As whom the owner of the data directory is noted; no person has such an id.
+# Id of the data directory's owner in the log; no person has such an id.
 OWNER = "(owner)"
 
 KEPT = timedelta(days=90)
 WRITTEN_WITHIN_S = 1.0
-# Maximum number of entries that wait to be written.
+# Maximum number of pending entries before they are written.
 MOST_HELD = 500
-# While the log cannot be written, so many are kept for when it can be; the error log tells of older ones that are lost.
+# Maximum number of entries to keep while the log cannot be written. The error log reports how many older ones are lost.
 MOST_KEPT = 10_000
 PRUNED_EVERY = timedelta(hours=1)
 
 
 def note_command(people: People, command: str, workspace_id: str | None = None) -> None:
-    """Note a command of the owner that changed who may enter the data directory, and return once it is written."""
+    """Log a command with which the owner changed access rights; return after it is written."""
     people.add_accesses([AccessEntry(utc_now(), str(ULID()), OWNER, None, workspace_id, command, HTTPStatus.OK)])
 
 
 class AccessLog:
-    """Note what people ask, without keeping a reader waiting; `people` has a connection of this log's own."""
+    """Log requests without delaying readers. `people` needs its own connection for this log."""
 
     def __init__(self, people: People, operations: Operations) -> None:
         self._people = people
         self._operations = operations
         self._lock = threading.Lock()
         self._held: list[AccessEntry] = []
-        # Held while entries are written: whoever comes meanwhile finds theirs among the next.
+        # Locked while entries are written; entries that arrive then are in the next batch.
         self._writing = threading.Lock()
         self._noted = threading.Event()
         self._stopped = threading.Event()
@@ -47,7 +47,7 @@ class AccessLog:
         self._pruned_at = datetime.min.replace(tzinfo=UTC)
 
     def note(self, entry: AccessEntry) -> None:
-        """Note a request; it is written within a second."""
+        """Log a request; it is written within a second."""
         with self._lock:
             self._held.append(entry)
             is_much = len(self._held) >= MOST_HELD
@@ -60,13 +60,13 @@ class AccessLog:
             self._noted.set()
 
     def write(self, entry: AccessEntry) -> None:
-        """Note a request and return once it is written, with all that was noted before."""
+        """Log a request; return after it and all earlier ones are written."""
         with self._lock:
             self._held.append(entry)
         self.flush()
 
     def flush(self) -> None:
-        """Write what was noted; what cannot be written is kept for the next time."""
+        """Write the pending entries; keep them if writing fails."""
         with self._writing:
             with self._lock:
                 taken, self._held = self._held, []
@@ -79,13 +79,13 @@ class AccessLog:
                 self._put_back(taken, error)
 
     def page(self, query: AccessQuery, limit: int, before: int | None) -> Page[AccessEntry]:
-        """List what people asked, the latest first."""
+        """List logged requests, the latest first."""
         self.flush()
-        found = self._people.list_accesses(query, limit + 1, before)
-        return page_of(found, limit, lambda entry: entry.seq)
+        entries = self._people.list_accesses(query, limit + 1, before)
+        return page_of(entries, limit, lambda entry: entry.seq)
 
     def close(self) -> None:
-        """Write what is left and end the thread."""
+        """Write the pending entries and stop the thread."""
         self._stopped.set()
         self._noted.set()
         if self._timer is not None:

@@ -26,38 +26,38 @@ class SessionRecord:
 
 
 def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[SessionSummary]:
-    """List sessions, the one that something happened in last first, behind so many."""
+    """List sessions by their last activity, the latest first, after skipping some."""
     with workspace.database.read() as db:
-        found = agent_sessions.list_sessions(db, limit + 1, skipped, workspace.person_id)
-    return Page(found[:limit], skipped + limit if len(found) > limit else None)
+        sessions = agent_sessions.list_sessions(db, limit + 1, skipped, workspace.person_id)
+    return Page(sessions[:limit], skipped + limit if len(sessions) > limit else None)
 
 
 def read_session(workspace: Workspace, runs: HookRunLog, session_id: str, limit: int) -> SessionRecord:
-    """Return what is known of a session; raise NotFound where nothing is."""
+    """Return a session with its latest records; raise NotFound if there is no such session."""
     with workspace.database.read() as db:
         summary = agent_sessions.find_session(db, session_id)
-        said = turns.page(db, session_id, limit, None)
+        session_turns = turns.page(db, session_id, limit, None)
         did = agent_sessions.page_actions(db, session_id, limit, None)
         learnt = memories.page(db, Filter(session_id=session_id, viewer=workspace.onlooker), limit, None)
-    told = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items
+    hook_runs = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items
     if summary is None:
         raise NotFound("There is no session with this id. `reverie sessions` lists them.")
-    return SessionRecord(summary, said, told, did, learnt)
+    return SessionRecord(summary, session_turns, hook_runs, did, learnt)
 
 
 def rename_session(workspace: Workspace, session_id: str, name: str) -> SessionSummary:
-    """Give a session another name; raise NotFound where there is none."""
+    """Rename a session; raise NotFound if there is no such session."""
     with workspace.database.write() as db:
         if agent_sessions.find_session(db, session_id) is not None:
             agent_sessions.rename_session(db, session_id, name, utc_now())
-        found = agent_sessions.find_session(db, session_id)
-    if found is None:
+        session = agent_sessions.find_session(db, session_id)
+    if session is None:
         raise NotFound("There is no session with this id. `reverie sessions` lists them.")
-    return found
+    return session
 
 
 def list_actions(workspace: Workspace, session_id: str | None, limit: int, before: int | None) -> Page[JournalRow]:
-    """List what agents did, in one session or in all, the newest first."""
+    """List the actions of agents in one session or in all, newest first."""
     with workspace.database.read() as db:
-        found = agent_sessions.page_actions(db, session_id, limit + 1, before, workspace.person_id)
-    return page_of(found, limit, lambda row: row.seq)
+        actions = agent_sessions.page_actions(db, session_id, limit + 1, before, workspace.person_id)
+    return page_of(actions, limit, lambda row: row.seq)

@@ -1,8 +1,7 @@
 """Agent sessions: what an agent is shown before it answers and acts, and what is recorded of its actions.
 
-An agent is answered from what is known; what is noted for later is written beside the traffic, in order. Whether a
-session is incognito is decided once an event: before it is answered, or where the agent waits for nothing, before
-anything is written.
+Answers use only stored data; new records are written in the background, in order. Each event checks once whether its
+session is incognito: before the answer, or before the first write if the agent does not wait for an answer.
 """
 
 import time
@@ -76,13 +75,13 @@ INCOGNITO, NOTHING_WRITTEN = "the session or the workspace is incognito", "nothi
 HOST_NOTICE = "the host wrote all of the prompt"
 NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing to tell at the beginning"
 
-# Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
+# Budget of the first prompts after a start, so that they get at least the results of the lexical search.
 WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
-# Of a longer prompt the beginning is searched for.
+# Only this many characters of a prompt are searched for.
 LONGEST_QUESTION = 4000
 TURN_MEMORIES = 50
-# Where a session goes on with less than it knew.
+# Sources of a session start after which the agent has lost a part of its context.
 RESUMED = frozenset({"compact", "resume"})
 FORGETFUL = RESUMED | {"clear"}
 # A session that was idle for longer may be shown everything again.
@@ -92,22 +91,22 @@ AMBIENT_IMPORTANCE = 0.5
 
 
 def identify_session(session_id: str, agent_id: str, cwd: str, person_id: str | None = None) -> AgentSession:
-    """Return the session that a host names; it sees what is its own, and its person's.
+    """Return the session that a host names, which can read its own memories and those of its person.
 
-    Raises InvalidField for a name that is too long, or that none may have.
+    Raises InvalidField for a name that is too long or contains a reserved character.
     """
-    for name, given in (("session_id", session_id), ("agent_id", agent_id)):
-        if len(given) > MAX_SESSION_ID_CHARS:
+    for name, value in (("session_id", session_id), ("agent_id", agent_id)):
+        if len(value) > MAX_SESSION_ID_CHARS:
             raise InvalidField(FieldError(name, f"must have at most {MAX_SESSION_ID_CHARS} characters"))
-        if OWNED in given:
-            raise InvalidField(FieldError(name, f"must not hold {OWNED}"))
+        if OWNED in value:
+            raise InvalidField(FieldError(name, f"must not contain {OWNED}"))
     session, agent = normalize_id(session_id) or None, normalize_id(agent_id) or None
     viewer = qualified_viewer(person_id, Viewer(session=session, agent=agent))
     return AgentSession(qualified_name(person_id, session), qualified_name(person_id, agent), cwd, viewer)
 
 
 class AgentSessionService:
-    """Answer the events of agents' sessions; `usual` is the workspace of projects that have none of their own yet."""
+    """Answer the events of agents' sessions; `usual` is the workspace of projects without their own workspace."""
 
     def __init__(
         self,
@@ -126,9 +125,9 @@ class AgentSessionService:
         self._allowed = AllowedCalls()
 
     def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
-        """Return what is known about a message and new in this session; nothing when that takes too long.
+        """Return the memories about a message that are new in this session; nothing if that takes too long.
 
-        What the message asks of the memory itself is done, and said. A host's own notice is no prompt.
+        Also run the memory commands in the message and report their results. Ignore a notice written by the host.
         """
         began = time.perf_counter()
         if not workspace.settings.hooks:
@@ -139,12 +138,12 @@ class AgentSessionService:
             return HookAnswer(reason=HOST_NOTICE)
         obeyed = obey(workspace, self._contexts, session, message)
         message = message.strip()[:LONGEST_QUESTION]
-        said = [one.says for one in obeyed]
+        replies = [result.says for result in obeyed]
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
-            return HookAnswer("\n".join(said) or None, reason=NOTHING_WRITTEN)
+            return HookAnswer("\n".join(replies) or None, reason=NOTHING_WRITTEN)
         if session.id is not None:
             # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
             self._feedback.flush()
@@ -156,15 +155,21 @@ class AgentSessionService:
             briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC), only_new=True)
             theirs = self._teams.tell(asked, briefing, limits, session)
             self._contexts.count(degraded=briefing.degraded)
-        text = "\n".join(filter(None, [*said, join_texts(briefing, theirs)])) or None
+        text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing)
         self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
-        told = (*briefing.shown, *briefing.person_shown, *(one.memory for one in obeyed if one.memory is not None))
-        return HookAnswer(text, told, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
+        memories_shown = (
+            *briefing.shown,
+            *briefing.person_shown,
+            *(result.memory for result in obeyed if result.memory is not None),
+        )
+        return HookAnswer(
+            text, memories_shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None
+        )
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         self._feedback.record_question(workspace, message)
@@ -173,19 +178,21 @@ class AgentSessionService:
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
 
-    def _note_briefing(self, workspace: Workspace, session: AgentSession, found: "Briefing | SessionBrief") -> None:
+    def _note_briefing(
+        self, workspace: Workspace, session: AgentSession, shown_brief: "Briefing | SessionBrief"
+    ) -> None:
         """Record what an agent was shown, and which lessons were withheld, to measure whether lessons help."""
-        made = make_impressions(found.withheld, session.id, session.agent_id)
-        withheld = [replace(one, withheld=True) for one in made]
-        self._feedback.record_impressions(workspace, [*found.impressions, *withheld])
-        # A lesson of a session's start comes once more with the prompt that it is about.
-        is_start = isinstance(found, SessionBrief)
-        seen = [one for one in found.shown if not (is_start and one.kind is Kind.LESSON)]
-        for home, shown in ((workspace, found.shown), (workspace.person, found.person_shown)):
+        made = make_impressions(shown_brief.withheld, session.id, session.agent_id)
+        withheld = [replace(impression, withheld=True) for impression in made]
+        self._feedback.record_impressions(workspace, [*shown_brief.impressions, *withheld])
+        # A lesson from the start of a session is shown again with a prompt that it is about.
+        is_start = isinstance(shown_brief, SessionBrief)
+        seen = [memory for memory in shown_brief.shown if not (is_start and memory.kind is Kind.LESSON)]
+        for owner, shown in ((workspace, shown_brief.shown), (workspace.person, shown_brief.person_shown)):
             if shown and not is_start:
-                self._feedback.record_accesses(home, shown)
-        self._note_seen(workspace, session, [*seen, *found.withheld])
-        self._note_seen(workspace.person, session, found.person_shown)
+                self._feedback.record_accesses(owner, shown)
+        self._note_seen(workspace, session, [*seen, *shown_brief.withheld])
+        self._note_seen(workspace.person, session, shown_brief.person_shown)
 
     def _with_budget(self, settings: Settings) -> Settings:
         if not self._contexts.is_warming:
@@ -193,7 +200,7 @@ class AgentSessionService:
         return replace(settings, hook_budget_ms=max(settings.hook_budget_ms, WARMING_BUDGET_MS))
 
     def start_session(self, workspace: Workspace, session: AgentSession, source: str) -> HookAnswer:
-        """Return the project's brief, or where a session left off that goes on with less than it knew."""
+        """Return the project's brief, or the state of a resumed session whose agent lost a part of its context."""
         settings = workspace.settings
         if not (settings.hooks and settings.hook_recall):
             return HookAnswer(reason=RECALL_OFF if settings.hooks else HOOKS_OFF)
@@ -204,7 +211,7 @@ class AgentSessionService:
             return HookAnswer(reason=NOTHING_WRITTEN)
         if source in FORGETFUL and session.id is not None and workspace.exists and workspace.notes_sessions:
             self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
-        # What was done a moment ago is written by then.
+        # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout)
         database = workspace.database if workspace.exists else None
@@ -222,18 +229,17 @@ class AgentSessionService:
         workspace: Workspace,
         session: AgentSession,
         tool: str,
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         *,
         is_whole: bool = True,
         can_ask: bool = True,
     ) -> ToolGuard | None:
-        """Return what critical lessons that name it say against a tool's use, also if they were told before.
+        """Return the critical lessons against a tool call that name its target, even if they were shown before.
 
-        Other lessons come with a prompt or a session's start: what is told before a tool is read behind its result.
-        Where a host cannot ask its user, what would be asked is refused once. If the call was read in part only,
-        `is_whole` is false.
+        Other lessons appear at prompts and session starts: an agent reads text from before a call after its result.
+        If a host cannot ask its user, the call is refused once. `is_whole` is false for a call that was read in part.
         """
-        target = find_target_for_guard(tool, given, is_whole=is_whole)
+        target = find_target_for_guard(tool, arguments, is_whole=is_whole)
         decision = workspace.settings.lesson_guard if workspace.settings.hooks else "off"
         if target is None or decision == "off" or not workspace.exists or self._is_incognito(workspace, session):
             return None
@@ -241,9 +247,9 @@ class AgentSessionService:
             lessons = list_critical(db, session, target)
         if not lessons:
             return None
-        # What was shown and done a moment ago is noted by then.
+        # Write pending records first: they may answer the lesson.
         self._feedback.flush()
-        call = ToolCall(target, tool, given, self._allowed.find(workspace.id, session, tool, given))
+        call = ToolCall(target, tool, arguments, self._allowed.find(workspace.id, session, tool, arguments))
         with workspace.database.read() as db:
             guard = decide(db, session, lessons, call, decision, datetime.now(UTC))
         if guard is not None and guard.decision == "ask" and not can_ask:
@@ -255,60 +261,60 @@ class AgentSessionService:
         return guard
 
     def record_tool_use(
-        self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool
+        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], *, ok: bool
     ) -> None:
-        """Note what was done; the first action in a project makes its workspace."""
+        """Record an action; the first one in a project creates its workspace."""
         if session.id is not None and workspace.settings.hooks and workspace.keeps_journal:
-            self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, given, ok=ok))
+            self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, ok=ok))
         elif ok:
-            self._allowed.note_made(workspace.id, session, tool, given)
+            self._allowed.note_made(workspace.id, session, tool, arguments)
 
-    def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidSource | None = None) -> None:
-        """Say which lessons the turn followed, keep its result where the agent did not, and keep what was said."""
+    def end_turn(self, workspace: Workspace, session: AgentSession, source: SaidSource | None = None) -> None:
+        """Record which lessons the turn followed, its result if the agent stored none, and its messages."""
         settings = workspace.settings
-        # A subagent's end is the end of no turn.
+        # The end of a subagent does not end a turn.
         if session.id is None or session.agent_id is not None or not settings.hooks:
             return
         if not settings.read_only:
             self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
-        self.take_said(workspace, session, said)
+        self.take_said(workspace, session, source)
 
-    def take_said(self, workspace: Workspace, session: AgentSession, said: SaidSource | None) -> None:
-        """Keep what was said since the last reading, to be read for what lasts."""
-        if said is not None and session.id is not None and workspace.settings.hooks:
+    def take_said(self, workspace: Workspace, session: AgentSession, source: SaidSource | None) -> None:
+        """Store the messages since the last call, for capture to read."""
+        if source is not None and session.id is not None and workspace.settings.hooks:
             is_silent = partial(self._is_incognito, session=session)
-            self._submit(workspace, partial(self._said_records.take, workspace, session.id, said, is_silent))
+            self._submit(workspace, partial(self._said_records.take, workspace, session.id, source, is_silent))
 
     def flush(self, workspace: Workspace) -> None:
-        """Write everything that was noted, without waiting for it longer than a moment."""
+        """Write all pending usage records, with a short time limit."""
         if workspace.exists:
             self._feedback.flush_usage(workspace)
 
     def is_off_the_record(self, workspace: Workspace, session_id: str | None) -> bool:
-        """Return whether nothing of a session may be noted."""
+        """Return whether nothing of a session may be recorded."""
         return self._is_incognito(workspace, AgentSession(session_id))
 
     def _is_incognito(self, workspace: Workspace, session: AgentSession) -> bool:
         """Return whether a session or its workspace is incognito.
 
-        As long as a project has no workspace of its own, its sessions are incognito in the usual one.
+        Sessions of a project without its own workspace are incognito in the usual workspace.
         """
-        known = [one for one in (workspace, self._usual) if one.exists]
-        # A project's own settings may be there before its first memory is.
-        if any(one.settings.incognito for one in (workspace, *known[:1])):
+        known = [store for store in (workspace, self._usual) if store.exists]
+        # A project may have its own settings before its first memory.
+        if any(store.settings.incognito for store in (workspace, *known[:1])):
             return True
-        return any(is_any_incognito(one, list_session_names(None, session.id)) for one in known)
+        return any(is_any_incognito(store, list_session_names(None, session.id)) for store in known)
 
     def _add_action(
-        self, workspace: Workspace, session: AgentSession, at: str, tool: str, given: Mapping[str, Any], *, ok: bool
+        self, workspace: Workspace, session: AgentSession, at: str, tool: str, arguments: Mapping[str, Any], *, ok: bool
     ) -> None:
-        action = recognize_action(session.id or "", session.agent_id, at, tool, given, ok=ok, cwd=session.cwd)
+        action = recognize_action(session.id or "", session.agent_id, at, tool, arguments, ok=ok, cwd=session.cwd)
         if action is not None and not self._is_incognito(workspace, session):
             with workspace.create().write() as db:
                 agent_sessions.add_action(db, action)
 
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
-        # What the turn did may have made the workspace only now.
+        # The actions of this turn may have just created the workspace.
         if session.id is not None and workspace.exists and not self._is_incognito(workspace, session):
             _close_turn(workspace, session.id, at)
 
@@ -325,7 +331,7 @@ class AgentSessionService:
         self._submit(workspace, partial(_write, workspace, note))
 
     def _submit(self, workspace: Workspace, task: Callable[[], object]) -> None:
-        """Have something done in its turn."""
+        """Run a task in the background, in order."""
         self._feedback.submit_logged("hooks", workspace.id, task)
 
 
@@ -349,31 +355,35 @@ def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
         began = agent_sessions.find_turn_start(db, session_id) or ""
         did = agent_sessions.list_actions(db, session_id, began, TURN_ACTIONS)
         shown = _list_unanswered(db, session_id)
-        kept = memories.list_written_by_agents(db, began, TURN_MEMORIES)
+        stored = memories.list_written_by_agents(db, began, TURN_MEMORIES)
     with database.write() as db:
-        for one in find_followed(shown, did):
-            impressions.answer(db, one.impression_id, BY_JOURNAL, at, followed=one.followed)
-        # A turn may stop more than once; what it did is told once.
+        for answer in find_followed(shown, did):
+            impressions.answer(db, answer.impression_id, BY_JOURNAL, at, followed=answer.followed)
+        # A turn may stop more than once; summarize its actions only once.
         agent_sessions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
-    result = None if _is_told(kept, session_id, did) else summarize_turn(did)
+    result = None if _is_told(stored, session_id, did) else summarize_turn(did)
     if result is not None:
         _keep(workspace, database, session_id, result)
 
 
-def _is_told(kept: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[Action]) -> bool:
+def _is_told(stored: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[Action]) -> bool:
     """Return whether an agent stored something of a turn itself: in its session, in none, or naming an action."""
     return any(
         session in (None, session_id) or any(mentions_action(action, text) for action in did if action.ok)
-        for session, text in kept
+        for session, text in stored
     )
 
 
 def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:
     """List the lessons that a session's agents were shown and that have no answer yet."""
     unanswered = impressions.list_unanswered(db, session_id)
-    found = memories.by_seqs(db, {one.memory_seq for one in unanswered})
-    lessons = ((one, found.get(one.memory_seq)) for one in unanswered)
-    return [ShownLesson(one.id, one.at, it, one.agent_id) for one, it in lessons if it and it.kind is Kind.LESSON]
+    memories_by_seq = memories.by_seqs(db, {impression.memory_seq for impression in unanswered})
+    lessons = ((impression, memories_by_seq.get(impression.memory_seq)) for impression in unanswered)
+    return [
+        ShownLesson(impression.id, impression.at, lesson, impression.agent_id)
+        for impression, lesson in lessons
+        if lesson and lesson.kind is Kind.LESSON
+    ]
 
 
 def _keep(workspace: Workspace, database: Database, session_id: str, result: str) -> None:

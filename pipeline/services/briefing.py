@@ -1,4 +1,4 @@
-"""What an agent should know before it answers a message, from this machine and from teams."""
+"""Gather the memories that an agent should read before it answers a message, from this machine and from teams."""
 
 from datetime import UTC, datetime
 
@@ -15,9 +15,9 @@ from pipeline.workspace import Workspace, is_incognito
 def prepare_message(
     workspace: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, session: AgentSession, message: str
 ) -> Briefing:
-    """Gather what an agent should know before it answers a message, also what it was told before.
+    """Gather the memories for a message on this machine, including those that the session was shown before.
 
-    Raises NotFound where nothing is known of the workspace nor of the person.
+    Raises NotFound if neither the workspace nor the personal store exists.
     """
     settings = workspace.settings
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
@@ -40,9 +40,9 @@ def prepare_beside_teams(
     session: AgentSession,
     message: str,
 ) -> tuple[Briefing, TeamBriefing]:
-    """Gather what an agent should know before it answers a message, from this machine and the teams that it knows.
+    """Gather the memories for a message from this machine and its teams.
 
-    Raises NotFound where nothing is known here and no team has anything about it.
+    Raises NotFound if this machine has no memories and no team has a result.
     """
     settings = workspace.settings
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)

@@ -1,4 +1,4 @@
-"""Diagnostics: what is right and what is wrong with a home and each of its workspaces, what helps, and the repairs."""
+"""Check a data directory and each of its workspaces, with hints and repairs for each problem."""
 
 import shutil
 import time
@@ -40,7 +40,7 @@ OLDEST_PENDING_S = 600.0
 OLDEST_SNAPSHOT = timedelta(days=3)
 RECENT_ERRORS_S = 24 * 3600.0
 ERRORS_READ = 100
-# The permissions of the whole home are looked at apart.
+# The permissions of the data directory have their own check.
 PERMISSIONS = "permissions"
 
 RunJob = Callable[[str, str], str]
@@ -48,22 +48,22 @@ RunJob = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What is looked at, whether its server answers and how its encoder is, and how a job is run now."""
+    """The settings to check, the state of the server and its encoder, and a function that runs a job."""
 
     settings: Settings
     is_up: bool
     encoder: str | None
     run_job: RunJob
-    """Run a job of a workspace and say what came of it."""
+    """Run a job of a workspace and return a description of the result."""
 
     @property
     def paths(self) -> HomePaths:
-        """Return the home."""
+        """Return the paths of the data directory."""
         return self.settings.paths
 
     @contextmanager
     def open_stores(self) -> Iterator[Stores]:
-        """Open the stores as they are."""
+        """Open the stores without creating any."""
         profile = WriterProfile("NORMAL", 0, self.settings.busy_timeout_ms)
         stores = open_stores(self.settings, profile, lambda text: redact(text).text)
         try:
@@ -73,7 +73,7 @@ class CheckContext:
 
 
 def check_home(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the home is there, is ours, and has room."""
+    """Check whether the data directory exists, is accessible and has free space."""
     root = context.paths.root
     if not root.exists():
         yield CheckResult(
@@ -88,7 +88,7 @@ def check_home(context: CheckContext) -> Iterator[CheckResult]:
     yield CheckResult("home", "ok", str(root))
     free = shutil.disk_usage(root).free
     says = f"{free / 1024**3:.1f} GiB free"
-    hint = f"make room on the disk of {root}: a full one turns writes away"
+    hint = f"free some space on the disk of {root}: on a full disk, writes fail"
     yield (
         CheckResult("disk", "ok", says)
         if free >= LITTLE_ROOM
@@ -110,36 +110,36 @@ def check_project_file(folder: Path) -> Iterator[CheckResult]:
 
 
 def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether other users of this machine can read what is stored."""
+    """Check whether other users of this machine can read the data directory."""
     if not POSIX or not context.paths.root.is_dir():
         return
     wrong = list(find_public_paths(context.paths.root))
     if not wrong:
         yield CheckResult("permissions", "ok", "no other user has access")
         return
-    grave = any(place in (context.paths.root, context.paths.token_file) for place in wrong)
+    grave = any(path in (context.paths.root, context.paths.token_file) for path in wrong)
     says = f"others can enter or read {_name_some(wrong)}"
     hint = f"chmod 700 folders and 600 files: {_name_some(wrong)}"
     yield CheckResult("permissions", "fail" if grave else "warn", says, hint, lambda: _close(wrong))
 
 
-def _close(places: Sequence[Path]) -> str:
-    return f"closed {_name_some([place for place in places if make_private(place)])}"
+def _close(paths: Sequence[Path]) -> str:
+    return f"closed {_name_some([path for path in paths if make_private(path)])}"
 
 
-def _name_some(places: Sequence[Path], shown: int = 3) -> str:
-    return ", ".join(map(str, places[:shown])) + (f" and {len(places) - shown} more" if len(places) > shown else "")
+def _name_some(paths: Sequence[Path], shown: int = 3) -> str:
+    return ", ".join(map(str, paths[:shown])) + (f" and {len(paths) - shown} more" if len(paths) > shown else "")
 
 
 def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the home is encrypted, and with a key that is there."""
+    """Check whether the data directory is encrypted and its key is available."""
     state = describe_encryption(context.paths)
     if context.settings.store_place:
         yield CheckResult("encryption", "ok", "the store's is its server's")
     elif not state.is_encrypted:
         yield CheckResult("encryption", "ok", "none; `reverie encrypt` encrypts the store and its snapshots")
     elif state.problem is not None:
-        hint = "nothing is lost and nothing is stored until it is there; a snapshot is encrypted with the same key"
+        hint = "Nothing is lost, but nothing is stored until the key is available. Snapshots use the same key."
         yield CheckResult("encryption", "fail", state.problem, hint)
     elif state.plain:
         says, hint = f"still plain: {_name_some(state.plain)}", "`reverie down`, then `reverie encrypt` goes on"
@@ -149,7 +149,7 @@ def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
 
 
 def check_model(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the encoder is compiled, and loaded where a server runs."""
+    """Check whether the encoder is compiled and, if a server runs, loaded."""
     name = encoders.usual_model(context.settings)
     if not encoders.is_encoder_compiled(context.settings, name):
         says, hint = f"{name} is not compiled", "`reverie model compile`; otherwise a worker does when it needs it"
@@ -161,23 +161,25 @@ def check_model(context: CheckContext) -> Iterator[CheckResult]:
 
 
 def check_store(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the server of the store can be used, where there is one."""
-    place = context.settings.store_place
-    if not place:
+    """Check whether the database server of the store is available, if one is configured."""
+    store_address = context.settings.store_place
+    if not store_address:
         yield CheckResult("store", "ok", "files under the home")
         return
     try:
-        yield CheckResult("store", "ok", f"{len(list_workspaces(context.settings))} workspaces in {place}")
+        yield CheckResult("store", "ok", f"{len(list_workspaces(context.settings))} workspaces in {store_address}")
     except StoreUnavailable as error:
-        yield CheckResult("store", "fail", f"{place}: {error}", "nothing is stored or recalled until it can be used")
+        yield CheckResult(
+            "store", "fail", f"{store_address}: {error}", "nothing is stored or recalled until it can be used"
+        )
 
 
 def list_checked_workspaces(context: CheckContext) -> list[str]:
-    """List the workspaces that can be looked at; none where their server is out of reach."""
+    """List the workspaces that can be checked; none if their server is unavailable."""
     try:
         return list_workspaces(context.settings)
     except StoreUnavailable:
-        # The check of the store tells it.
+        # The check of the store reports this.
         return []
 
 
@@ -204,7 +206,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
 
 
 def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
-    """Return why a workspace's file is not looked into, without opening it for good."""
+    """Return why a workspace's file cannot be checked, without opening the store."""
     file = context.paths.workspace(name).events
     try:
         backup.count_memories(file)
@@ -244,7 +246,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
     if failed:
         says = ", ".join(f"{stage} {count}" for stage, count in failed.items())
         hint = f"`reverie -w {name} queue retry` gives them a fresh start"
-        yield CheckResult(f"{name}: queue", "fail", f"failed for good: {says}", hint, lambda: _retry(context, name))
+        yield CheckResult(f"{name}: queue", "fail", f"failed permanently: {says}", hint, lambda: _retry(context, name))
     elif waits_s > OLDEST_PENDING_S and context.is_up:
         hint = "`reverie status` shows whether workers run, `reverie errors` what stops them"
         yield CheckResult(f"{name}: queue", "warn", f"{pending} wait, the oldest for {format_duration(waits_s)}", hint)
@@ -253,7 +255,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
 
 
 def _retry(context: CheckContext, name: str) -> str:
-    # Nobody is notified: the scheduler's sweep finds it.
+    # No worker is notified: the scheduler's next sweep finds the work.
     with context.open_stores() as stores, stores.databases.get(name).write() as db:
         return f"{work.retry(db, None)} queued again"
 
@@ -303,8 +305,8 @@ def _check_jobs(name: str, database: Database) -> Iterator[CheckResult]:
 
 
 def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
-    found = operations.errors(workspace=name, limit=ERRORS_READ, open_only=True)
-    recent = [error for error in found if error.at >= time.time() - RECENT_ERRORS_S]
+    errors = operations.errors(workspace=name, limit=ERRORS_READ, open_only=True)
+    recent = [error for error in errors if error.at >= time.time() - RECENT_ERRORS_S]
     if recent:
         says = f"{len(recent)} in the last day, the last in {recent[0].component}: {recent[0].message}"
         yield CheckResult(f"{name}: errors", "warn", says, f"`reverie -w {name} errors` lists them")
@@ -314,22 +316,22 @@ def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
 
 def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:
     try:
-        found = find_snapshots(context.settings, name, open_storage(context.settings))
+        snapshots = find_snapshots(context.settings, name, open_storage(context.settings))
     except StorageUnreachable as error:
         hint = "none is taken, and none can be put back, until it can be used"
         yield CheckResult(f"{name}: snapshots", "fail", str(error), hint)
         return
     now = datetime.now(UTC)
     hint = f"`reverie -w {name} snapshot take` takes one; with the stack up, a nightly job does"
-    if not found:
+    if not snapshots:
         yield CheckResult(
             f"{name}: snapshots", "warn", "there is none yet", hint, lambda: _take_snapshot(context, name)
         )
-    elif now - found[0].at > OLDEST_SNAPSHOT:
-        says = f"the newest is {(now - found[0].at).days} days old"
+    elif now - snapshots[0].at > OLDEST_SNAPSHOT:
+        says = f"the newest is {(now - snapshots[0].at).days} days old"
         yield CheckResult(f"{name}: snapshots", "warn", says, hint, lambda: _take_snapshot(context, name))
     else:
-        yield CheckResult(f"{name}: snapshots", "ok", f"{len(found)}, the newest {found[0].name}")
+        yield CheckResult(f"{name}: snapshots", "ok", f"{len(snapshots)}, the newest {snapshots[0].name}")
 
 
 def _take_snapshot(context: CheckContext, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Distillation: what a session teaches, proposed to a person."""
+"""Distillation: propose lessons from a session to a person."""
 
 from pipeline.capture.lessons import propose_lessons
 from pipeline.records import Receipt
@@ -12,13 +12,13 @@ LOOKED_AT = 200
 
 
 def distill_session(workspace: Workspace, session_id: str) -> list[Receipt]:
-    """Propose the lessons of a session: they wait for a person, and what is known or was refused is not proposed."""
+    """Propose the lessons of a session for review, except known or refused ones."""
     if is_incognito(workspace, [session_id]):
         return []
     with workspace.database.read() as db:
-        said = list(reversed(turns.page(db, session_id, LOOKED_AT, None)))
+        session_turns = list(reversed(turns.page(db, session_id, LOOKED_AT, None)))
         did = agent_sessions.list_actions(db, session_id, "", LOOKED_AT)
-        offered = [prepare(draft) for draft in propose_lessons(session_id, said, did)]
+        offered = [prepare(draft) for draft in propose_lessons(session_id, session_turns, did)]
         new = [
             item
             for item in offered

@@ -11,7 +11,7 @@ from pipeline.index.encoders import usual_model
 
 @dataclass(frozen=True, slots=True)
 class EncoderStatus:
-    """A model, the folder in which its compiled form has its place, and what that can do where it is there."""
+    """A model, the folder of its compiled form, and the manifest of that form if it exists."""
 
     model: str
     directory: Path
@@ -30,7 +30,7 @@ def get_encoder_status(settings: Settings) -> EncoderStatus:
 
 
 def compile_model(settings: Settings, name: str | None = None) -> Path:
-    """Compile the usual model, or the one of a name that it may be set to, unless done before; return its folder."""
+    """Compile the usual model or a named one, if it is not compiled yet; return its folder."""
     # Loads torch.
     from pipeline.index.compile import compile_encoder
 

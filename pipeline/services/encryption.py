@@ -22,7 +22,7 @@ NOT_ENCRYPTED = (
 
 @dataclass(slots=True)
 class Converted:
-    """How many files each folder had converted and already so, and which were left because they are damaged."""
+    """Number of converted files by folder and of files already converted, and the damaged files that were skipped."""
 
     files: dict[str, int] = field(default_factory=dict)
     already: int = 0
@@ -31,7 +31,7 @@ class Converted:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionState:
-    """Whether a home is encrypted, by which file's key, what keeps that from being had, and what is plain in it."""
+    """Whether a data directory is encrypted, its key file, why its key is unavailable, and files that are plain."""
 
     is_encrypted: bool
     key_file: Path | None = None
@@ -40,7 +40,7 @@ class EncryptionState:
 
 
 def describe_encryption(paths: HomePaths) -> EncryptionState:
-    """Tell how a home is encrypted."""
+    """Describe the encryption of a data directory."""
     if not paths.store_key.is_file():
         return EncryptionState(is_encrypted=False)
     key_file, problem = None, None
@@ -59,12 +59,12 @@ def describe_encryption(paths: HomePaths) -> EncryptionState:
 def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
     """Name the key that encrypts the data directory from now on; return whether it was made now.
 
-    Raises InvalidField for a place that cannot be the key's, Conflict where the home has another key.
+    Raises InvalidField for an unsuitable key file, Conflict if the data directory has another key.
     """
     require_extra("encryption")
     if key_file is None:
         if not paths.store_key.is_file():
-            raise InvalidField(FieldError("key_file", "is missing: name a file outside of the home to keep the key in"))
+            raise InvalidField(FieldError("key_file", "is missing: name a key file outside of the data directory"))
         key.read_named(paths.store_key)
         return False
     file = key_file.absolute()
@@ -73,15 +73,15 @@ def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
         _name_again(paths, file)
         return False
     is_new = not file.exists()
-    found = None if is_new else key.read_key(file)
-    locked = encryption.find_unreadable_store(paths, found)
+    store_key = None if is_new else key.read_key(file)
+    locked = encryption.find_unreadable_store(paths, store_key)
     if locked is not None:
         raise Conflict(
             f"{locked} is encrypted with another key, or damaged: name its key, or put a snapshot back first"
         )
-    found = key.make_key(file) if found is None else found
-    # Before any file is encrypted: what is encrypted can always be read by what the home names.
-    key.write_key_record(paths.store_key, found)
+    store_key = key.make_key(file) if store_key is None else store_key
+    # Record the key before encrypting any file, so that every encrypted file can always be read.
+    key.write_key_record(paths.store_key, store_key)
     return is_new
 
 
@@ -89,9 +89,9 @@ def _check_place(paths: HomePaths, file: Path) -> None:
     if file.resolve().is_relative_to(paths.root.resolve()):
         says = f"{file} is in the data directory that the key encrypts. Keep the key elsewhere."
     elif not file.parent.is_dir():
-        says = f"{file.parent} is no folder, or not there now"
+        says = f"{file.parent} is not a folder, or it is not mounted"
     elif file.exists() and not file.is_file():
-        says = f"{file} is no file"
+        says = f"{file} is not a file"
     else:
         return
     raise InvalidField(FieldError("key_file", says))
@@ -99,16 +99,16 @@ def _check_place(paths: HomePaths, file: Path) -> None:
 
 def _name_again(paths: HomePaths, file: Path) -> None:
     _, mark = key.named(paths.store_key)
-    found = key.read_key(file)
-    if found.mark != mark:
+    store_key = key.read_key(file)
+    if store_key.mark != mark:
         raise Conflict(f"{file} contains another key than the one that encrypts {paths.root}")
-    key.write_key_record(paths.store_key, found)
+    key.write_key_record(paths.store_key, store_key)
 
 
 def encrypt_home(paths: HomePaths) -> Converted:
-    """Encrypt every file that is not yet; the caller has chosen the key, and sees to it that nothing of the home runs.
+    """Encrypt every plain file. The caller chooses the key and stops all processes of the data directory before.
 
-    Interrupted at any place nothing is lost: each file is whole, plain or encrypted, and the next run goes on.
+    An interruption loses nothing: each file is completely plain or completely encrypted, and the next run continues.
     """
     converted = _convert_all(paths, key.read_named(paths.store_key))
     _erase_plain_remains(paths)
@@ -116,19 +116,19 @@ def encrypt_home(paths: HomePaths) -> Converted:
 
 
 def _erase_plain_remains(paths: HomePaths) -> None:
-    """Erase what an earlier plain data directory logged, and a damaged journal that was kept: both may quote texts."""
+    """Erase the old plain logs and the copy of a damaged journal: both may quote texts."""
     logs = [file for file in paths.logs.glob("*") if file.is_file()]
     for file in (*logs, find_damaged(paths.operations)):
         encryption.erase(file)
 
 
 def decrypt_home(paths: HomePaths) -> Converted:
-    """Make every file of a home plain again and forget where its key is; the owner's file of the key is left alone."""
+    """Decrypt every file of a data directory and forget its key; leave the owner's key file unchanged."""
     if not paths.store_key.is_file():
         return Converted()
     key.read_named(paths.store_key)
     converted = _convert_all(paths, None)
-    # As long as one file is left encrypted, its key is named.
+    # Keep the key record while any file is still encrypted.
     if not converted.left:
         paths.store_key.unlink()
     return converted
@@ -142,7 +142,7 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
                 is_changed = encryption.convert(file, draft, to)
             except StoreDamaged as error:
                 if file == paths.operations:
-                    # A journal is no truth: erased, it is begun anew, and no text of it stays plain.
+                    # The journal can be lost: erase it, so that no text stays plain, and start a new one.
                     encryption.erase(file)
                 else:
                     converted.left.append(str(error))

@@ -15,9 +15,9 @@ from pipeline.workspace import Workspace
 RELATED = 20
 # The arcs of the newest memories represent those of all.
 ARCS, LOOKED_AT = 5, 200
-# Of each entity around the one that is asked for, the graph follows only its most frequent company.
+# The graph shows only the most frequent neighbors of each entity.
 EDGES_A_NODE = 4
-# A place in a list by mentions: their number, then the row number with leading zeros.
+# A position in a list by mentions: their number, then the row number with leading zeros.
 SEQ_DIGITS = 10
 
 
@@ -62,12 +62,12 @@ def list_entities(
     """List entities whose name contains a text in any case, most mentioned first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
-        found = entities.page(db, viewer, text, kind, limit + 1, below)
-    return page_of(found, limit, lambda one: one.mentions * 10**SEQ_DIGITS + one.seq)
+        page = entities.page(db, viewer, text, kind, limit + 1, below)
+    return page_of(page, limit, lambda entity: entity.mentions * 10**SEQ_DIGITS + entity.seq)
 
 
 def read_entity(workspace: Workspace, viewer: Viewer, entity_id: str, limit: int, before: int | None) -> EntityRecord:
-    """Return an entity; raise NotFound where nothing that may be shown mentions it."""
+    """Return an entity; raise NotFound if no readable memory mentions it."""
     with workspace.database.read() as db:
         entity = _get_entity(db, viewer, entity_id)
         mentioning = entities.list_mentioning(db, viewer, entity.seq, limit + 1, before)
@@ -76,7 +76,7 @@ def read_entity(workspace: Workspace, viewer: Viewer, entity_id: str, limit: int
 
 
 def read_context(workspace: Workspace, viewer: Viewer, entity: MentionedEntity) -> EntityContext:
-    """Return what else is known of an entity."""
+    """Return the time span, arcs and community of an entity."""
     with workspace.database.read() as db:
         newest = entities.newest(db, entity.seq, LOOKED_AT)
         return EntityContext(
@@ -87,7 +87,7 @@ def read_context(workspace: Workspace, viewer: Viewer, entity: MentionedEntity) 
 
 
 def read_graph(workspace: Workspace, viewer: Viewer, around: str, depth: int, limit: int) -> EntityGraph:
-    """Return the entities around one, by id or name, and which are mentioned together."""
+    """Return the neighborhood of an entity, by id or name, and the pairs mentioned together."""
     with workspace.database.read() as db:
         centre = entities.find(db, viewer, around)
         if centre is None:
@@ -116,7 +116,7 @@ def _list_around(
     """List an entity and the entities mentioned with it, ring by ring, most frequent first."""
     nodes = [centre]
     for ring in range(1, depth + 1):
-        # Outer rings have their share of the room, or the first would fill it.
+        # Reserve a share of the nodes for outer rings; otherwise the first ring would take all.
         room = limit - len(nodes) if ring == depth else (limit - 1) // 2
         if room > 0:
             nodes += entities.beside(db, viewer, [node.seq for node in nodes], room)
@@ -124,16 +124,16 @@ def _list_around(
 
 
 MAP_JOB = "layout"
-# So many of a community's members are listed with it.
+# Number of members to list with a community.
 MEMBERS = 6
 NEIGHBOURS, MEMORIES = 12, 4
 
 
 @dataclass(frozen=True, slots=True)
 class MapOverview:
-    """The drawing that is shown, its communities, and whether another one is on its way.
+    """The current map, its communities, and whether a new map is being drawn.
 
-    `chosen` is the entity that was asked for, `charted` whether it has a place on the map.
+    `chosen` is the requested entity, `charted` whether it is on the map.
     """
 
     drawing: MapDrawing
@@ -145,7 +145,7 @@ class MapOverview:
 
 @dataclass(frozen=True, slots=True)
 class MapData:
-    """Everything that is drawn; the ties are one text, all row numbers in a row with commas."""
+    """Everything on the map; `ties` is one text with all row numbers, separated by commas."""
 
     drawing: MapDrawing
     waiting: bool
@@ -155,7 +155,7 @@ class MapData:
 
 @dataclass(frozen=True, slots=True)
 class MapSurroundings:
-    """An entity on the map, what it is tied to, and the newest memories that mention it."""
+    """An entity on the map, its neighbors, and the newest memories that mention it."""
 
     entity: MentionedEntity
     neighbours: Sequence[MapNeighbour]
@@ -171,7 +171,7 @@ class CommunityPage:
 
 
 def read_map(workspace: Workspace, around: str | None) -> MapOverview:
-    """Return what there is to know of the map as a whole."""
+    """Return an overview of the map."""
     with workspace.database.read() as db:
         chosen = None if around is None else entities.get(db, OWNER, around)
         charted = chosen is not None and maps.community_of(db, chosen.seq) is not None
@@ -181,28 +181,30 @@ def read_map(workspace: Workspace, around: str | None) -> MapOverview:
 
 
 def read_map_data(workspace: Workspace) -> MapData:
-    """Return everything that is drawn."""
+    """Return everything on the map."""
     with workspace.database.read() as db:
         return MapData(maps.get_shown_drawing(db), _is_being_drawn(db), maps.list_spots(db), maps.join_ties(db))
 
 
 def read_surroundings(workspace: Workspace, entity_id: str) -> MapSurroundings:
-    """Return the neighborhood of an entity; raise NotFound where no memory mentions it."""
+    """Return the neighborhood of an entity; raise NotFound if no memory mentions it."""
     with workspace.database.read() as db:
-        found = _get_entity(db, OWNER, entity_id)
-        near = maps.list_neighbours(db, found.seq, NEIGHBOURS)
-        return MapSurroundings(found, near, entities.list_mentioning(db, OWNER, found.seq, MEMORIES, None))
+        entity = _get_entity(db, OWNER, entity_id)
+        near = maps.list_neighbours(db, entity.seq, NEIGHBOURS)
+        return MapSurroundings(entity, near, entities.list_mentioning(db, OWNER, entity.seq, MEMORIES, None))
 
 
 def list_members(workspace: Workspace, number: int, limit: int, start: int) -> CommunityPage:
-    """List what belongs to a community, from behind so many others; raise NotFound where there is none."""
+    """List the members of a community after `start` others; raise NotFound if there is no such community."""
     with workspace.database.read() as db:
-        found = next((one for one in maps.list_communities(db, MEMBERS) if one.number == number), None)
-        if found is None:
+        community = next(
+            (community for community in maps.list_communities(db, MEMBERS) if community.number == number), None
+        )
+        if community is None:
             raise NotFound("There is no such community; the map is drawn anew at night.")
         members = maps.members(db, number, limit + 1, start)
     more = len(members) > limit
-    return CommunityPage(found, Page(members[:limit], start + limit if more else None))
+    return CommunityPage(community, Page(members[:limit], start + limit if more else None))
 
 
 def _is_being_drawn(db: Connection) -> bool:

@@ -1,4 +1,4 @@
-"""Export and import: a home's memory as one file, as a folder of notes, or as lines of JSON; and back."""
+"""Export memories as one file, a folder of notes or JSON lines, and import them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _COPY = WriterProfile("NORMAL", 0, 5000)
 
 @dataclass(slots=True)
 class NotesMerged:
-    """What became of notes: how many memories were edited, made, left as they are, and which were not taken."""
+    """Result of importing notes: counts of edited, created and unchanged memories, and reasons for rejected notes."""
 
     edited: int = 0
     created: int = 0
@@ -43,10 +43,10 @@ def _circle(peers: Peers) -> Circle | None:
 
 
 def _copy_each(paths: HomePaths, databases: Databases, workspaces: Sequence[str]) -> Iterator[tuple[str, Database]]:
-    """Give verified copies of workspaces one after the other, without waiting for writes that come later.
+    """Yield verified copies of workspaces one after the other, without blocking writes.
 
-    A copy stands where a purge waits for it, and where whoever comes next removes what an interrupted run has left.
-    On a server, all that is read of a workspace is one snapshot.
+    A copy is in the snapshots folder: purges wait for it there, and the next run removes that of an interrupted run.
+    On a database server, one read transaction takes the place of the copy.
     """
     for workspace in workspaces:
         if not databases.exists(workspace):
@@ -56,10 +56,10 @@ def _copy_each(paths: HomePaths, databases: Databases, workspaces: Sequence[str]
             with database.read():
                 yield workspace, database
             continue
-        place = paths.workspace(workspace)
-        with backup.locked(place.snapshots):
-            copy = place.snapshots / f"{backup.PARTIAL}export.sqlite"
-            backup.copy(place.events, copy)
+        files = paths.workspace(workspace)
+        with backup.locked(files.snapshots):
+            copy = files.snapshots / f"{backup.PARTIAL}export.sqlite"
+            backup.copy(files.events, copy)
             database = SqliteDatabase(copy, _COPY, create=False)
             try:
                 yield workspace, database
@@ -71,16 +71,16 @@ def _copy_each(paths: HomePaths, databases: Databases, workspaces: Sequence[str]
 def export_bundle(
     paths: HomePaths, stores: Stores, target: Path, workspaces: Sequence[str], phrase: str | None
 ) -> BundleCounts:
-    """Write everything that workspaces know to one file; raise NotFound for a workspace that there is not."""
+    """Write all contents of workspaces to one file; raise NotFound for an unknown workspace."""
     circle, databases = _circle(stores.peers), stores.databases
     for workspace in filter(databases.exists, workspaces):
-        # Whoever imports the bundle must be able to tell a later change from an earlier one.
+        # An import needs the log to order changes in time.
         keep_log(workspace, databases.get(workspace), circle)
     return bundle.write_bundle(target, _copy_each(paths, databases, workspaces), circle, phrase)
 
 
 def import_bundle(paths: HomePaths, stores: Stores, source: Path, phrase: str | None) -> BundleMerged:
-    """Merge a bundle into this home; raise InvalidField for a file that is no whole bundle."""
+    """Merge a bundle into this data directory; raise InvalidField for a damaged or incomplete bundle."""
     paths.ensure()
     try:
         circle, databases = _circle(stores.peers), stores.databases
@@ -98,7 +98,7 @@ def _named(workspace: str) -> str:
 
 
 def _list_memories(database: Database) -> Iterator[Memory]:
-    """Go through every memory, in the order in which they were written."""
+    """Yield every memory, in the order in which they were written."""
     with database.read() as db:
         seqs = memories.all_seqs(db)
         for start in range(0, len(seqs), PAGE):
@@ -106,12 +106,12 @@ def _list_memories(database: Database) -> Iterator[Memory]:
 
 
 def export_notes(paths: HomePaths, databases: Databases, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
-    """Write each memory as a Markdown note below a folder of their own; archived ones and candidates are left out.
+    """Write each memory as a Markdown note in a folder per workspace, except archived ones and candidates.
 
     Raises Conflict for a folder that contains other files.
     """
     if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not holds_notes(target))):
-        raise Conflict(f"{target} holds other things; name an empty folder, or one that was exported before")
+        raise Conflict(f"{target} contains other files. Name an empty folder or an earlier export.")
     counts: dict[str, int] = {}
     for workspace, database in _copy_each(paths, databases, workspaces):
         counts[workspace] = 0
@@ -139,26 +139,30 @@ def export_lines(paths: HomePaths, databases: Databases, target: Path, workspace
 
 
 def _line(workspace: str, memory: Memory, earlier: Sequence[HistoryEntry]) -> dict[str, Any]:
-    told = {one.name: getattr(memory, one.name) for one in fields(memory) if one.name not in ("seq", "key", "anchor")}
+    values = {
+        attribute.name: getattr(memory, attribute.name)
+        for attribute in fields(memory)
+        if attribute.name not in ("seq", "key", "anchor")
+    }
     if memory.anchor is not None:
         anchor = memory.anchor
-        told["anchor"] = {"path": anchor.path, "lines": anchor.lines, "content_hash": anchor.content_hash}
+        values["anchor"] = {"path": anchor.path, "lines": anchor.lines, "content_hash": anchor.content_hash}
     scope = {"kind": memory.scope.kind, "id": memory.scope.id}
-    return {"workspace": workspace, **told, "scope": scope, "history": [asdict(one) for one in earlier]}
+    return {"workspace": workspace, **values, "scope": scope, "history": [asdict(entry) for entry in earlier]}
 
 
 def import_notes(usual: Workspace, folder: Path) -> NotesMerged:
-    """Take in what somebody changed in a folder of notes; a note that is gone forgets nothing.
+    """Import the edits in a folder of notes; a deleted note does not delete its memory.
 
-    A new note goes where those beside it are from, or to the usual workspace. Where a memory was changed too since the
-    export, neither is touched, and that is told.
+    A new note goes to the workspace of the other notes in its folder, or to the usual one. If a memory also changed
+    since the export, the note is rejected.
     """
     merged = NotesMerged()
     notes = list(read_notes(folder))
-    homes = {note.file.parent: note.workspace for note in notes if note.workspace is not None}
+    workspaces = {note.file.parent: note.workspace for note in notes if note.workspace is not None}
     for note in notes:
         try:
-            _take_note(usual.sibling(note.workspace or homes.get(note.file.parent) or usual.id), note, merged)
+            _take_note(usual.sibling(note.workspace or workspaces.get(note.file.parent) or usual.id), note, merged)
         except (InvalidField, Conflict, NotFound) as error:
             merged.refused.append(f"{note.file.relative_to(folder)}: {error}")
     return merged
@@ -166,7 +170,7 @@ def import_notes(usual: Workspace, folder: Path) -> NotesMerged:
 
 def _take_note(workspace: Workspace, note: Note, merged: NotesMerged) -> None:
     if not is_workspace_id(workspace.id):
-        raise InvalidField(FieldError("workspace", "is none"))
+        raise InvalidField(FieldError("workspace", "is not a valid workspace name"))
     policy = workspace.write_policy()
     if note.id is None:
         if note.content:

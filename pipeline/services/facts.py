@@ -25,14 +25,14 @@ from pipeline.write.prepare import prepare_fact
 
 
 class FactKeyResolver:
-    """Say which of the keys that a workspace knows a name means; without an encoder spelling alone decides."""
+    """Find the known key that a name means; without an encoder, compare only the spelling."""
 
     def __init__(self, encoder: Callable[[], Encoder]) -> None:
         self._encoder = encoder
         self._names = FactNames()
 
     def match(self, workspace: Workspace, asked: FactKey, scope: Scope) -> KeyMatch:
-        """Return the known key that is meant, and what else may be; raise NotFound without any workspace."""
+        """Return the known key that a name means and similar keys; raise NotFound if there is no workspace."""
         with workspace.database.read() as db:
             known = facts.keys(db, scope)
         try:
@@ -53,7 +53,7 @@ class FactKeyResolver:
 
 @dataclass(frozen=True, slots=True)
 class FactSetting:
-    """What became of a value: the key that it was given to, the fact if there is one, and keys that may be the same."""
+    """Result of setting a value: the key, the fact if it was stored, and keys that may be the same."""
 
     key: FactKey
     value: Any
@@ -63,13 +63,13 @@ class FactSetting:
 
     @property
     def is_new(self) -> bool:
-        """Return whether a fact was stored that can be taken back."""
+        """Return whether a new fact was stored, which can be undone."""
         return self.receipt.outcome in (Outcome.CREATED, Outcome.CANDIDATE)
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectSummary:
-    """A subject of facts, its current facts, and whether there are more than are listed here."""
+    """A subject, its first current facts, and whether it has more."""
 
     name: str
     holding: Sequence[Memory]
@@ -88,7 +88,7 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class SubjectView:
-    """A subject: when its first value began and its last begins or ends, when it changed before and after a moment."""
+    """A subject: the times of its first and last change, and its changes before and after a time."""
 
     name: str
     extent: tuple[str, str]
@@ -98,7 +98,7 @@ class SubjectView:
 
 @dataclass(frozen=True, slots=True)
 class FactView:
-    """A fact with its values, what waits for review, and which of its values others deny."""
+    """A fact with its values, its candidates for review, and the memories that contradict values."""
 
     then: Memory | None
     now: Memory | None
@@ -111,7 +111,7 @@ class FactView:
 
 
 class Remaining(StrEnum):
-    """What is left after a value was taken back: others of the fact, other facts of its subject, or nothing."""
+    """What is left after a value was undone: other values, other facts of its subject, or nothing."""
 
     FACT = "fact"
     SUBJECT = "subject"
@@ -119,10 +119,10 @@ class Remaining(StrEnum):
 
 
 def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, value: Any, draft: Draft) -> FactSetting:
-    """Let a key have a value from the draft's time on; the value before is ended, never overwritten."""
+    """Set the value of a key from the draft's time on; end the previous value, but keep it."""
     scope = resolve_scope(draft.scope, draft.session_id, "scope.id")
     _check(asked, value, draft)
-    # Made once it is sure that the value can be taken.
+    # Create the workspace only for a valid value.
     policy, database = workspace.write_policy(), workspace.create()
     match = resolver.match(workspace, asked, scope)
     receipt = writing.set_fact(database, match.key, value, draft, policy)
@@ -135,23 +135,23 @@ def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, va
 def get_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, as_of: str | None
 ) -> Memory:
-    """Return the current value, or the value at a time; raise NotFound where there is none."""
+    """Return the current value, or the value at a time; raise NotFound if there is none."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
-        found = facts.find_valid(db, key, scope, as_of or utc_now())
-    if found is None:
-        raise NotFound("no value holds")
-    return found
+        fact = facts.find_valid(db, key, scope, as_of or utc_now())
+    if fact is None:
+        raise NotFound("The fact has no current value.")
+    return fact
 
 
 def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope) -> list[Memory]:
     """List all values of a fact, oldest first; raise NotFound for an unknown fact."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
-        found = facts.history(db, key, scope)
-    if not found:
+        values = facts.history(db, key, scope)
+    if not values:
         raise NotFound("no such fact")
-    return found
+    return values
 
 
 def list_facts(
@@ -160,8 +160,8 @@ def list_facts(
     """List facts newest first, of one subject or all, with `as_of` only those valid then."""
     name = None if subject is None else fact_key(subject, "x").subject
     with workspace.database.read() as db:
-        found = facts.page(db, scope, name, as_of, limit + 1, before)
-    return page_of(found, limit, lambda fact: fact.seq)
+        page = facts.page(db, scope, name, as_of, limit + 1, before)
+    return page_of(page, limit, lambda fact: fact.seq)
 
 
 def end_fact(
@@ -176,11 +176,11 @@ def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remainin
     """Undo the setting of a value; return the archived fact, and what is left of its subject."""
     taken = writing.take_back_fact(workspace.database, fact_id)
     assert taken.key is not None
-    one, who = ScopedKey(0, taken.key, taken.scope), workspace.person_id
+    scoped, who = ScopedKey(0, taken.key, taken.scope), workspace.person_id
     with workspace.database.read() as db:
-        if facts.find_extent(db, one.key.subject, one) or facts.list_waiting(db, one.key, one.scope, 1):
+        if facts.find_extent(db, scoped.key.subject, scoped) or facts.list_waiting(db, scoped.key, scoped.scope, 1):
             return taken, Remaining.FACT
-        return taken, Remaining.SUBJECT if facts.find_extent(db, one.key.subject, None, who) else Remaining.NOTHING
+        return taken, Remaining.SUBJECT if facts.find_extent(db, scoped.key.subject, None, who) else Remaining.NOTHING
 
 
 def reopen_fact(workspace: Workspace, fact_id: str, until: str | None) -> Memory:
@@ -192,22 +192,24 @@ def list_subjects(
     workspace: Workspace, text: str, now: str, limit: int, before: int | None, holding: int
 ) -> Page[SubjectSummary]:
     """List the subjects of facts by name, all or those with a fact that contains each word of a text."""
-    # The words of a search are those that the text of a fact is made of.
+    # Split the text into words in the same way as the text of a fact.
     words = canonical_name(text).replace("_", " ").split() or text.split()
     with workspace.database.read() as db:
         page = page_of(
             facts.page_subjects(db, words, limit + 1, before, workspace.person_id), limit, lambda subject: subject.seq
         )
-        current = [facts.list_current(db, one.name, now, holding + 1, workspace.person_id) for one in page.items]
+        current = [
+            facts.list_current(db, subject.name, now, holding + 1, workspace.person_id) for subject in page.items
+        ]
     items = [
-        SubjectSummary(one.name, found[:holding], len(found) > holding)
-        for one, found in zip(page.items, current, strict=True)
+        SubjectSummary(subject.name, held[:holding], len(held) > holding)
+        for subject, held in zip(page.items, current, strict=True)
     ]
     return Page(items, page.next_cursor)
 
 
 def list_latest(workspace: Workspace, limit: int) -> list[Memory]:
-    """List the facts that were set last."""
+    """List the latest facts."""
     with workspace.database.read() as db:
         return facts.list_latest(db, limit, workspace.person_id)
 
@@ -224,23 +226,23 @@ def read_subject(
         page = page_of(facts.page_keys(db, name, limit + 1, before, who), limit, lambda key: key.seq)
         keys = [
             KeyView(
-                one,
-                facts.find_valid(db, one.key, one.scope, moment),
-                facts.find_valid(db, one.key, one.scope, now),
-                facts.page_values(db, one.key, one.scope, values, None),
+                key,
+                facts.find_valid(db, key.key, key.scope, moment),
+                facts.find_valid(db, key.key, key.scope, now),
+                facts.page_values(db, key.key, key.scope, values, None),
             )
-            for one in page.items
+            for key in page.items
         ]
         return SubjectView(name, extent, facts.find_turns(db, name, moment, None, who), Page(keys, page.next_cursor))
 
 
 def read_fact(
-    workspace: Workspace, one: ScopedKey, moment: str, now: str, limit: int, before: int | None, waiting: int
+    workspace: Workspace, scoped: ScopedKey, moment: str, now: str, limit: int, before: int | None, waiting: int
 ) -> FactView:
     """Return all values of a fact in time order, and the one at a time; raise NotFound for an unknown fact."""
-    key, scope = one.key, one.scope
+    key, scope = scoped.key, scoped.scope
     with workspace.database.read() as db:
-        extent = facts.find_extent(db, key.subject, one)
+        extent = facts.find_extent(db, key.subject, scoped)
         candidates = facts.list_waiting(db, key, scope, waiting)
         if extent is None and not candidates:
             raise NotFound("nothing is known about this")
@@ -253,16 +255,18 @@ def read_fact(
             values,
             candidates,
             extent,
-            facts.find_turns(db, key.subject, moment, one),
+            facts.find_turns(db, key.subject, moment, scoped),
             remarks,
             {one_id: memory for one_id in denying if (memory := memories.get(db, one_id)) is not None},
         )
 
 
 def _check(key: FactKey, value: Any, draft: Draft) -> None:
-    """Raise InvalidField for a value that cannot be taken: such a one must not make a workspace."""
+    """Raise InvalidField for an invalid value, before a workspace is created for it."""
     try:
         prepare_fact(key, value, draft)
     except InvalidField as error:
-        # A memory has its typed fields in `details`, whoever sets a fact gives them by themselves.
-        raise InvalidField(*(FieldError(one.loc.removeprefix("details."), one.msg) for one in error.errors)) from error
+        # A memory has its typed fields in `details`; the arguments of a fact have no such prefix.
+        raise InvalidField(
+            *(FieldError(problem.loc.removeprefix("details."), problem.msg) for problem in error.errors)
+        ) from error

@@ -17,28 +17,28 @@ from pipeline.workspace import Workspace, is_incognito
 def answer_impression(
     workspace: Workspace, feedback: FeedbackWriter, impression_id: str, note: str | None, *, followed: bool
 ) -> str:
-    """Say whether a lesson was followed; return its id. Raises NotFound for an unknown impression."""
+    """Record whether a lesson was followed; return its id. Raises NotFound for an unknown impression."""
     return feedback.submit(partial(_answer, workspace, impression_id, note, followed=followed)).result()
 
 
 def withdraw_answer(workspace: Workspace, feedback: FeedbackWriter, impression_id: str) -> None:
-    """Take back what was said about a lesson that was shown; raise NotFound for an unknown impression."""
+    """Withdraw the answer to a lesson; raise NotFound for an unknown impression."""
     feedback.submit(partial(_withdraw, workspace.database, impression_id)).result()
 
 
 def _answer(workspace: Workspace, impression_id: str, note: str | None, *, followed: bool) -> str:
-    kept = None if note is None else redact(normalize_text(note)).text or None
+    redacted_note = None if note is None else redact(normalize_text(note)).text or None
     with workspace.database.write() as db:
         impression = impressions.get(db, impression_id)
-        found = {} if impression is None else memories.by_seqs(db, [impression.memory_seq])
-        if impression is None or not all(is_open_to(one.scope, workspace.person_id) for one in found.values()):
-            found = {}
-        if impression is None or not found:
+        lessons = {} if impression is None else memories.by_seqs(db, [impression.memory_seq])
+        if impression is None or not all(is_open_to(lesson.scope, workspace.person_id) for lesson in lessons.values()):
+            lessons = {}
+        if impression is None or not lessons:
             raise NotFound("There is no impression with this id.")
         if is_incognito(workspace, list_session_names(None, impression.session_id)):
-            kept = None
-        impressions.answer(db, impression_id, kept, utc_now(), followed=followed)
-        return found[impression.memory_seq].id
+            redacted_note = None
+        impressions.answer(db, impression_id, redacted_note, utc_now(), followed=followed)
+        return lessons[impression.memory_seq].id
 
 
 def _withdraw(database: Database, impression_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Goals: what is to be reached, how far it has come, and when it is due."""
+"""Goals with their progress, status and due date."""
 
 from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare
 
-# What a goal that is set once more begins anew with.
+# Details of a finished goal that is set again.
 BEGINNING: Mapping[str, Any] = {"status": GoalStatus.OPEN, "progress": 0.0, "due_at": None}
 
 
 @dataclass(frozen=True, slots=True)
 class GoalSetting:
-    """A goal as it was set; `began_anew` if it was known and finished."""
+    """A goal after it was set; `began_anew` if it was finished before."""
 
     goal: Memory
     outcome: Outcome
     began_anew: bool = False
 
 
-# The event in a goal's history that says how far it has come, and what of its details does.
+# The history event for progress of a goal, and the details that it records.
 ADVANCED = "advanced"
 STEPS = ("status", "progress")
 
@@ -44,9 +44,9 @@ class GoalEvent:
 def set_goal(workspace: Workspace, draft: Draft, named: AbstractSet[str] = frozenset()) -> GoalSetting:
     """Set a goal; a known goal takes over the `named` details of the draft.
 
-    A goal that was finished begins anew. Raises Conflict when the goal is not kept, or another memory says the same.
+    A finished goal is reopened. Raises Conflict if the goal is rejected or another memory has the same text.
     """
-    # Prepared first: a draft that cannot be taken must not make a workspace.
+    # Prepare first: an invalid draft must not create a workspace.
     prepared, policy = prepare(draft), workspace.write_policy()
     database = workspace.create()
     (receipt,) = commit(database, [prepared], policy)
@@ -68,7 +68,7 @@ def set_goal(workspace: Workspace, draft: Draft, named: AbstractSet[str] = froze
 
 
 def get_goal(workspace: Workspace, goal_id: str) -> Memory:
-    """Return a goal; raise NotFound where there is none."""
+    """Return a goal; raise NotFound if there is no such goal."""
     with workspace.database.read() as db:
         goal = memories.get(db, goal_id)
     if goal is None or goal.kind is not Kind.GOAL:
@@ -81,14 +81,14 @@ def list_goals(
 ) -> Page[Memory]:
     """List goals, newest first."""
     with workspace.database.read() as db:
-        found = goals.page(db, viewer, status, limit + 1, before)
-    return page_of(found, limit, lambda goal: goal.seq)
+        page = goals.page(db, viewer, status, limit + 1, before)
+    return page_of(page, limit, lambda goal: goal.seq)
 
 
 def change_goal(
     workspace: Workspace, goal_id: str, title: str | None = None, details: Mapping[str, Any] | None = None
 ) -> Memory:
-    """Change a goal's title and some of its details; a due date of None takes it away."""
+    """Change a goal's title and some of its details; a due date of None removes it."""
     goal = get_goal(workspace, goal_id)
     changed = revise.edit(workspace.database, goal.id, Revision(content=title, details=details or None))
     steps = {name: [goal.details.get(name), changed.details.get(name)] for name in STEPS}
@@ -100,13 +100,13 @@ def change_goal(
 
 
 def list_events(workspace: Workspace, goal: Memory) -> list[GoalEvent]:
-    """List what advanced a goal: actions for it, and each reported progress."""
+    """List the actions for a goal and its reported progress."""
     with workspace.database.read() as db:
-        said = [entry for entry in history.of(db, goal.seq) if entry.event == ADVANCED]
+        steps = [entry for entry in history.of(db, goal.seq) if entry.event == ADVANCED]
         links = [edge for edge in edges.of(db, goal.seq) if edge.kind is EdgeKind.SUPPORTS and not edge.outgoing]
         open_links = [edge for edge in links if is_open_to(edge.other_scope, workspace.person_id)]
         done = memories.by_ids(db, {edge.other_id for edge in open_links}).values()
-    events = [GoalEvent(entry.at, _describe_step(entry.detail)) for entry in said]
+    events = [GoalEvent(entry.at, _describe_step(entry.detail)) for entry in steps]
     events += [GoalEvent(memory.occurred_at, memory.content, memory.id) for memory in done]
     return sorted(events, key=lambda event: event.at)
 

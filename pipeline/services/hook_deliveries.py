@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 # A host runs all hooks of an event at once. An event without an id may be repeated on purpose soon afterwards.
 WITH_ID_S, WITHOUT_ID_S = 60.0, 2.0
-# Of more events than these within a minute the oldest is forgotten.
+# Maximum number of recent events to remember.
 MOST_RECENT = 500
 # What identifies one event of a session: Claude Code and Codex name calls and prompts, Gemini CLI sends the time. The
 # call comes first.
@@ -26,7 +26,7 @@ BEFORE_TOOL = "PreToolUse"
 
 @dataclass(frozen=True, slots=True)
 class _Delivery(Generic[T]):
-    """An event that was delivered, and its answer as soon as there is one."""
+    """A delivered event and its answer, as soon as there is one."""
 
     session: tuple[str, ...]
     name: str
@@ -37,10 +37,10 @@ class _Delivery(Generic[T]):
     answer: "Future[T]" = field(default_factory=Future)
 
     def is_over(self, now: float) -> bool:
-        """Return whether the same event would be another one by now."""
+        """Return whether a repetition would be a new event by now."""
         if self.has_id:
             return now - self.at > WITH_ID_S
-        # An agent that was refused tries the same again at once.
+        # An agent may repeat a refused call at once.
         if self.name == BEFORE_TOOL:
             return self.answer.done()
         return now - self.at > WITHOUT_ID_S
@@ -48,14 +48,14 @@ class _Delivery(Generic[T]):
     def is_before(self, other: "_Delivery[T]") -> bool:
         """Return whether another event of the session shows that this one is over: hosts wait for all of its hooks.
 
-        Calls of tools with ids run side by side.
+        Tool calls with ids may run in parallel.
         """
         is_beside = "" not in (self.call_id, other.call_id) and self.call_id != other.call_id
         return self.session == other.session and self.digest != other.digest and not is_beside
 
 
 class HookDeliveries(Generic[T]):
-    """Answer each event once, however often it is delivered within a moment."""
+    """Handle each event once, even if a host delivers it several times."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,9 +69,9 @@ class HookDeliveries(Generic[T]):
         handle: Callable[[], T],
         repeat: Callable[[T | None], T],
     ) -> T:
-        """Return what `handle` answers; for an event that was delivered before, what `repeat` makes of that answer.
+        """Return the answer of `handle`; for a repeated event, the result of `repeat` for that answer.
 
-        `repeat` gets None where the first answer is late or failed.
+        `repeat` gets None if the first answer is late or failed.
         """
         call_id, *others = (str(event.get(key) or "") for key in IDS)
         digest = hashlib.blake2b(json.dumps([name, event], sort_keys=True).encode(), digest_size=16).digest()
@@ -90,17 +90,24 @@ class HookDeliveries(Generic[T]):
         return delivery.answer.result()
 
     def _find_first(self, delivery: _Delivery[T]) -> _Delivery[T] | None:
-        """Return the first delivery of the same event, None where this is the first."""
+        """Return the first delivery of the same event, None if this is the first."""
         with self._lock:
-            kept = [one for one in self._recent if not (one.is_over(delivery.at) or one.is_before(delivery))]
-            self._recent = kept[-MOST_RECENT:]
-            found = next(
-                (one for one in self._recent if (one.session, one.digest) == (delivery.session, delivery.digest)), None
+            recent = [
+                earlier for earlier in self._recent if not (earlier.is_over(delivery.at) or earlier.is_before(delivery))
+            ]
+            self._recent = recent[-MOST_RECENT:]
+            first = next(
+                (
+                    earlier
+                    for earlier in self._recent
+                    if (earlier.session, earlier.digest) == (delivery.session, delivery.digest)
+                ),
+                None,
             )
-            if found is None:
+            if first is None:
                 self._recent.append(delivery)
-            return found
+            return first
 
 
 class _Unanswered(Exception):
-    """Say that the first delivery of an event had no answer."""
+    """The first delivery of an event has no answer."""

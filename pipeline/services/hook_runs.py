@@ -41,11 +41,11 @@ class HookRunLog:
         """List a person's runs, the latest first; of one workspace or session, or of all."""
         self._feedback.flush()
         with self._operations.opened() as db:
-            found = hook_runs.page(db, limit + 1, before, workspace, session_id, person_id)
-        return page_of(found, limit, lambda run: run.seq)
+            page = hook_runs.page(db, limit + 1, before, workspace, session_id, person_id)
+        return page_of(page, limit, lambda run: run.seq)
 
     def get(self, run_id: str, person_id: str | None = None) -> HookRun:
-        """Return a person's run with the text that was shown; raise NotFound where there is none."""
+        """Return a person's run with its text; raise NotFound if there is no such run."""
         run = None
         if run_id.isdecimal() and len(run_id) <= 18:
             self._feedback.flush()
@@ -56,11 +56,11 @@ class HookRunLog:
         return run
 
     def _add(self, run: HookRun) -> None:
-        # A host may call a session as it likes.
+        # A host chooses session names freely, so they may contain secrets.
         session_id = None if run.session_id is None else self._operations.redact(run.session_id)
         with self._operations.opened() as db:
             hook_runs.add(db, replace(run, session_id=session_id))
-        # What was purged while this waited has no run that its purge could have found.
+        # A purge that ran before this write could not find the run.
         workspace = self._workspace(run.workspace).of_person(owner_of(run.session_id))
         gone = [memory_id for memory_id in run.memory_ids if not _is_there(workspace, memory_id)]
         if gone:
@@ -76,14 +76,14 @@ def _is_there(workspace: Workspace, memory_id: str) -> bool:
     return True
 
 
-def describe_run(event: str, host: str, place: tuple[str, str | None], began: float, answer: HookAnswer) -> HookRun:
-    """Return the run of an event that was answered; `place` is its workspace and session, `began` of perf_counter."""
+def describe_run(event: str, host: str, origin: tuple[str, str | None], began: float, answer: HookAnswer) -> HookRun:
+    """Return the run of an answered event; `origin` is its workspace and session, `began` a `perf_counter` value."""
     outcome = LATE if answer.is_late else TOLD if answer.text else QUIET
     return HookRun(
         time.time(),
         event,
         host,
-        *place,
+        *origin,
         round((time.perf_counter() - began) * 1000, 2),
         outcome,
         tuple(memory.id for memory in answer.memories),

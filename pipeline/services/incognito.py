@@ -1,4 +1,4 @@
-"""Incognito: sessions and workspaces of which nothing is stored."""
+"""Incognito sessions: Reverie stores nothing of them."""
 
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import IncognitoSession
@@ -7,7 +7,7 @@ from pipeline.workspace import Workspace
 
 
 def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
-    """Store nothing of a session from here on; since when stays as it was for one that is incognito already."""
+    """Make a session incognito from now on; keep the start time if it already is."""
     with workspace.create().write() as db:
         agent_sessions.begin_incognito(db, session_id, utc_now())
         since = agent_sessions.incognito_since(db, session_id)
@@ -16,7 +16,7 @@ def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
 
 
 def end_incognito(workspace: Workspace, session_id: str) -> None:
-    """Store again what a session says."""
+    """End the incognito mode of a session."""
     if not workspace.exists:
         # A workspace without a store has no incognito sessions.
         return
@@ -25,6 +25,6 @@ def end_incognito(workspace: Workspace, session_id: str) -> None:
 
 
 def list_incognito(workspace: Workspace, limit: int = 2**62, below: str | None = None) -> list[IncognitoSession]:
-    """List the sessions that are incognito, the latest first, from below a place on."""
+    """List the incognito sessions, latest first, after a position."""
     with workspace.database.read() as db:
         return agent_sessions.page_incognito(db, limit, below, workspace.person_id)

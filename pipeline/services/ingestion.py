@@ -1,7 +1,6 @@
 """Read sources in the process of the caller: projects, histories, documents, exports of other tools.
 
-A reader yields items that changed, what did not change, and what it leaves out with a reason; who calls it takes the
-items to the server.
+A reader yields changed, unchanged and skipped items, the last with a reason. The caller sends the items to the server.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ SLUG_CHARS: Final = 48
 
 @dataclass(frozen=True, slots=True)
 class SourceType:
-    """What can be read: the module of its reader, what it is, and whether each place is a source of its own."""
+    """A type of source: the module of its reader, a summary, and whether each path is a separate source."""
 
     module: str
     summary: str
@@ -28,7 +27,7 @@ class SourceType:
 
 
 _EXPORT: Final = "its ZIP, its folder or a file of it"
-# Each is read by the function `read_<name>` of its module, which is loaded when it is wanted.
+# The function `read_<name>` of each module reads the source; the module is loaded on first use.
 SOURCES: Final[Mapping[str, SourceType]] = {
     "project": SourceType("project.read", "the files of a project"),
     "git": SourceType("git", "the commits of a repository"),
@@ -44,31 +43,31 @@ IMPORTS: Final = ("chatgpt", "claude", "markdown", "jsonl", "mem0", "pmb")
 
 
 def open_reader(name: str, path: Path, progress: Progress, **options: object) -> Callable[[Known], Readings]:
-    """Return what reads a source of a type from a place, given which items are known by which digest."""
+    """Return a function that reads a source of a type from a path, given the digests of known items."""
     reader = getattr(importlib.import_module(f"pipeline.ingest.{SOURCES[name].module}"), f"read_{name}")
 
     def read(known: Known) -> Readings:
-        found: Readings = reader(path, known, progress, **options)
-        return found
+        readings: Readings = reader(path, known, progress, **options)
+        return readings
 
     return read
 
 
 def source_name(name: str, path: Path) -> str:
-    """Return what a source is called: its type, and of which folder or file."""
-    # Loads the settings, which a list of commands does without.
+    """Return the name of a source, from its type and its folder or file."""
+    # Imported here because it loads the settings, which the list of commands does not need.
     from pipeline.services.workspaces import history_of_folder
 
     if not SOURCES[name].by_path:
         return name
-    place = (history_of_folder(path) if name == "git" else path).resolve()
-    slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:SLUG_CHARS] or "root"
-    return f"{name}:{slug}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}"
+    folder = (history_of_folder(path) if name == "git" else path).resolve()
+    slug = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")[:SLUG_CHARS] or "root"
+    return f"{name}:{slug}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]}"
 
 
 def has_secret(text: str) -> bool:
     """Return whether redaction would change a text."""
-    # Its expressions take a while to be made, and most commands read nothing.
+    # Imported here because compiling its expressions is slow, and most commands read no source.
     from pipeline.text.redaction import redact
 
     return redact(text).text != text

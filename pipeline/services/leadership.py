@@ -1,4 +1,4 @@
-"""What the web servers, workers and schedulers of a home share where they share no files: secrets, and who leads."""
+"""Shared secrets and the lease of the leading scheduler, for processes that share a store but no files."""
 
 import secrets
 
@@ -14,12 +14,12 @@ SCHEDULER = "scheduler"
 
 
 def read_secret(values: HomeValues, name: str) -> str:
-    """Return a secret that every process of a home knows, made by the first that asks for it."""
+    """Return a secret shared by all processes of a data directory; create it on first use."""
     return values.begin(SECRET + name, secrets.token_urlsafe(32))
 
 
 def open_secret(settings: Settings, name: str) -> str | None:
-    """Return a secret that every process of a home knows, for who needs nothing else; None where homes are files."""
+    """Return a shared secret without opening the stores; None if the store is in local files."""
     values = open_home_values(settings)
     if values is None:
         return None
@@ -30,7 +30,7 @@ def open_secret(settings: Settings, name: str) -> str | None:
 
 
 class Leadership:
-    """Decide whether this scheduler sends: it is the only one of the data directory, or holds the lease."""
+    """Decide whether this scheduler is active: it is the only one of the data directory, or it has the lease."""
 
     def __init__(self, values: HomeValues | None, operations: Operations) -> None:
         self._lease = None if values is None else Lease(values, SCHEDULER)
@@ -39,16 +39,16 @@ class Leadership:
 
     @property
     def interval_s(self) -> float | None:
-        """Return the seconds between two requests for the lease; None where this scheduler is always the leader."""
+        """Return the seconds between two requests for the lease; None if this scheduler is always the leader."""
         return None if self._lease is None else self._lease.lease_s / 3
 
     @property
     def is_held(self) -> bool:
-        """Return whether this one sends."""
+        """Return whether this scheduler is active."""
         return self._leads and (self._lease is None or self._lease.is_held)
 
     def ask(self) -> bool:
-        """Take it where it is free, or renew it; return whether it is this one's only now."""
+        """Take a free lease or renew it; return whether this scheduler became the leader just now."""
         if self._lease is None:
             return False
         led = self.is_held
@@ -59,10 +59,12 @@ class Leadership:
         return self.is_held and not led
 
     def resign(self) -> None:
-        """Let another one lead at once."""
+        """Release the lease, so that another scheduler can lead at once."""
         if self._lease is not None and self.is_held:
             self._leads = False
             try:
                 self._lease.release_lease()
             except ReverieError as error:
-                self._operations.record_error("scheduler", f"the next one leads only after a while: {error}")
+                self._operations.record_error(
+                    "scheduler", f"Cannot release the lease. The next scheduler starts after it expires: {error}"
+                )

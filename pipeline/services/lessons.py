@@ -1,4 +1,4 @@
-"""Lessons and whether they help: what was shown, followed, ignored, and what that says."""
+"""Lessons and their effect: how often they were shown, followed and ignored."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from pipeline.workspace import Workspace, is_incognito
 
 # Minimum answers with and without a lesson before their difference is reported.
 ENOUGH_EACH = 10
-# A place in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
+# A position in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
 MILLIONTHS, SEQ_DIGITS = 10**6, 10
 
 
@@ -51,8 +51,8 @@ def list_lessons(
 ) -> Page[Lesson]:
     """List lessons that contain each of some words, newest first."""
     with workspace.database.read() as db:
-        found = with_records(db, impressions.page_lessons(db, viewer, words, limit + 1, before))
-    return page_of(found, limit, lambda lesson: lesson.memory.seq)
+        page = with_records(db, impressions.page_lessons(db, viewer, words, limit + 1, before))
+    return page_of(page, limit, lambda lesson: lesson.memory.seq)
 
 
 def rank_lessons(
@@ -62,31 +62,31 @@ def rank_lessons(
     if order is LessonOrder.NEWEST:
         return list_lessons(workspace, viewer, limit, below, words)
     with workspace.database.read() as db:
-        places = _places(order, impressions.tally_lessons(db, viewer, words), below)[: limit + 1]
-        shown = [place % 10**SEQ_DIGITS for place in places[:limit]]
-        found = memories.by_seqs(db, shown)
-        lessons = with_records(db, [found[seq] for seq in shown])
-    return Page(lessons, places[limit - 1] if len(places) > limit else None)
+        page = _places(order, impressions.tally_lessons(db, viewer, words), below)[: limit + 1]
+        shown = [position % 10**SEQ_DIGITS for position in page[:limit]]
+        lessons_by_seq = memories.by_seqs(db, shown)
+        lessons = with_records(db, [lessons_by_seq[seq] for seq in shown])
+    return Page(lessons, page[limit - 1] if len(page) > limit else None)
 
 
 def find_lessons(
     workspace: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, text: str, viewer: Viewer, limit: int
 ) -> list[FoundLesson]:
     """Return the lessons about a text, best first; finding them counts as showing them, unless incognito."""
-    wanted = Filter(kinds=(Kind.LESSON,), viewer=viewer)
+    lesson_filter = Filter(kinds=(Kind.LESSON,), viewer=viewer)
     budget_ms = workspace.settings.recall_budget_ms
-    query = Query(text, k=limit, filter=wanted, budget_ms=budget_ms, min_relevance=RELEVANT)
+    query = Query(text, k=limit, filter=lesson_filter, budget_ms=budget_ms, min_relevance=RELEVANT)
     shown = [hit.memory for hit in search(contexts.get(workspace), query).hits]
     with workspace.database.read() as db:
         lessons = with_records(db, shown)
     made = make_impressions(shown, viewer.session)
     if not is_incognito(workspace, query.filter.sessions):
         feedback.record_impressions(workspace, made)
-    return [FoundLesson(lesson, one.id) for lesson, one in zip(lessons, made, strict=True)]
+    return [FoundLesson(lesson, impression.id) for lesson, impression in zip(lessons, made, strict=True)]
 
 
 def get_lesson(workspace: Workspace, lesson_id: str) -> Lesson:
-    """Return a lesson; raise NotFound where there is none."""
+    """Return a lesson; raise NotFound if there is no such lesson."""
     with workspace.database.read() as db:
         memory = memories.get(db, lesson_id)
         if memory is None or memory.kind is not Kind.LESSON:
@@ -95,13 +95,13 @@ def get_lesson(workspace: Workspace, lesson_id: str) -> Lesson:
 
 
 def list_impressions(workspace: Workspace, lesson: Lesson, limit: int) -> list[Impression]:
-    """List the last times that a lesson was put before an agent."""
+    """List the latest impressions of a lesson."""
     with workspace.database.read() as db:
         return impressions.latest(db, lesson.memory.seq, limit)
 
 
 def get_impression(workspace: Workspace, impression_id: str) -> Impression:
-    """Return an impression; raise NotFound where there is none."""
+    """Return an impression; raise NotFound if there is no such impression."""
     with workspace.database.read() as db:
         impression = impressions.get(db, impression_id)
     if impression is None:
@@ -111,7 +111,7 @@ def get_impression(workspace: Workspace, impression_id: str) -> Impression:
 
 @dataclass(frozen=True, slots=True)
 class LessonEffect:
-    """Whether telling lessons makes a difference: how often they were followed when told, and when withheld.
+    """The effect of showing lessons: how often agents followed them when shown and when withheld.
 
     `difference` of the two shares lies between `low` and `high` (95 %); all are None until both were often enough.
     """
@@ -124,21 +124,21 @@ class LessonEffect:
 
 
 def measure_effect(workspace: Workspace, lesson: Memory | None = None) -> LessonEffect:
-    """Measure what telling a lesson does, or telling any, by what the journal shows agents to have done."""
+    """Measure the effect of showing one lesson, or all, from the actions in the journal."""
     with workspace.database.read() as db:
-        told, withheld = impressions.compare_withheld(db, BY_JOURNAL, None if lesson is None else lesson.seq)
-    if min(told.answered, withheld.answered) < ENOUGH_EACH:
-        return LessonEffect(told, withheld)
-    return LessonEffect(told, withheld, *newcombe_interval(told, withheld))
+        shown, withheld = impressions.compare_withheld(db, BY_JOURNAL, None if lesson is None else lesson.seq)
+    if min(shown.answered, withheld.answered) < ENOUGH_EACH:
+        return LessonEffect(shown, withheld)
+    return LessonEffect(shown, withheld, *newcombe_interval(shown, withheld))
 
 
-def newcombe_interval(one: Trial, other: Trial) -> tuple[float, float, float]:
+def newcombe_interval(shown: Trial, withheld: Trial) -> tuple[float, float, float]:
     """Return the difference of two shares with its 95 % interval.
 
     Newcombe, "Interval estimation for the difference between independent proportions", Stat. Med. 17, 1998, method 10.
     """
-    (low, high), (other_low, other_high) = (wilson_interval(t.followed, t.answered) for t in (one, other))
-    share, other_share = one.followed / one.answered, other.followed / other.answered
+    (low, high), (other_low, other_high) = (wilson_interval(t.followed, t.answered) for t in (shown, withheld))
+    share, other_share = shown.followed / shown.answered, withheld.followed / withheld.answered
     difference = share - other_share
     down = math.hypot(share - low, other_high - other_share)
     up = math.hypot(high - share, other_share - other_low)
@@ -146,9 +146,9 @@ def newcombe_interval(one: Trial, other: Trial) -> tuple[float, float, float]:
 
 
 def _places(order: LessonOrder, counted: Sequence[tuple[int, Tally]], below: int | None) -> list[int]:
-    """Return the places in a list, best first, of what counts at all, from below a place."""
-    found = (measure * 10**SEQ_DIGITS + seq for seq, tally in counted if (measure := _measure(order, tally)) > 0)
-    return sorted((place for place in found if below is None or place < below), reverse=True)
+    """Return the positions of lessons with a positive measure, best first, after a position."""
+    positions = (measure * 10**SEQ_DIGITS + seq for seq, tally in counted if (measure := _measure(order, tally)) > 0)
+    return sorted((position for position in positions if below is None or position < below), reverse=True)
 
 
 def _measure(order: LessonOrder, tally: Tally) -> int:

@@ -1,4 +1,4 @@
-"""What workers do to a workspace: its jobs and running them; turns of digestion; snapshots."""
+"""Run the jobs and the digestion of a workspace in turns."""
 
 import time
 from collections.abc import Callable
@@ -29,23 +29,23 @@ from pipeline.store.operations import Operations
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 
-# A job's turn; one that steps back for written memories comes again after a while.
+# Time limit of a job's turn, and the pause before the next turn of a job that gave way to new memories.
 TURN_S = 60.0
 PAUSE_S = 5.0
-# A worker turns to other workspaces after this long; what is left to digest is asked for again.
+# Time limit of a digestion turn, so that other workspaces get theirs; the rest is queued again.
 DIGEST_TURN_S = 2.0
-# A job that failed is tried again, later each time, before its next time comes.
+# A failed job is retried with increasing delays before its next scheduled time.
 MOST_TRIES = 3
 BACKOFF_S = 30.0
 # These jobs keep recall complete and fast, so they do not wait for other work.
 URGENT = frozenset({"sweep", "segment", "vectors"})
-# What a person or an agent waits for.
+# Stages that a person or an agent waits for.
 FOREGROUND = frozenset({Stage.EMBED, Stage.ENTITIES, Stage.PURGE})
 
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """When a job is to be taken up again, and the how manieth try that is."""
+    """The delay before a job continues, and the number of that try."""
 
     in_s: float
     tries: int
@@ -58,12 +58,12 @@ def list_jobs(workspace: Workspace, settings: Settings, now: datetime) -> list[J
 
 
 def request_job(workspace: Workspace, feedback: FeedbackWriter, name: str) -> str:
-    """Ask for a run of a job; return its id. Raises NotFound for a job or workspace that there is none of."""
+    """Request a run of a job; return its id. Raises NotFound for an unknown job or workspace."""
     if name not in BY_NAME:
         raise NotFound(f"no such job; there are {', '.join(BY_NAME)}")
     database = workspace.database
     if name == USAGE_JOB:
-        # What it writes is in the memory of the web server.
+        # The usage to write is in the memory of the web server.
         return feedback.write_usage(workspace)
     with database.write() as db:
         return runs.request(db, name, utc_now())
@@ -76,7 +76,7 @@ def run_job(
     pausing: Callable[[], bool],
     on_progress: Progress = runner.show_no_progress,
 ) -> RunResult | None:
-    """Run a job once, here and now; return None when another process runs it."""
+    """Run a job once in this process; return None if another process runs it."""
     release_dead(context.database, is_alive)
     return runner.run_job(
         name,
@@ -92,9 +92,9 @@ def run_job(
 def take_job_turn(
     context: JobContext, name: str, owner: str, *, tries: int = 1, again: bool = False
 ) -> NextTurn | None:
-    """Run a job for a turn if it is due; one that goes on or is tried again (`again`) is run in any case.
+    """Run a job for a turn if it is due, or in any case if it continues or is retried (`again`).
 
-    Return when to take it up again, None when it is done with.
+    Return when to continue, None if nothing is left to do.
     """
     # Ticks and turns request a job until a worker starts it: later messages must find it done, not repeat it.
     if not again and not is_job_due(context, name):
@@ -116,7 +116,7 @@ def take_job_turn(
 
 
 def is_job_due(context: JobContext, name: str) -> bool:
-    """Return whether a job was asked for, was interrupted, has its time, or is needed by the state of the indexes."""
+    """Return whether a job was requested, was interrupted, is scheduled, or is needed by the indexes."""
     own = [job for job in list_scheduled_jobs(context.settings) if job.name == name]
     with context.database.read() as db:
         if list_due_jobs(db, own, datetime.now(UTC)):
@@ -125,7 +125,7 @@ def is_job_due(context: JobContext, name: str) -> bool:
 
 
 def reap_processes(context: JobContext, operations: Operations) -> list[str]:
-    """Release what dead processes claimed, wake workers for claimable work, and return the requested jobs."""
+    """Release the claims of dead processes, wake workers for claimable work, and return the requested jobs."""
     for worker in operations.workers():
         if not is_alive(worker.owner):
             operations.forget_worker(worker.owner)
@@ -135,13 +135,13 @@ def reap_processes(context: JobContext, operations: Operations) -> list[str]:
 
 
 def repair_indexes(context: JobContext) -> list[str]:
-    """Queue again what the vector index lost; return the jobs that the state of the indexes asks for."""
+    """Queue memories that are missing in the vector index; return the jobs that the indexes need."""
     context.repair_vectors()
     return context.list_needed_jobs()
 
 
 def list_overdue_indexes(context: JobContext) -> list[str]:
-    """Return the job that a large lexical tail asks for, which loads no model."""
+    """Return the job for a large lexical tail, which loads no model."""
     return ["segment"] if context.is_needed("segment") else []
 
 
@@ -152,7 +152,7 @@ def _foreground_waits(database: Database) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DigestTurn:
-    """What follows a turn: whether the stage goes on at once, or when it may, and which jobs are needed."""
+    """Result of a turn: whether or when the stage continues, and which jobs are needed."""
 
     more: bool = False
     retry_in_s: float | None = None
@@ -167,7 +167,7 @@ def digest_stage(
     policy: DigestPolicy,
     share: Callable[[], None],
 ) -> DigestTurn:
-    """Work off one stage of a workspace for a turn; what goes wrong with a memory is logged and tried again.
+    """Process one stage of a workspace for a turn; log and retry memories that fail.
 
     With a backlog, `share` is called so that another worker takes a turn at the same time.
     """

@@ -43,13 +43,13 @@ from pipeline.write.two_stores import (
     write_to_both,
 )
 
-# A purge waits no longer for what the worker finishes anyway.
+# Maximum seconds that a purge request waits; a worker finishes the rest.
 FINISHED_WITHIN_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecord:
-    """A memory and everything that is known of it."""
+    """A memory with its decision, edges, entities, history and causes."""
 
     memory: Memory
     admission: Decision | None
@@ -71,25 +71,25 @@ class Edited:
 
 
 def write_memory(workspace: Workspace, draft: Draft) -> Receipt:
-    """Store a memory durably; raise InvalidField for a draft that cannot be taken."""
+    """Store a memory durably; raise InvalidField for an invalid draft."""
     return _write(workspace, [prepare(draft)])[0]
 
 
 def write_memories(workspace: Workspace, drafts: list[Draft]) -> list[Receipt]:
-    """Store memories in one transaction, all or none; an invalid draft is named by its index."""
+    """Store memories in one transaction, all or none; the error names an invalid draft by its index."""
     return _write(workspace, prepare_batch(drafts))
 
 
 def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
-    """Store prepared memories, each where it belongs: a draft that cannot be taken has made no workspace."""
+    """Store prepared memories in the workspace or the personal store, which is created only for valid drafts."""
     policy = workspace.write_policy()
     of_person = [item.memory.is_of_person and workspace.personal_memory_enabled for item in prepared]
-    personal = tuple(item for item, belongs in zip(prepared, of_person, strict=True) if belongs)
-    own = tuple(item for item, belongs in zip(prepared, of_person, strict=True) if not belongs)
+    personal = tuple(item for item, is_personal in zip(prepared, of_person, strict=True) if is_personal)
+    own = tuple(item for item, is_personal in zip(prepared, of_person, strict=True) if not is_personal)
     if not personal:
         return commit(workspace.create(), own, policy)
-    # What is off the record here is stored nowhere.
-    silent = workspace.exists and any(is_any_incognito(workspace, one.memory.sessions) for one in personal)
+    # A session that is incognito here is also incognito in the personal store.
+    silent = workspace.exists and any(is_any_incognito(workspace, item.memory.sessions) for item in personal)
     of_personal = replace(policy, incognito=policy.incognito or silent)
     if not own:
         return commit(workspace.person.create(), personal, of_personal)
@@ -98,13 +98,13 @@ def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
 
 
 def check_open(workspace: Workspace, memory_id: str) -> None:
-    """Raise NotFound for a memory that is another person's own."""
+    """Raise NotFound for a private memory of another person."""
     if not workspace.exists:
         return
     with workspace.database.read() as db:
         memory = memories.get(db, memory_id)
     if memory is not None and not is_open_to(memory.scope, workspace.person_id):
-        # As it is said of one that does not exist.
+        # The same error as for an unknown memory, so that nothing is revealed.
         raise NotFound("no such memory")
 
 
@@ -114,25 +114,25 @@ def check_expected(workspace: Workspace, memory_id: str, expected: Collection[st
         check_state(revise.get_existing(db, memory_id), expected)
 
 
-def list_memories(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
-    """List memories, newest first; where its scope is asked for, what is about the person before goals and facts."""
+def list_memories(workspace: Workspace, memory_filter: Filter, limit: int, before: int | None) -> Page[Memory]:
+    """List memories, newest first; with the personal scope, those of the personal store come first."""
     person = workspace.personal_store
-    if wanted.scope != workspace.personal_scope or person is None:
-        return _list_own(workspace, wanted, limit, before)
-    page = _list_own(person, wanted, limit, before)
+    if memory_filter.scope != workspace.personal_scope or person is None:
+        return _list_own(workspace, memory_filter, limit, before)
+    page = _list_own(person, memory_filter, limit, before)
     if page.next_cursor is not None or not workspace.exists:
         return page
-    return Page([*page.items, *_list_own(workspace, wanted, limit, None).items])
+    return Page([*page.items, *_list_own(workspace, memory_filter, limit, None).items])
 
 
-def _list_own(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
+def _list_own(workspace: Workspace, memory_filter: Filter, limit: int, before: int | None) -> Page[Memory]:
     with workspace.database.read() as db:
-        found = memories.page(db, wanted, limit + 1, before)
-    return page_of(found, limit, lambda memory: memory.seq)
+        page = memories.page(db, memory_filter, limit + 1, before)
+    return page_of(page, limit, lambda memory: memory.seq)
 
 
 def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
-    """Return a memory, archived or not, with everything that is known of it; raise NotFound where there is none."""
+    """Return a memory, active or archived, with its details; raise NotFound for an unknown memory."""
     with workspace.database.read() as db:
         memory = revise.get_existing(db, memory_id)
         return MemoryRecord(
@@ -146,24 +146,26 @@ def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
 
 
 def read_chain(workspace: Workspace, memory_id: str) -> list[Memory]:
-    """Return what led to a memory and what it came to, the first cause first, with it; nothing where nobody can say."""
+    """Return the chain of causes and effects that contains a memory, the first cause first; empty if unknown."""
     with workspace.database.read() as db:
         return _read_chain(db, revise.get_existing(db, memory_id), workspace.person_id)
 
 
 def _read_chain(db: Connection, memory: Memory, person_id: str | None) -> list[Memory]:
     seqs = edges.chain(db, memory.seq)
-    found = memories.by_seqs(db, seqs)
-    home = viewer_within(memory.scope, person_id)
-    return [found[seq] for seq in seqs if seq in found and reaches(found[seq].scope, home)]
+    memories_by_seq = memories.by_seqs(db, seqs)
+    viewer = viewer_within(memory.scope, person_id)
+    return [
+        memories_by_seq[seq] for seq in seqs if seq in memories_by_seq and reaches(memories_by_seq[seq].scope, viewer)
+    ]
 
 
 def get_memory(workspace: Workspace, memory_id: str) -> Memory:
-    """Return a memory; raise NotFound where there is none, or where it is another person's own."""
+    """Return a memory; raise NotFound if it is unknown or private to another person."""
     with workspace.database.read() as db:
         memory = memories.get(db, memory_id)
     if memory is None or not is_open_to(memory.scope, workspace.person_id):
-        raise NotFound("There is no memory of this id.")
+        raise NotFound("There is no memory with this id.")
     return memory
 
 
@@ -173,9 +175,9 @@ def edit(workspace: Workspace, memory_id: str, revision: Revision, expected: Col
 
 
 def edit_as_seen(workspace: Workspace, memory_id: str, revision: Revision, seen: Seen) -> Edited:
-    """Change a memory unless somebody else did since it was seen, and return what is needed to take that back.
+    """Change a memory and return the values that undo needs.
 
-    Raises Conflict when a field of the revision is neither as it was seen nor as it shall be.
+    Raises Conflict if another user changed a field of the revision since the caller read the memory.
     """
     with workspace.database.read() as db:
         before = revise.get_existing(db, memory_id)
@@ -188,7 +190,7 @@ def edit_as_seen(workspace: Workspace, memory_id: str, revision: Revision, seen:
 
 
 def confirm(workspace: Workspace, memory_id: str) -> tuple[Memory, bool]:
-    """Let a memory speak as a rule; return it, and whether nobody vouched for it before."""
+    """Mark a memory as trusted; return it, and whether it was not trusted before."""
     with workspace.database.read() as db:
         before = revise.get_existing(db, memory_id)
     if before.trust is Trust.TRUSTED:
@@ -197,29 +199,29 @@ def confirm(workspace: Workspace, memory_id: str) -> tuple[Memory, bool]:
 
 
 def unconfirm(workspace: Workspace, memory_id: str, since: str) -> Memory:
-    """Take back that a person vouched for a memory since a moment."""
+    """Undo a confirmation of a memory since a time."""
     return revise.unconfirm(workspace.database, memory_id, since)
 
 
 def archive(workspace: Workspace, memory_id: str, expected: Collection[str] | None = None) -> Memory:
-    """Archive a memory, which restoring it undoes; raise NotFound where there is none."""
+    """Archive a memory, which `restore` undoes; raise NotFound for an unknown memory."""
     return revise.archive(workspace.database, memory_id, expected)
 
 
 def restore(workspace: Workspace, memory_id: str, expected: Collection[str] | None = None) -> Memory:
-    """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
+    """Undo an archive or a merge; raise Conflict if an active memory has the same text by now."""
     return revise.restore(workspace.database, memory_id, expected)
 
 
 def move(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
-    """Move a memory to another workspace; raise Conflict where it is there already or cannot be stored."""
+    """Move a memory to another workspace; raise Conflict if it is already there or cannot be stored."""
     if target.id == workspace.id:
         raise Conflict(f"This memory is already in workspace {target.id}.")
     return move_memory(workspace, target, memory_id)
 
 
 def is_merged(workspace: Workspace, memory_id: str) -> bool:
-    """Return whether another memory speaks for one."""
+    """Return whether a memory was merged into another one."""
     with workspace.database.read() as db:
         return audit.merge_of(db, memory_id) is not None
 
@@ -231,44 +233,44 @@ def purge(
     may_write: Callable[[str], bool],
     expected: Collection[str] | None = None,
 ) -> None:
-    """Delete a memory for good, with what was merged into it or made of it, its copies and its quotations.
+    """Delete a memory permanently, with memories merged into it or derived from it, its copies and its quotations.
 
-    The first commit makes the purge durable. Copies are followed to the workspaces that a person `may_write` to, at
-    once if possible, else by the worker. Purging a memory twice changes nothing; raises NotFound for one that never was
-    here.
+    The first commit makes the purge durable. Copies in workspaces that the person `may_write` to are deleted at once if
+    possible, otherwise by a worker. Purging a memory twice changes nothing. Raises NotFound for a memory that never
+    existed here.
     """
     feedback.drop_questions()
-    # A copy that is on its way arrives first, where the purge follows it.
+    # Finish an interrupted move first, so that the purge also deletes the moved copy.
     finish_move(workspace, memory_id)
     by = OWNER
     if workspace.person_id is not None:
         by = PurgeAuthority(
-            workspace.person_id, tuple(one.id for one in workspace.list_siblings() if may_write(one.id))
+            workspace.person_id, tuple(sibling.id for sibling in workspace.list_siblings() if may_write(sibling.id))
         )
     try:
         revise.purge(workspace.database, memory_id, by, expected)
     except NotFound:
         if not _was_purged(workspace, memory_id):
             raise
-    # In its turn, so that it also finds the runs that were noted before.
+    # Queue it behind pending hook runs, so that it also finds those.
     finishing = feedback.submit_logged("digest.purge", workspace.id, partial(finish_purges, workspace))
     wait([finishing], FINISHED_WITHIN_S)
 
 
 def _was_purged(workspace: Workspace, memory_id: str) -> bool:
-    for home in (workspace, workspace.person):
-        if home.exists:
-            with home.database.read() as db:
+    for store in (workspace, workspace.person):
+        if store.exists:
+            with store.database.read() as db:
                 if purges.was_purged(db, memory_id):
                     return True
     return False
 
 
 def add_edge(workspace: Workspace, memory_id: str, edge: EdgeDraft) -> list[Edge]:
-    """Say how a memory bears on another; return its edges."""
+    """Add an edge to another memory; return all edges of the memory."""
     return revise.add_edge(workspace.database, memory_id, edge, workspace.person_id)
 
 
 def remove_edge(workspace: Workspace, memory_id: str, kind: EdgeKind, to: str) -> list[Edge]:
-    """Take an edge back; return what is left."""
+    """Remove an edge; return the remaining ones."""
     return revise.remove_edge(workspace.database, memory_id, kind, to, workspace.person_id)

@@ -1,4 +1,4 @@
-"""One memory with all that is known of it, and what a purge of it would take away."""
+"""Read all details of one memory, and preview its purge."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class LinkedMemory(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """A pair that waits, and the other memory of the two."""
+    """A pair of possible duplicates that waits for review, and the other memory of the pair."""
 
     pair: Pair
     other: Memory
@@ -60,7 +60,7 @@ class Duplicate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """A history entry, the memory that it names if any, and the text after it."""
+    """A history entry, the memory that it names, if any, and the text after it."""
 
     number: int
     entry: HistoryEntry
@@ -70,9 +70,10 @@ class HistoryChange:
 
 @dataclass(frozen=True, slots=True)
 class MemoryDetails:
-    """A memory with everything that is known of it; of many edges and entities the first.
+    """A memory with all its details; of edges and entities only the first ones.
 
-    `agent_text` is the text as agents read it, `text_mark` names the text, `survivor` speaks for a merged memory.
+    `agent_text` is the text as agents read it, `text_mark` identifies the text, `survivor` is the memory that it
+    was merged into.
     """
 
     memory: Memory
@@ -99,7 +100,7 @@ class MemoryDetails:
 
 @dataclass(frozen=True, slots=True)
 class PurgePreview:
-    """What a purge takes away; of many memories the first."""
+    """The records that a purge deletes; of memories only the first ones."""
 
     memory: Memory
     merged: Sequence[Memory]
@@ -113,7 +114,7 @@ class PurgePreview:
 
 
 def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int, before: int | None) -> MemoryDetails:
-    """Return a memory with a page of its history, the last change first; raise NotFound where there is none."""
+    """Return a memory with a page of its history, last change first; raise NotFound for an unknown memory."""
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
         seq = memory.seq
@@ -146,28 +147,34 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
 
 
 def read_earlier_text(workspace: Workspace, memory_id: str, number: int) -> str:
-    """Return the text that an edit replaced, by its entry in the history; raise NotFound where there is none."""
+    """Return the text that an edit replaced, by its history entry; raise NotFound if there is no such text."""
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
         since = _shown_since(db, memory, workspace.person_id)
-        for found, entry in history.page(db, memory.seq, 1, number + 1):
-            if found == number >= since and entry.event == EDITED and entry.content is not None:
+        for entry_number, entry in history.page(db, memory.seq, 1, number + 1):
+            if entry_number == number >= since and entry.event == EDITED and entry.content is not None:
                 return entry.content
     raise NotFound("The history has no such text.")
 
 
 def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
-    """Return what a purge of a memory would take away."""
+    """Return the records that a purge of a memory would delete."""
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
         seq = memory.seq
         merged = memories.list_merged_into(db, seq)
-        made = {one for doomed in (*merged, memory) for one in derivations.list_derived_summaries(db, doomed.seq)}
+        made = {
+            summary_seq
+            for doomed in (*merged, memory)
+            for summary_seq in derivations.list_derived_summaries(db, doomed.seq)
+        }
         return PurgePreview(
             memory=memory,
             merged=merged[:DOOMED],
             more_merged=max(0, len(merged) - DOOMED),
-            made=[one for one in memories.by_seqs(db, sorted(made)[:DOOMED]).values() if one.id != memory.id],
+            made=[
+                summary for summary in memories.by_seqs(db, sorted(made)[:DOOMED]).values() if summary.id != memory.id
+            ],
             texts=history.count(db, seq),
             edges=len(edges.of(db, seq)),
             entities=len(entities.of(db, seq)),
@@ -187,8 +194,8 @@ def _history(
     db: Connection, memory: Memory, limit: int, before: int | None, person: str | None
 ) -> tuple[list[HistoryChange], int | None]:
     since = _shown_since(db, memory, person)
-    found = [one for one in history.page(db, memory.seq, limit + 1, before) if one[0] >= since]
-    page = found[:limit]
+    entries = [numbered for numbered in history.page(db, memory.seq, limit + 1, before) if numbered[0] >= since]
+    page = entries[:limit]
     text = memory.content
     if page and before is not None:
         text = history.text_after(db, memory.seq, page[0][0]) or text
@@ -198,27 +205,27 @@ def _history(
         changes.append(HistoryChange(number, entry, other, text))
         if entry.event == EDITED and entry.content is not None:
             text = entry.content
-    return changes, page[-1][0] if len(found) > len(page) else None
+    return changes, page[-1][0] if len(entries) > len(page) else None
 
 
 def _links(db: Connection, linked: Sequence[Edge]) -> dict[tuple[str, bool], list[LinkedMemory]]:
-    found: dict[tuple[str, bool], list[LinkedMemory]] = {}
+    links: dict[tuple[str, bool], list[LinkedMemory]] = {}
     for edge in linked:
         other = memories.get(db, edge.other_id)
         if other is not None:
-            found.setdefault((edge.kind, edge.outgoing), []).append(LinkedMemory(edge, other))
-    return found
+            links.setdefault((edge.kind, edge.outgoing), []).append(LinkedMemory(edge, other))
+    return links
 
 
 def _shown_since(db: Connection, memory: Memory, person: str | None) -> int:
-    """Return from which entry on a person may see a memory's history: of what another shared, what came since."""
+    """Return the first history entry that a person may see: for a shared memory, the entries since it was shared."""
     if memory.shared_from is None or is_sharer(memory, person):
         return 0
     return history.find_last(db, memory.seq, SHARED)
 
 
 def _open_to(memory: Memory | None, person: str | None) -> Memory | None:
-    """Return a memory unless it is another person's own."""
+    """Return a memory unless it is private to another person."""
     return memory if memory is not None and is_open_to(memory.scope, person) else None
 
 
@@ -228,7 +235,9 @@ def _duplicates(db: Connection, seq: int, person: str | None) -> list[Duplicate]
         for pair in duplicates.list_pairs_of(db, seq, PAIRS)
     }
     others = memories.by_seqs(db, waiting)
-    return [Duplicate(pair, others[one]) for one, pair in waiting.items() if _open_to(others[one], person)]
+    return [
+        Duplicate(pair, others[other_seq]) for other_seq, pair in waiting.items() if _open_to(others[other_seq], person)
+    ]
 
 
 def _survivor(db: Connection, memory: Memory, person: str | None) -> Memory | None:
@@ -240,6 +249,6 @@ def _forecast(db: Connection, seq: int, now: datetime) -> Forecast:
     usage = memory_usage.of(db, utc_text(now), seq)
     assert usage is not None
     today = now.timestamp() / DAY_S + UNIX_EPOCH_JULIAN
-    # A stretch shorter than what counts of an idle one counts as a whole, whatever happened in it.
+    # A gap of up to IDLE_DAYS counts completely, so the active days in it do not matter.
     days = memory_usage.active_days(db) if today - usage.used > IDLE_DAYS else []
     return forecast(usage, measure_lived_time(days), today)

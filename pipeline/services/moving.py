@@ -1,8 +1,8 @@
-"""Moving a store between the files of a home and a server of PostgreSQL: part by part, compared row by row.
+"""Move a store between local files and a PostgreSQL server, part by part, and compare all rows.
 
-A part is moved whole or not at all: on the server in one transaction, in a home by a file that gets its name when it is
-whole. So a run that was interrupted has left some parts moved and the others as they were, and the next run goes on.
-By the fingerprint of what it left equal in both places, a later run knows which of the two was written to since.
+Moving a part is atomic: on the server in one transaction, in files by renaming the complete file. An interrupted run
+leaves each part either moved or unchanged, and the next run continues. Each moved part gets a recorded fingerprint, so
+that a later run can detect which of the two copies changed since.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,22 +26,22 @@ _FURNITURE = frozenset({"meta", "job_run", "job_lock"})
 
 
 class MoveOutcome(StrEnum):
-    """What became of a part."""
+    """The result of moving a part."""
 
     MOVED = "moved"
     # Of a dry run.
     WOULD_MOVE = "would be moved"
     SAME = "the same already"
-    # The source is as it was when it was moved.
+    # The source is unchanged since it was moved.
     AHEAD = "moved before, and written to there since"
-    # Not truth: errors of another home.
+    # The operations journal of another data directory, which need not be moved.
     KEPT = "another one is there, and is kept"
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class MovedPart:
-    """What became of a part: its rows, and why it was refused."""
+    """The result of moving a part: its number of rows, and why it was refused."""
 
     part: Part
     outcome: MoveOutcome
@@ -51,7 +51,7 @@ class MovedPart:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The present and future place of a store, the setting that names it, and what is moved."""
+    """The source and target of a move, the id of the data directory, and the parts to move."""
 
     source: StoreLocation
     target: StoreLocation
@@ -60,7 +60,7 @@ class Move:
 
 
 def choose_server(settings: Settings, to: str, home: Path | None) -> str:
-    """Return the address of the server that a store is moved to or from; raise InvalidField where there is no way."""
+    """Return the address of the server to move a store to or from; raise InvalidField for an impossible move."""
     here = settings.store.reveal()
     url = here if to == SQLITE else to
     if not url:
@@ -74,11 +74,11 @@ def choose_server(settings: Settings, to: str, home: Path | None) -> str:
 
 @contextmanager
 def open_move(settings: Settings, to: str, home: Path | None = None, only: Sequence[str] = ()) -> Iterator[Move]:
-    """Open both places, to move all that there is or only some workspaces; `home` is where files are put, if another.
+    """Open source and target to move everything or `only` some workspaces; `home` is another folder for the files.
 
-    Raises InvalidField for a target that cannot be one, NotFound for a workspace that is not there.
+    Raises InvalidField for an impossible target, NotFound for an unknown workspace.
     """
-    # Who moves nothing need not load the library.
+    # Imported here so that other commands do not load the library.
     from pipeline.store.postgres.moves import PostgresLocation
 
     url = choose_server(settings, to, home)
@@ -92,7 +92,7 @@ def open_move(settings: Settings, to: str, home: Path | None = None, only: Seque
 
 
 def count_rows(move: Move) -> int:
-    """Return how many rows are to be moved."""
+    """Return the number of rows to move."""
     total = 0
     for part in move.parts:
         with move.source.reading(part) as tables:
@@ -116,7 +116,7 @@ def _choose_parts(source: StoreLocation, only: Sequence[str]) -> list[Part]:
 def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = ignore_progress) -> Iterator[MovedPart]:
     """Move one part after the other, and report the result of each.
 
-    A part that cannot be moved is refused, and the others go on; raises StoreUnavailable where a place is out of reach.
+    Refuse parts that cannot be moved and continue. Raises StoreUnavailable if the source or target is unavailable.
     """
     refused = set()
     for part in move.parts:
@@ -146,7 +146,7 @@ def _move(move: Move, part: Part, dry_run: bool, progress: Progress) -> MovedPar
 
 
 def _judge(move: Move, part: Part, mine: Fingerprint) -> tuple[Fingerprint | None, MoveOutcome]:
-    """Return what is in a part's place, and what is to become of it."""
+    """Return the fingerprint of the part in the target, if any, and the action for it."""
     with move.target.reading(part) as there:
         if there is None:
             return None, MoveOutcome.MOVED
@@ -168,7 +168,7 @@ def _is_new(tables: StoreTables) -> bool:
 
 
 def finish(move: Move, on_problem: ProblemSink) -> None:
-    """Make the target ready; take what was purged on the server out of the snapshots of a home that it came back to."""
+    """Prepare the target for use; in files, also delete texts that were purged on the server from old snapshots."""
     move.target.settle()
     if not isinstance(move.target, HomeFiles):
         return

@@ -21,15 +21,15 @@ from pipeline.store.work import DeadLetter
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
 
-# Predictions are judged by seven days, with today.
+# Predictions are scored over seven days, including today.
 SCORED = timedelta(days=6)
-# How many memories were written and digested is counted of the last of each.
+# Time spans for the counts of written and digested memories.
 RECENT = (("minute", timedelta(minutes=1)), ("hour", timedelta(hours=1)), ("day", timedelta(days=1)))
 
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """What waits and what failed for good, by stage; when the oldest that waits was queued; the workers that live."""
+    """Pending and dead-lettered work by stage, the oldest pending work, and the live workers."""
 
     pending: Mapping[Stage, int]
     dead: Mapping[Stage, int]
@@ -38,23 +38,23 @@ class QueueCounts:
 
     @property
     def total(self) -> int:
-        """Return how much waits in all."""
+        """Return the total number of pending items."""
         return sum(self.pending.values())
 
     @property
     def oldest_at(self) -> float | None:
-        """Return when the oldest that waits was queued."""
+        """Return when the oldest pending item was queued."""
         return min(self.oldest_by_stage.values(), default=None)
 
     @property
     def oldest_pending_s(self) -> float | None:
-        """Return for how long the oldest has waited."""
+        """Return how long the oldest pending item has waited, in seconds."""
         return None if self.oldest_at is None else max(0.0, time.time() - self.oldest_at)
 
 
 @dataclass(frozen=True, slots=True)
 class DigestedCount:
-    """How many memories were written in the last so long, and how many of those are digested."""
+    """Number of memories written in a recent time span, and how many of them are digested."""
 
     span: str
     written: int
@@ -81,7 +81,7 @@ class WorkspaceSize:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatistics:
-    """The derived indexes, and the encoder that they are asked with."""
+    """The derived indexes, and the encoder for queries."""
 
     segment: str | None
     tail_rows: int
@@ -92,7 +92,7 @@ class IndexStatistics:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSummary:
-    """A workspace, its number of active memories, and its encoder; of one that cannot be read, the `problem`."""
+    """A workspace, its number of active memories, and its encoder; `problem` says why it cannot be read."""
 
     id: str
     memories: int | None
@@ -121,7 +121,7 @@ def count_queue(workspace: Workspace, operations: Operations) -> QueueCounts:
 
 
 def count_waiting(workspace: Workspace) -> int:
-    """Count the work that waits in a workspace, none where nothing was written yet."""
+    """Count the pending work of a workspace; 0 if it does not exist yet."""
     try:
         with workspace.database.read() as db:
             return sum(work.count_pending(db).values())
@@ -130,22 +130,22 @@ def count_waiting(workspace: Workspace) -> int:
 
 
 def count_digested(workspace: Workspace, now: datetime) -> list[DigestedCount]:
-    """Count what was written and digested lately."""
+    """Count the memories written and digested recently."""
     with workspace.database.read() as db:
         return [DigestedCount(name, *work.count_digested_since(db, utc_text(now - length))) for name, length in RECENT]
 
 
 def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> Page[DeadMemory]:
-    """List the memories of which something failed for good, the last written first."""
+    """List the memories with permanently failed work, the last written first."""
     letters: dict[int, list[DeadLetter]] = {}
     with workspace.database.read() as db:
         for letter in work.list_dead_letters(db, limit + 1, before):
             letters.setdefault(letter.memory_seq, []).append(letter)
         known = memories.by_seqs(db, letters)
-    found = [
+    dead = [
         DeadMemory(seq, _open_to(known.get(seq), workspace.person_id), tuple(those)) for seq, those in letters.items()
     ]
-    return page_of(found, limit, lambda one: one.seq)
+    return page_of(dead, limit, lambda memory: memory.seq)
 
 
 def _open_to(memory: Memory | None, person: str | None) -> Memory | None:
@@ -153,22 +153,22 @@ def _open_to(memory: Memory | None, person: str | None) -> Memory | None:
 
 
 def retry_dead_letters(workspace: Workspace, stage: Stage | None) -> int:
-    """Give the dead letters of one stage, or of all, a fresh start; return how many there were."""
+    """Queue the dead letters of one stage, or of all, again; return their number."""
     with workspace.database.write() as db:
         return work.retry(db, stage)
 
 
 def rebuild_indexes(workspace: Workspace) -> int:
-    """Queue every memory of a workspace for its indexes; return how many there are."""
+    """Queue every memory of a workspace for indexing; return their number."""
     return request_rebuild(workspace.database)
 
 
 def list_errors(
     operations: Operations, workspace_id: str, limit: int, before: int | None, *, open_only: bool = False
 ) -> Page[LoggedError]:
-    """List the errors of a workspace and of no workspace, newest first; those repaired since can be left out."""
-    found = operations.errors(workspace=workspace_id, limit=limit + 1, before=before, open_only=open_only)
-    return page_of(found, limit, lambda error: error.seq)
+    """List the errors of a workspace and those without a workspace, newest first; `open_only` skips repaired ones."""
+    errors = operations.errors(workspace=workspace_id, limit=limit + 1, before=before, open_only=open_only)
+    return page_of(errors, limit, lambda error: error.seq)
 
 
 def summarize_workspace(workspace: Workspace) -> WorkspaceSummary:
@@ -198,7 +198,7 @@ def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics
 
 
 def score_predictions(workspace: Workspace, now: datetime) -> PredictionScore:
-    """Tell how many questions of the last days had been foreseen."""
+    """Return how many questions of the last days were predicted."""
     with workspace.database.read() as db:
         return predictions.score(db, _first_scored_day(now))
 

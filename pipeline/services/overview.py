@@ -1,4 +1,4 @@
-"""The overview of a workspace: what is known and how it grew, what happened today, and whether all is well."""
+"""The overview of a workspace: its size and growth, the changes of today, and its health."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ SHOWN_CHANGES = 8
 SHOWN_GOALS = 6
 SHOWN_ARCS = 5
 USEFUL_FOR = timedelta(days=30)
-# Among so many of the latest memories one of an agent's would be, if any agent were connected.
+# Number of latest memories to search for one written by an agent, to see whether any agent is connected.
 LOOKED_AT = 500
 MOST_PERIODS = 62
-# Comes after every moment as text.
+# Sorts after every time as text.
 END = ":"
 
-# How a day is summarized; what only makes memories better, fading and linking, is left out.
+# Words for the changes of a day, without maintenance such as decay and linking.
 DONE: Mapping[str, str] = {
     changes.CREATE: "written",
     changes.EDIT: "edited",
@@ -46,7 +46,7 @@ DONE: Mapping[str, str] = {
 
 
 class GrowthUnit(StrEnum):
-    """How long a period is."""
+    """Length of a period."""
 
     DAY = "day"
     WEEK = "week"
@@ -56,7 +56,7 @@ class GrowthUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GrowthPeriod:
-    """What one period brought, and how much there was at its end."""
+    """Number of memories added in a period, and the total at its end."""
 
     label: str
     count: int
@@ -65,7 +65,7 @@ class GrowthPeriod:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The last periods up to the latest memory; `earlier` came before all of them."""
+    """The last periods up to the latest memory; `earlier` is the number of memories before all of them."""
 
     unit: GrowthUnit
     earlier: int
@@ -73,18 +73,18 @@ class Growth:
 
     @property
     def total(self) -> int:
-        """Return how much there is."""
+        """Return the total number of memories."""
         return self.periods[-1].total
 
     @property
     def most(self) -> int:
-        """Return the most that one period brought."""
+        """Return the largest number of memories added in one period."""
         return max(period.count for period in self.periods)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeToday:
-    """Something that was done today, and the memory that it was done to unless that is purged since."""
+    """A change of today, and its memory unless that was purged since."""
 
     at: str
     done: str
@@ -93,9 +93,9 @@ class ChangeToday:
 
 @dataclass(frozen=True, slots=True)
 class NewestSnapshot:
-    """When the newest snapshot was taken, if there is one; not `is_known` while storage is out of reach.
+    """The time of the newest snapshot, if any; `is_known` is false while storage is unavailable.
 
-    None is ever taken of a store on a server without object storage: it is backed up there.
+    `is_ever_taken` is false for a store on a server without object storage: it is backed up there.
     """
 
     at: str | None
@@ -105,7 +105,7 @@ class NewestSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceHealth:
-    """How the queue and the nightly jobs fare; `nightly` are those that ran since they were due last."""
+    """State of the queue and the nightly jobs; `nightly` lists those that ran since they were last due."""
 
     pending: int
     dead: int
@@ -121,10 +121,10 @@ class WorkspaceHealth:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What a workspace knows, how it grew, what was done today (word, count) and last, and what goes on.
+    """The contents and growth of a workspace, the changes of today (word, count), the latest changes, and its health.
 
-    `decisions` wait for a person; `lessons` is what agents made of those they were shown; `has_agents` if any agent
-    has used the workspace.
+    `decisions` is the number of pending decisions, `lessons` the answers to lessons, `has_agents` whether any agent has
+    used the workspace.
     """
 
     known: Known
@@ -144,10 +144,10 @@ class Overview:
 def read_overview(
     workspace: Workspace, operations: Operations, settings: Settings, snapshots: KeptSnapshots, now: datetime
 ) -> Overview:
-    """Return how a workspace fares, as of one moment."""
+    """Return the overview of a workspace at one time."""
     midnight = midnight_before(now)
     database = workspace.database
-    # Ask storage before the store is opened, so that no connection waits for it.
+    # Query object storage before opening the store, so that no connection is kept open while waiting.
     snapshot = _find_newest_snapshot(workspace.id, settings, snapshots)
     with database.read() as db:
         waiting = review.count_waiting(db)
@@ -169,12 +169,12 @@ def read_overview(
 
 
 def midnight_before(now: datetime) -> datetime:
-    """Return when the local day of a moment began."""
+    """Return the start of the local day of a time."""
     return datetime.combine(now.astimezone().date(), time.min).astimezone()
 
 
 def nightly_before(now: datetime) -> datetime:
-    """Return when the nightly jobs were due last before a moment."""
+    """Return when the nightly jobs were last due before a time."""
     return NIGHTLY.last_before(now)
 
 
@@ -186,9 +186,9 @@ def chart_growth(first: date, last: date, count: Callable[[Sequence[str]], list[
         starts.insert(0, _start_of(unit, starts[0] - timedelta(days=1)))
     earlier, *counts = count(["", *map(str, starts), END])
     periods, total = [], earlier
-    for start, one in zip(starts, counts, strict=True):
-        total += one
-        periods.append(GrowthPeriod(_name_period(unit, start), one, total))
+    for start, count_of_period in zip(starts, counts, strict=True):
+        total += count_of_period
+        periods.append(GrowthPeriod(_name_period(unit, start), count_of_period, total))
     return Growth(unit, earlier, tuple(periods))
 
 
@@ -227,11 +227,11 @@ def _name_period(unit: GrowthUnit, start: date) -> str:
 @lru_cache(maxsize=32)
 def _count_known(
     database: Database,
-    generation: int,  # noqa: ARG001 - what changes is counted anew
-    candidates: int,  # noqa: ARG001 - what becomes of a candidate is no change of what is known
+    generation: int,  # noqa: ARG001 - part of the cache key: changes are counted again
+    candidates: int,  # noqa: ARG001 - part of the cache key: a decision about a candidate is not a logged change
     midnight: datetime,
 ) -> tuple[Known, Mapping[str, int]]:
-    """Return what is known, and what was done since midnight; the caller reads the store as of the generation."""
+    """Return the counts of contents and of changes since midnight; the caller's transaction has this generation."""
     with database.read() as db:
         return journal.count_known(db), changes.tally_since(db, midnight)
 
@@ -246,16 +246,18 @@ def _read_growth(db: Connection) -> Growth | None:
 
 def _list_latest(db: Connection, midnight: datetime, person: str | None) -> list[ChangeToday]:
     latest = changes.list_latest_changes(db, midnight, list(DONE), SHOWN_CHANGES)
-    found = [ChangeToday(utc_text(at), DONE[one.op], memories.get(db, one.memory_id)) for at, one in latest]
-    return [one for one in found if one.memory is None or is_open_to(one.memory.scope, person)]
+    latest_changes = [
+        ChangeToday(utc_text(at), DONE[change.op], memories.get(db, change.memory_id)) for at, change in latest
+    ]
+    return [change for change in latest_changes if change.memory is None or is_open_to(change.memory.scope, person)]
 
 
 def _find_newest_snapshot(workspace_id: str, settings: Settings, snapshots: KeptSnapshots) -> NewestSnapshot:
     try:
-        found = snapshots.find(workspace_id)
+        newest_first = snapshots.find(workspace_id)
     except StorageUnreachable:
         return NewestSnapshot(None, is_known=False, is_ever_taken=True)
-    at = utc_text(found[0].at) if found else None
+    at = utc_text(newest_first[0].at) if newest_first else None
     return NewestSnapshot(at, is_known=True, is_ever_taken=takes_snapshots(settings))
 
 

@@ -1,4 +1,4 @@
-"""People: who shares this home, by which tokens they come, and what they may in which workspace."""
+"""People who share a data directory, their tokens, and their roles in workspaces."""
 
 import hashlib
 import re
@@ -27,7 +27,7 @@ _BETWEEN = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token of a person's device: `secret` is shown once and kept nowhere."""
+    """A token of a person's device: `secret` is shown once and never stored."""
 
     person: Person
     token: Token
@@ -36,7 +36,7 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True)
 class PersonRecord:
-    """A person with their tokens and what they may."""
+    """A person with their tokens and roles."""
 
     person: Person
     tokens: Sequence[Token]
@@ -49,21 +49,21 @@ def find_caller(people: People, operations: Operations, token: str) -> Caller | 
     if not token.startswith(TOKEN_PREFIX):
         return None
     now = datetime.now(UTC)
-    found = people.find_caller(_hash(token), utc_text(now))
-    if found is None:
+    caller_and_use = people.find_caller(_hash(token), utc_text(now))
+    if caller_and_use is None:
         return None
-    caller, used_at = found
+    caller, used_at = caller_and_use
     if caller.token_id is not None and (used_at is None or used_at < utc_text(now - USE_NOTED_EVERY)):
         try:
             people.record_use(caller.token_id, utc_text(now))
         except StoreUnavailable as error:
-            # Who is let in does not wait for a note.
+            # A failure to record the use must not reject the request.
             operations.record_error("people", f"the use of a token was not noted: {error}")
     return caller
 
 
 def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
-    """Add a person, or return the one of this name; raise InvalidField for a name that no id can be made of."""
+    """Add a person, or return the person with this name; raise InvalidField for an invalid name."""
     shown = normalize_id(" ".join(name.split()))
     person_id = slug_of(shown)
     known = find_person(people, shown)
@@ -77,7 +77,7 @@ def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
 
 
 def add_token(people: People, person: Person, device: str, lifetime: timedelta | None = None) -> NewToken:
-    """Make a token for a device of a person; raise Conflict where one of that name is in use."""
+    """Create a token for a person's device; raise Conflict if the device already has a valid token."""
     named = normalize_id(" ".join(device.split()))
     if not named or len(named) > MAX_NAME_CHARS:
         raise InvalidField(FieldError("device", f"must have 1 to {MAX_NAME_CHARS} characters"))
@@ -86,7 +86,9 @@ def add_token(people: People, person: Person, device: str, lifetime: timedelta |
         expires_at = None if lifetime is None else utc_text(now + lifetime)
     except OverflowError as error:
         raise InvalidField(FieldError("expires", "is too far away")) from error
-    used = {one.device for one in people.list_tokens() if one.person == person.id and is_valid(one, utc_text(now))}
+    used = {
+        token.device for token in people.list_tokens() if token.person == person.id and is_valid(token, utc_text(now))
+    }
     if named in used:
         raise Conflict(f"{person.id} has a token for the device {named}: revoke it, or name another device")
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
@@ -96,20 +98,20 @@ def add_token(people: People, person: Person, device: str, lifetime: timedelta |
 
 
 def name_device(people: People, person: Person) -> str:
-    """Return a name for a device that was given none, which no other has."""
-    used = {one.device for one in people.list_tokens() if one.person == person.id}
+    """Return an unused name for a person's device."""
+    used = {token.device for token in people.list_tokens() if token.person == person.id}
     return next(name for name in (USUAL_DEVICE, *(f"device-{n}" for n in range(2, len(used) + 3))) if name not in used)
 
 
 def is_valid(token: Token, now: str) -> bool:
-    """Return whether a token opens anything now."""
+    """Return whether a token is valid now."""
     return token.revoked_at is None and (token.expires_at is None or token.expires_at > now)
 
 
 def set_email(people: People, person: Person, email: str) -> None:
-    """Set by which e-mail address, or subject, the provider of OpenID Connect knows a person.
+    """Set the e-mail address or subject that identifies a person at the OpenID Connect provider.
 
-    Raises Conflict where it knows another one by it.
+    Raises Conflict if another person has it.
     """
     known = normalize_email(email)
     if not known or len(known) > MAX_EMAIL_CHARS or any(letter.isspace() for letter in known):
@@ -121,7 +123,7 @@ def set_email(people: People, person: Person, email: str) -> None:
 
 
 def normalize_email(email: str) -> str:
-    """Return an e-mail address or subject in the form that is compared: addresses in lower case."""
+    """Return an e-mail address or subject in normal form: addresses in lower case."""
     shown = email.strip()
     return shown.lower() if "@" in shown else shown
 
@@ -133,7 +135,7 @@ def has_tokens(people: People) -> bool:
 
 
 def list_people(people: People) -> list[PersonRecord]:
-    """List everybody with their tokens and grants."""
+    """List all people with their tokens and roles."""
     tokens, grants, emails = people.list_tokens(), people.list_grants(), people.list_emails()
     return [
         PersonRecord(
@@ -147,30 +149,30 @@ def list_people(people: People) -> list[PersonRecord]:
 
 
 def find_person(people: People, named: str) -> Person | None:
-    """Return a person by id or name, None where there is none."""
+    """Return a person by id or name, None if there is none."""
     sought = {named, slug_or_none(named)}
     return next(
-        (one for one in people.list_people() if one.id in sought or slug_or_none(one.name) in sought),
+        (person for person in people.list_people() if person.id in sought or slug_or_none(person.name) in sought),
         None,
     )
 
 
 def get_person(people: People, named: str) -> Person:
-    """Return a person by id or name; raise NotFound where there is none."""
-    found = find_person(people, named)
-    if found is None:
+    """Return a person by id or name; raise NotFound if there is none."""
+    person = find_person(people, named)
+    if person is None:
         raise NotFound("There is no such person.")
-    return found
+    return person
 
 
 def revoke(people: People, person: Person, device: str | None = None, token_id: str | None = None) -> list[Token]:
-    """Revoke a person's tokens, or that of a device, or one by its id; raise NotFound where there is none."""
+    """Revoke all tokens of a person, the token of a device, or a token by id; raise NotFound if there is none."""
     now = utc_now()
-    valid = [one for one in people.list_tokens() if one.person == person.id and one.revoked_at is None]
-    meant = [one for one in valid if device in (None, one.device) and token_id in (None, one.id)]
+    valid = [token for token in people.list_tokens() if token.person == person.id and token.revoked_at is None]
+    meant = [token for token in valid if device in (None, token.device) and token_id in (None, token.id)]
     if not meant:
         raise NotFound(f"{person.id} has no such token.")
-    people.revoke([one.id for one in meant], now)
+    people.revoke([token.id for token in meant], now)
     if device is None and token_id is None:
         people.sign_out(person.id, now)
     return meant
@@ -183,7 +185,7 @@ def grant(people: People, person: Person, workspace_id: str, role: Role) -> None
 
 
 def check_shared(workspace_id: str) -> None:
-    """Raise InvalidField for what names no workspace that people may share."""
+    """Raise InvalidField unless an id is that of a workspace that people may share."""
     if not is_workspace_id(workspace_id):
         raise InvalidField(FieldError("workspace", f"must match {WORKSPACE_ID.pattern}"))
     if is_personal(workspace_id):
@@ -191,7 +193,7 @@ def check_shared(workspace_id: str) -> None:
 
 
 def ungrant(people: People, person: Person, workspace_id: str) -> None:
-    """Take a person's role in a workspace away; raise NotFound where there was none."""
+    """Remove a person's role in a workspace; raise NotFound if there is none."""
     if not people.ungrant(person.id, workspace_id):
         raise NotFound(f"{person.id} has no role in {workspace_id}.")
 
@@ -202,7 +204,7 @@ def remove_person(people: People, person: Person) -> None:
 
 
 def slug_of(name: str) -> str:
-    """Return the id that a name makes; raise InvalidField where it makes none."""
+    """Return the id for a name; raise InvalidField if no id can be made of it."""
     if len(name) > MAX_NAME_CHARS:
         raise InvalidField(FieldError("name", f"must have at most {MAX_NAME_CHARS} characters"))
     slug = slug_or_none(name)
@@ -212,16 +214,16 @@ def slug_of(name: str) -> str:
 
 
 def slug_or_none(name: str) -> str | None:
-    """Return the id that a name makes, None where it makes none."""
+    """Return the id for a name, None if no id can be made of it."""
     letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = _BETWEEN.sub("-", letters).strip("-")[:MAX_ID_CHARS].strip("-")
     return slug if PERSON_ID.fullmatch(slug) else None
 
 
-def _free_id(wanted: str, taken: set[str]) -> str:
-    # Room for the number within the longest id.
-    numbered = (f"{wanted[: MAX_ID_CHARS - 5]}-{number}" for number in range(2, len(taken) + 3))
-    return next(one for one in (wanted, *numbered) if one not in taken)
+def _free_id(base_id: str, taken: set[str]) -> str:
+    # Leave space for the number within the maximum length.
+    numbered = (f"{base_id[: MAX_ID_CHARS - 5]}-{number}" for number in range(2, len(taken) + 3))
+    return next(free_id for free_id in (base_id, *numbered) if free_id not in taken)
 
 
 def _hash(token: str) -> str:

@@ -1,4 +1,4 @@
-"""Keep a workspace and the personal store in order: finish writes to both, and move what is about the person."""
+"""Finish interrupted writes to two stores, and move personal memories to the personal store."""
 
 from pipeline.records import PERSONAL, Filter, Kind
 from pipeline.store import memories
@@ -15,12 +15,12 @@ def settle_stores(workspace: Workspace) -> None:
 
 
 def gather_personal(workspace: Workspace) -> int:
-    """Move what a workspace keeps about the person to their own store; return how many memories."""
+    """Move a workspace's memories about the person to the personal store; return their number."""
     if not workspace.personal_memory_enabled or workspace.settings.incognito or workspace.settings.read_only:
         return 0
     with workspace.database.read() as db:
         kinds = tuple(kind for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT))
-        found = memories.page(db, Filter(scope=PERSONAL, kinds=kinds), AT_ONCE, None)
-    for memory in found:
+        personal = memories.page(db, Filter(scope=PERSONAL, kinds=kinds), AT_ONCE, None)
+    for memory in personal:
         move_memory(workspace, workspace.person, memory.id)
-    return len(found)
+    return len(personal)

@@ -1,8 +1,8 @@
 """Prefetch the answers to likely questions while a web server is idle.
 
-They go through the ordinary search, with the very queries that callers send, into the ordinary cache, whose keys name
-everything that an answer depends on. So what was written since makes each of them unreachable at once, and a later
-idle moment computes them anew.
+It runs the same queries as callers through the regular search, which fills the regular cache. Cache keys contain
+everything that an answer depends on, so a write makes older answers unreachable at once. The next idle time computes
+them again.
 """
 
 import math
@@ -30,8 +30,8 @@ MOST_WORKSPACES = 8
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """Seconds: without a request before a web server counts as idle, at least between two looks at a workspace, at most
-    between two looks where nothing changes, and at most between two tries where something is missing.
+    """Times in seconds: `idle_s` without a request before a web server counts as idle, `apart_s` at least between two
+    looks at a workspace, `look_s` between looks if nothing changes, `patience_s` at most between retries.
     """
 
     idle_s: float = 2.0
@@ -41,7 +41,7 @@ class Rhythm:
 
 
 class LookResult(Enum):
-    """What became of a look at a workspace."""
+    """The result of a look at a workspace."""
 
     AT_REST = auto()
     PREFETCHED = auto()
@@ -51,7 +51,7 @@ class LookResult(Enum):
 
 
 def queries_of(texts: Sequence[str], settings: Settings) -> Iterator[Query]:
-    """Return what callers send who ask these questions: recall by default, then an agent before it answers."""
+    """Return the queries that callers send for these questions: of recall, then of hooks."""
     for text in texts:
         budgets = dict.fromkeys((settings.recall_budget_ms, hook_recall_budget_ms(settings)))
         yield Query(text, budget_ms=settings.recall_budget_ms)
@@ -59,10 +59,10 @@ def queries_of(texts: Sequence[str], settings: Settings) -> Iterator[Query]:
 
 
 class AnswerPrefetcher:
-    """Keep the likely answers of the workspaces that were asked last.
+    """Compute the likely answers of recently used workspaces.
 
-    A thread of its own sleeps until a web server has been idle for a while; it stops between two searches as soon as a
-    request comes. Where nothing has changed, a look is a single read.
+    A separate thread sleeps until the web server has been idle for a while. It stops between two searches when a
+    request arrives. If nothing has changed, a look is a single read.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class AnswerPrefetcher:
         self._thread = threading.Thread(target=self._run, name="prefetcher", daemon=True)
 
     def start(self) -> None:
-        """Begin to look ahead."""
+        """Start the thread."""
         self._thread.start()
 
     def notify_activity(self, workspace_id: str) -> None:
-        """Say that a workspace is asked or written to: whatever is computed ahead gives way."""
+        """Report a request to a workspace, which interrupts prefetching."""
         with self._changed:
             now = time.monotonic()
             self._requests += 1
@@ -102,12 +102,12 @@ class AnswerPrefetcher:
             self._due.move_to_end(workspace_id)
             if len(self._due) > MOST_WORKSPACES:
                 self._forget(next(iter(self._due)))
-            # Traffic does not wake the thread at each request: it finds out by itself how long it has to wait.
+            # Requests do not wake the thread each time: it computes its waiting time when it wakes.
             if self._sleeps_until > soon:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Stop looking ahead."""
+        """Stop the thread."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -121,7 +121,7 @@ class AnswerPrefetcher:
             workspace = self._workspace_of(workspace_id)
             context = self._contexts.get(workspace)
             with context.database.read() as db:
-                likely = [one.query for one in predictions.list_predictions(db)]
+                likely = [prediction.query for prediction in predictions.list_predictions(db)]
                 state = cache_key(db, datetime.now(UTC)), tuple(likely)
         except NotFound:
             return LookResult.GONE
@@ -140,7 +140,7 @@ class AnswerPrefetcher:
         while (workspace_id := self._next()) is not None:
             try:
                 result = self.look(workspace_id)
-            except Exception as error:  # noqa: BLE001 - whatever befalls one workspace, the others are looked after
+            except Exception as error:  # noqa: BLE001 - a failure in one workspace must not stop the others
                 self._operations.record_error("prefetch", f"{type(error).__name__}: {error}", workspace=workspace_id)
                 result = LookResult.UNSETTLED
             self._schedule(workspace_id, result)
@@ -162,14 +162,14 @@ class AnswerPrefetcher:
     def _schedule(self, workspace_id: str, result: LookResult) -> None:
         with self._changed:
             if result is LookResult.GONE or workspace_id not in self._due:
-                # Requests for other workspaces came in between.
+                # Requests for other workspaces removed it.
                 self._forget(workspace_id)
                 return
             wait = self._rhythm.apart_s
             if result is LookResult.AT_REST:
                 wait = self._rhythm.look_s
             elif result is LookResult.UNSETTLED:
-                # What is missing is being made by a worker, or is broken.
+                # A worker is still building the missing index, or it is broken.
                 wait = min(2 * self._waits.get(workspace_id, wait / 2), self._rhythm.patience_s)
             self._waits[workspace_id] = wait if result is LookResult.UNSETTLED else self._rhythm.apart_s / 2
             self._looked[workspace_id] = time.monotonic()

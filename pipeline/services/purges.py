@@ -1,7 +1,7 @@
-"""Purges beyond one store: copies in other workspaces, quotations in turns and logs, and marks against a return.
+"""Finish purges outside of one store: copies in other workspaces, quotations in turns and logs, refusal marks.
 
-A purge notes in its own transaction what is left to do. It is done here: at once where possible, and by the worker's
-purge stage until nothing is left.
+A purge records the remaining work in its own transaction. This module does it at once if possible; otherwise the purge
+stage of a worker retries until nothing is left.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,16 +24,16 @@ Step = Callable[[], object]
 
 
 def finish_purges(workspace: Workspace) -> list[str]:
-    """Erase what other files contain of the memories purged in a workspace; return the keys of the finished purges.
+    """Erase texts of purged memories from other files; return the keys of the finished purges.
 
-    Raises the first StoreUnavailable after everything that can be erased is erased.
+    Raises the first StoreUnavailable after erasing everything possible.
     """
     unfinished = _list_unfinished(workspace)
     if unfinished:
-        found = list(unfinished.values())
+        pending = list(unfinished.values())
         steps: list[Step] = [partial(_follow_copies, workspace)]
-        steps += [partial(_refuse_return, workspace, one) for one in found]
-        _run_all([*steps, *_list_quotation_steps(workspace, found)])
+        steps += [partial(_refuse_return, workspace, purge) for purge in pending]
+        _run_all([*steps, *_list_quotation_steps(workspace, pending)])
     return list(unfinished)
 
 
@@ -55,10 +55,10 @@ def _run_all(steps: Iterable[Step]) -> None:
 
 
 def _follow_copies(workspace: Workspace) -> None:
-    """Purge the copies in other workspaces, and from each of these the copies beyond it."""
-    siblings = [one for one in workspace.list_siblings() if one.id != workspace.id]
+    """Purge the copies in other workspaces, and recursively the copies of those."""
+    siblings = [sibling for sibling in workspace.list_siblings() if sibling.id != workspace.id]
     for purge in _list_unfinished(workspace).values():
-        _run_all(partial(_purge_copies, one, purge) for one in siblings if purge.by.may_write(one.id))
+        _run_all(partial(_purge_copies, sibling, purge) for sibling in siblings if purge.by.may_write(sibling.id))
 
 
 def _purge_copies(workspace: Workspace, purge: UnfinishedPurge) -> None:
@@ -71,7 +71,7 @@ def _purge_copies(workspace: Workspace, purge: UnfinishedPurge) -> None:
             workspace.operations.record_error("purge", problem, workspace=workspace.id)
         elif copies:
             with workspace.database.write() as db:
-                # The first may take others along.
+                # Purging one may also delete others.
                 present = (memories.get(db, copy.id) for copy in copies)
                 for memory in present:
                     if memory is not None:
@@ -80,19 +80,19 @@ def _purge_copies(workspace: Workspace, purge: UnfinishedPurge) -> None:
 
 
 def _refuse_return(workspace: Workspace, purge: UnfinishedPurge) -> None:
-    """Mark the texts in the personal store of who purged them, which is asked before any workspace takes a text."""
+    """Mark the texts in the purging person's store, which is checked before any workspace stores a text."""
     with workspace.of_person(purge.by.person_id).person.create().write() as db:
         for content_hash in purge.hashes:
             refusals.add(db, purge.memory_ids[0], content_hash, RefusedBy.PURGED, utc_now())
 
 
-def _list_quotation_steps(workspace: Workspace, found: Sequence[UnfinishedPurge]) -> list[Step]:
-    marks = [QuotationMarks.of_json(one.marks) for one in found]
-    of_person = [mark for mark, purge in zip(marks, found, strict=True) if purge.is_of_person]
+def _list_quotation_steps(workspace: Workspace, unfinished: Sequence[UnfinishedPurge]) -> list[Step]:
+    marks = [QuotationMarks.of_json(purge.marks) for purge in unfinished]
+    of_person = [mark for mark, purge in zip(marks, unfinished, strict=True) if purge.is_of_person]
     here = QuotationFinder(marks)
     # A word that identifies the memory in its own workspace may be an ordinary word in another.
     anywhere = QuotationFinder([*of_person, *(replace(mark, telling=frozenset()) for mark in marks)])
-    ids = [memory_id for one in found for memory_id in one.memory_ids]
+    ids = [memory_id for purge in unfinished for memory_id in purge.memory_ids]
 
     def quotes(workspace_id: str | None, text: str) -> bool:
         return (here if workspace_id == workspace.id else anywhere).quotes(text)
@@ -109,7 +109,7 @@ def _list_quotation_steps(workspace: Workspace, found: Sequence[UnfinishedPurge]
 
 
 def _forget_said_everywhere(workspace: Workspace, finder: QuotationFinder) -> None:
-    """Delete what was said about a person in every workspace, and in its snapshots."""
+    """Delete turns that quote personal memories in every workspace and its snapshots."""
     for sibling in workspace.list_siblings():
         with suppress(NotFound):
             snapshot.delete_matching_texts(sibling.database, sibling.paths.snapshots, finder.quotes)
@@ -123,7 +123,7 @@ def _purge_journal(workspace: Workspace, memory_ids: Sequence[str], quotes: Call
 
 
 def _blank_lines(file: Path, finder: QuotationFinder) -> None:
-    """Overwrite the lines of a log that quote, byte for byte: another process may append at the same time."""
+    """Overwrite matching lines of a log in place, because another process may append at the same time."""
     try:
         with file.open("r+b") as log:
             start = 0

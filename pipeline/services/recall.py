@@ -1,4 +1,4 @@
-"""Recall: a question to the memory, answered by what is read of a workspace; and why an answer is what it is."""
+"""Recall: answer queries from a workspace and the personal store, and explain results."""
 
 from dataclasses import replace
 
@@ -9,17 +9,17 @@ from pipeline.records.recall import Answer, MemoryExplanation, Query
 from pipeline.store import predictions
 from pipeline.workspace import Workspace, is_incognito
 
-# The best few of an answer are what it was asked for.
+# Number of best hits that count as used.
 ACCESSED = 10
 
 
 def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query) -> Answer:
-    """Answer a query; it and what it found count as usage, unless one of its sessions is incognito.
+    """Answer a query; record the query and its hits as usage, unless one of its sessions is incognito.
 
     Results about the person are merged with the workspace's results.
     """
     person = search_person(workspace, contexts, query)
-    # Of a workspace that nothing was written to, who asks for the person alone needs nothing.
+    # A query for personal memories does not need the workspace to exist.
     is_of_person = query.filter.scope == workspace.personal_scope and person is not None and not workspace.exists
     own = Answer((), {}, 0.0) if is_of_person else search(contexts.get(workspace), query)
     answer = own if person is None else merge_answers(own, person, query)
@@ -35,7 +35,7 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
 
 
 def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer | None:
-    """Answer a query from what is about the person; None where nothing is kept, or another scope is asked for."""
+    """Answer a query from the personal store; None if there is none or the query is for another scope."""
     scope = workspace.personal_scope
     person = workspace.personal_store
     if query.filter.scope not in (None, scope) or person is None:
@@ -44,38 +44,38 @@ def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query
 
 
 def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:
-    """Return an answer with another one's hits, each before the first that is less probably about the question."""
+    """Merge the personal hits into an answer, each before the first hit with a lower relevance."""
     hits = list(own.hits)
     # A memory that its person shared here is in both stores.
     known = {hit.memory.id for hit in hits}
-    place = 0
+    index = 0
     for hit in person.hits:
         if hit.memory.id in known:
             continue
-        while place < len(hits) and hits[place].relevance >= hit.relevance:
-            place += 1
-        hits.insert(place, hit)
-        place += 1
+        while index < len(hits) and hits[index].relevance >= hit.relevance:
+            index += 1
+        hits.insert(index, hit)
+        index += 1
     if not query.text:
-        # A list is in the order of importance, which is its score.
+        # Without a question, hits are ordered by importance, which is their score.
         hits.sort(key=lambda hit: hit.score, reverse=True)
     channels = dict(person.channels) | dict(own.channels)
     return replace(own, hits=tuple(hits[: query.k]), channels=channels, took_ms=own.took_ms + person.took_ms)
 
 
 def explain_memory(workspace: Workspace, contexts: "SearchContexts", query: Query, memory_id: str) -> MemoryExplanation:
-    """Say why a memory is or is not among a query's hits; raise NotFound for one that does not exist."""
+    """Explain why a memory is or is not among a query's hits; raise NotFound for an unknown memory."""
     return explain_result(contexts.get(workspace), query, memory_id)
 
 
 def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer:
-    """Answer a query anew, for who looks on: nothing of it counts as usage, and no answer is kept."""
+    """Answer a query without the cache, without recording usage."""
     return search_uncached(contexts.get(workspace), query)
 
 
 def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
-    """List the questions that are likely to come, likeliest first; only the owner of the data directory sees them."""
+    """List predicted questions, likeliest first; only the owner of the data directory can read them."""
     if workspace.person_id is not None:
         return []
     with workspace.database.read() as db:
-        return [one.query for one in predictions.list_predictions(db)[:limit]]
+        return [prediction.query for prediction in predictions.list_predictions(db)[:limit]]

@@ -1,4 +1,4 @@
-"""What a person decides: about candidates, about pairs that may be one, and about what was done without asking."""
+"""Decisions of a person about candidates, possible duplicates, contradictions and automatic changes."""
 
 import time
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from pipeline.write.fact_placement import end_before_next
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 
 PERSON = "review"
-# A place in the list of contradictions: the row number of the one that denies, then the other's with leading zeros.
+# A position in the list of contradictions: the row number of the denying memory, then the other's with leading zeros.
 SEQ_DIGITS = 10
 
 
 class PairVerdict(StrEnum):
-    """What a pair is."""
+    """Whether a pair is one memory or two."""
 
     MERGE = "merge"
     KEEP = "keep"
@@ -49,7 +49,7 @@ class ContradictionVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that waits for review, and why it does."""
+    """A memory that waits for review, and the reason."""
 
     memory: Memory
     decision: Decision | None
@@ -57,7 +57,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class DuplicatePair:
-    """Two memories that may say the same, the older first, and why they were not merged at once."""
+    """Two memories that may be duplicates, the older first, and why they were not merged automatically."""
 
     id: str
     cosine: float
@@ -69,7 +69,7 @@ class DuplicatePair:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two memories the first of which denies the second, and who found that when."""
+    """Two contradicting memories; `denying` contradicts `denied`, as `made_by` recorded at a time."""
 
     denying: Memory
     denied: Memory
@@ -79,7 +79,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class AutomaticAct:
-    """What was done without asking; a memory that was purged since is None."""
+    """An automatic change; a memory that was purged since is None."""
 
     entry: AuditEntry
     memory: Memory | None
@@ -88,7 +88,7 @@ class AutomaticAct:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """How a contradiction was settled: the memory archived, or else who had found that each denies the other."""
+    """How a contradiction was settled: the archived memory, or the authors of the removed edges."""
 
     archived: str | None = None
     denial_by: str | None = None
@@ -96,12 +96,12 @@ class Settlement:
 
 
 def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
-    """Return whether a memory is no other person's own."""
+    """Return whether a memory is not private to another person."""
     return memory is None or is_open_to(memory.scope, workspace.person_id)
 
 
 def count_waiting(workspace: Workspace) -> Waiting:
-    """Count what waits for a person."""
+    """Count the items that wait for a decision."""
     with workspace.database.read() as db:
         return review.count_waiting(db)
 
@@ -109,10 +109,10 @@ def count_waiting(workspace: Workspace) -> Waiting:
 def list_candidates(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[Candidate]:
     """List the memories that wait for review, newest first."""
     with workspace.database.read() as db:
-        found = memories.page(db, Filter(candidates=True, viewer=viewer), limit + 1, before)
-        why = review.decisions_by_ids(db, [memory.id for memory in found])
-    candidates = [Candidate(memory, why.get(memory.id)) for memory in found]
-    return page_of(candidates, limit, lambda one: one.memory.seq)
+        waiting = memories.page(db, Filter(candidates=True, viewer=viewer), limit + 1, before)
+        why = review.decisions_by_ids(db, [memory.id for memory in waiting])
+    candidates = [Candidate(memory, why.get(memory.id)) for memory in waiting]
+    return page_of(candidates, limit, lambda candidate: candidate.memory.seq)
 
 
 def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[DuplicatePair]:
@@ -120,37 +120,45 @@ def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | N
     with workspace.database.read() as db:
         page = page_of(duplicates.list_waiting(db, viewer, limit + 1, before), limit, lambda pair: pair.seq)
         known = memories.by_seqs(db, {seq for pair in page.items for seq in (pair.older_seq, pair.newer_seq)})
-    found = [
+    pairs = [
         DuplicatePair(pair.id, pair.cosine, pair.reasons, pair.at, known[pair.older_seq], known[pair.newer_seq])
         for pair in page.items
     ]
-    return Page(found, page.next_cursor)
+    return Page(pairs, page.next_cursor)
 
 
 def list_contradictions(workspace: Workspace, limit: int, before: int | None) -> Page[Contradiction]:
-    """List the contradictions between active, reviewed and valid memories, the latest memory's first."""
+    """List the contradictions between active, reviewed and valid memories, latest first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
-        found = review.list_contradictions(db, limit + 1, below)
-        page = page_of(found, limit, lambda one: one.from_seq * 10**SEQ_DIGITS + one.to_seq)
-        known = memories.by_seqs(db, {seq for one in page.items for seq in (one.from_seq, one.to_seq)})
+        contradictions = review.list_contradictions(db, limit + 1, below)
+        page = page_of(
+            contradictions, limit, lambda contradiction: contradiction.from_seq * 10**SEQ_DIGITS + contradiction.to_seq
+        )
+        known = memories.by_seqs(
+            db, {seq for contradiction in page.items for seq in (contradiction.from_seq, contradiction.to_seq)}
+        )
     items = [
-        Contradiction(known[one.from_seq], known[one.to_seq], one.made_by, one.at)
-        for one in page.items
-        if _is_open(workspace, known[one.from_seq]) and _is_open(workspace, known[one.to_seq])
+        Contradiction(
+            known[contradiction.from_seq], known[contradiction.to_seq], contradiction.made_by, contradiction.at
+        )
+        for contradiction in page.items
+        if _is_open(workspace, known[contradiction.from_seq]) and _is_open(workspace, known[contradiction.to_seq])
     ]
     return Page(items, page.next_cursor)
 
 
 def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[AutomaticAct]:
-    """List what was merged or archived without asking, and what was shared, newest first."""
+    """List automatic merges and archives, and shares, newest first."""
     with workspace.database.read() as db:
         page = page_of(audit.page(db, limit + 1, before), limit, lambda entry: entry.seq)
-        known = memories.by_ids(db, {one for entry in page.items for one in (entry.memory_id, entry.other_id) if one})
+        known = memories.by_ids(
+            db, {memory_id for entry in page.items for memory_id in (entry.memory_id, entry.other_id) if memory_id}
+        )
     acts = [
-        AutomaticAct(one, known.get(one.memory_id), known.get(one.other_id or ""))
-        for one in page.items
-        if all(_is_open(workspace, known.get(name)) for name in (one.memory_id, one.other_id or ""))
+        AutomaticAct(act, known.get(act.memory_id), known.get(act.other_id or ""))
+        for act in page.items
+        if all(_is_open(workspace, known.get(name)) for name in (act.memory_id, act.other_id or ""))
     ]
     return Page(acts, page.next_cursor)
 
@@ -158,7 +166,7 @@ def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[Auto
 def list_admissions(
     workspace: Workspace, viewer: Viewer, outcome: Outcome | None, limit: int, before: int | None
 ) -> Page[Decision]:
-    """List what was decided about writes that reach a viewer, newest first."""
+    """List the decisions about writes that a viewer can read, newest first."""
     with workspace.database.read() as db:
         page = page_of(review.page_decisions(db, outcome, viewer, limit + 1, before), limit, lambda row: row[0])
     return Page([decision for _, decision in page.items], page.next_cursor)
@@ -166,24 +174,26 @@ def list_admissions(
 
 @dataclass(frozen=True, slots=True)
 class RefusedOffer:
-    """What was offered again although a person refused it; a purged memory is None."""
+    """A refused memory that was offered again; None for a purged memory."""
 
     refusal: Refusal
     memory: Memory | None
 
 
 def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> list[RefusedOffer]:
-    """List what was offered again although a person refused it, the last offered first, from below a moment."""
+    """List refused memories that were offered again before a time, the last offered first."""
     with workspace.database.read() as db:
-        found = refusals.list_offered(db, limit, below)
-        known = memories.by_ids(db, {one.memory_id for one in found})
+        offers = refusals.list_offered(db, limit, below)
+        known = memories.by_ids(db, {offer.memory_id for offer in offers})
     return [
-        RefusedOffer(one, known.get(one.memory_id)) for one in found if _is_open(workspace, known.get(one.memory_id))
+        RefusedOffer(offer, known.get(offer.memory_id))
+        for offer in offers
+        if _is_open(workspace, known.get(offer.memory_id))
     ]
 
 
 def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
-    """Take a refusal back: what is still there is active again, what was purged may be offered again.
+    """Undo a refusal: the memory becomes active again; a purged one may be offered again.
 
     Raises NotFound for a memory that was never refused.
     """
@@ -193,7 +203,7 @@ def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
         if not _is_open(workspace, memory) or not refusals.take_back(db, memory_id):
             raise NotFound("This memory was never refused. `reverie review refused` lists the refused ones.")
     if memory is None and workspace.person.exists:
-        # A purge is marked for every workspace there.
+        # The personal store contains the marks of purges for all workspaces.
         with workspace.person.database.write() as db:
             refusals.take_back(db, memory_id)
         return None
@@ -208,14 +218,14 @@ def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
 
 
 def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Memory:
-    """Merge a pair into its older memory or keep both; return the older. Raises Conflict for one that is settled."""
+    """Merge a pair into its older memory or keep both; return the older. Raises Conflict for a settled pair."""
     now = utc_now()
     with workspace.database.write() as db:
         pair = duplicates.get(db, pair_id)
         if pair is None:
             raise NotFound("no such pair")
-        found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
-        older, newer = found[pair.older_seq], found[pair.newer_seq]
+        by_seq = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+        older, newer = by_seq[pair.older_seq], by_seq[pair.newer_seq]
         if not (_is_open(workspace, older) and _is_open(workspace, newer)):
             raise NotFound("no such pair")
         if pair.state is not PairState.WAITING or older.archived_at or newer.archived_at:
@@ -223,7 +233,7 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
         if verdict is PairVerdict.KEEP:
             duplicates.settle(db, pair.id, PairState.KEPT, now)
         else:
-            # What speaks for a memory cannot wait for review itself.
+            # The survivor of a merge must not be a candidate.
             let_in = older.candidate and not newer.candidate
             if let_in:
                 _let_in(db, older, now)
@@ -236,7 +246,7 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
 
 
 def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
-    """Let a candidate in, or archive it; raise Conflict for a memory that is none."""
+    """Accept a candidate or archive it; raise Conflict if the memory is not a candidate."""
     now = utc_now()
     with workspace.database.write() as db:
         memory = get_existing(db, memory_id)
@@ -251,19 +261,19 @@ def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
 
 
 def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
-    """Take the verdict on a pair back, with the merge if it was one: it waits again. Return its newer memory."""
+    """Undo the verdict on a pair, including a merge, so that it waits again; return its newer memory."""
     now = utc_now()
     with workspace.database.write() as db:
         pair = duplicates.get(db, pair_id)
-        found = {} if pair is None else memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
-        if pair is None or len(found) < 2:
+        by_seq = {} if pair is None else memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+        if pair is None or len(by_seq) < 2:
             raise NotFound("no such pair, or one of the two was purged")
-        newer = found[pair.newer_seq]
+        newer = by_seq[pair.newer_seq]
         if pair.state is PairState.WAITING:
             raise Conflict("this pair waits for a verdict already")
         if pair.state is PairState.MERGED:
             merge = audit.merge_of(db, newer.id)
-            if merge is None or merge.other_id != found[pair.older_seq].id:
+            if merge is None or merge.other_id != by_seq[pair.older_seq].id:
                 raise Conflict("this was undone already")
             undo_merge(db, merge, newer, now)
         duplicates.settle(db, pair.id, PairState.WAITING, now)
@@ -271,9 +281,9 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
 
 
 def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
-    """Take the verdict on a candidate back: it waits again, and the fact that it ended holds again.
+    """Undo the verdict on a candidate, so that it waits again and the fact that it ended is valid again.
 
-    Raises Conflict for one that was accepted and is archived by now, or was stated again since.
+    Raises Conflict if an accepted candidate was archived or stated again since.
     """
     now = utc_now()
     with workspace.database.write() as db:
@@ -290,9 +300,9 @@ def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
 def settle_contradiction(
     workspace: Workspace, denying_id: str, denied_id: str, verdict: ContradictionVerdict
 ) -> Settlement:
-    """Archive the one of two memories that does not hold, or keep both and take the contradiction between them away.
+    """Archive the wrong one of two memories, or keep both and remove the contradiction between them.
 
-    Returns what takes it back. Raises NotFound when the first does not contradict the second, Conflict when one of
+    Returns the data for undoing it. Raises NotFound if the first does not contradict the second, Conflict if one of
     them is archived.
     """
     now = utc_now()
@@ -309,14 +319,14 @@ def settle_contradiction(
             archive_memory(db, wrong, now)
             refusals.add(db, wrong.id, wrong.content_hash, RefusedBy.ARCHIVED, now)
             return Settlement(archived=wrong.id)
-        for one, other in ((denying, denied), (denied, denying)):
-            edges.erase(db, one.seq, EdgeKind.CONTRADICTS, other.seq, now)
+        for source, target in ((denying, denied), (denied, denying)):
+            edges.erase(db, source.seq, EdgeKind.CONTRADICTS, target.seq, now)
         changes.append(db, changes.RELATE, [denying.id, denied.id])
         return Settlement(denial_by=made_by, reverse_by=reverse)
 
 
 def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, settlement: Settlement) -> None:
-    """Reopen a contradiction; raise Conflict where it was not settled in this way."""
+    """Reopen a contradiction; raise Conflict if it was not settled in this way."""
     now = utc_now()
     with workspace.database.write() as db:
         denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
@@ -327,8 +337,8 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
             _restore(db, wrong, now)
             return
         redrawn = [
-            edges.redraw(db, one.seq, EdgeKind.CONTRADICTS, other.seq, maker, now)
-            for one, other, maker in (
+            edges.redraw(db, source.seq, EdgeKind.CONTRADICTS, target.seq, maker, now)
+            for source, target, maker in (
                 (denying, denied, settlement.denial_by),
                 (denied, denying, settlement.reverse_by),
             )
@@ -340,7 +350,7 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
 
 
 def undo_act(workspace: Workspace, entry_id: str) -> Memory:
-    """Take back a merge, an archive or a share; return the memory it befell. Raises Conflict when it cannot be."""
+    """Undo a merge, an archive or a share; return its memory. Raises Conflict if it cannot be undone."""
     with workspace.database.read() as db:
         known = audit.get(db, entry_id)
     if known is not None and known.action is AuditAction.SHARE and known.undone_at is None:
@@ -358,7 +368,7 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
         else:
             restore_memory(db, memory, now)
             audit.mark_undone(db, entry.id, now)
-            # Of what was archived because it repeats what a person refused: that may come again.
+            # If it was archived as a repetition of a refused text, that text may be offered again.
             refusals.take_back(db, entry.detail.get(REFUSED, ""))
         return get_existing(db, memory.id)
 

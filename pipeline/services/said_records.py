@@ -1,4 +1,4 @@
-"""What hosts recorded of a session: each record is taken once, in the workspace of the folder in which it was said."""
+"""Import the records that hosts keep of a session, each once, into the workspace of its folder."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from pipeline.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class SaidRecord:
-    """Words in a host's record: its id, its time and the folder in which they were said, as far as the host says."""
+    """A message in a host's record, with its id, time and folder, if the host recorded them."""
 
     role: Role
     content: str
@@ -28,19 +28,19 @@ class SaidRecord:
     folder: str = ""
 
 
-# Returns the records behind a mark, and the mark behind them; None where they come from no file.
+# Returns the records after a mark, and the mark after them; None if they do not come from a file.
 SaidReader = Callable[[TranscriptMark | None], tuple[list[SaidRecord], TranscriptMark | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class SaidSource:
-    """Where the words of a session are read, and which workspace belongs to a folder."""
+    """The reader of a session's records, and a function that returns the workspace of a folder."""
 
     read: SaidReader
     find_workspace: Callable[[str], Workspace]
 
 
-# Of more unreadable transcripts than these, the oldest may be reported once more.
+# Maximum number of unreadable transcripts to remember, so that each is reported once.
 MOST_REPORTED = 256
 
 # A record, and the names by which it is known.
@@ -48,7 +48,7 @@ _Named = tuple[SaidRecord, Sequence[Name]]
 
 
 class SaidRecordStore:
-    """Store what hosts recorded."""
+    """Store the records of hosts."""
 
     def __init__(self, transcripts: Transcripts) -> None:
         self._transcripts = transcripts
@@ -57,15 +57,15 @@ class SaidRecordStore:
     def take(
         self, workspace: Workspace, session_id: str, source: SaidSource, is_silent: Callable[[Workspace], bool]
     ) -> None:
-        """Store each record that was never read, in the workspace of its folder, else in the one of the event.
+        """Store each new record in the workspace of its folder, or in that of the event if it has none.
 
-        What is read while a workspace is silent or captures nothing is not stored later either. Where a workspace
-        cannot store its records, they are read again the next time, and its error is raised once the others are stored.
+        Records read while a workspace is incognito or captures nothing are never stored. If a workspace cannot store
+        its records, they are read again the next time; its error is raised after the others are stored.
         """
         try:
             failure = self._take_new(workspace, session_id, source, is_silent)
         except UnreadableTranscript as error:
-            # It is refused again at the end of every turn, and reported once.
+            # The error recurs at the end of every turn, so report it only once.
             self._reported.get(str(error), bool, partial(_report, workspace, error))
             return
         if failure is not None:
@@ -77,15 +77,17 @@ class SaidRecordStore:
         failure: ReverieError | None = None
         with self._transcripts.reading(session_id) as reading:
             records, mark = source.read(reading.mark or _find_earlier_mark(workspace, session_id))
-            names = [_name_record(one, workspace.person_id, session_id, in_file=mark is not None) for one in records]
+            names = [
+                _name_record(record, workspace.person_id, session_id, in_file=mark is not None) for record in records
+            ]
             is_new = reading.add(names)
             new = [named for named, unread in zip(zip(records, names, strict=True), is_new, strict=True) if unread]
             # A session may be incognito in the workspace that it has moved to.
             silent = is_silent(workspace)
-            for home, group in _group_by_workspace(new, workspace, source):
+            for owner, group in _group_by_workspace(new, workspace, source):
                 try:
-                    if not (silent or is_silent(home)):
-                        _store(home, session_id, [record for record, _ in group])
+                    if not (silent or is_silent(owner)):
+                        _store(owner, session_id, [record for record, _ in group])
                 except ReverieError as error:
                     failure = error
                     reading.forget([known for _, known in group])
@@ -100,7 +102,7 @@ def _report(workspace: Workspace, error: UnreadableTranscript) -> bool:
 
 
 def _find_earlier_mark(workspace: Workspace, session_id: str) -> TranscriptMark | None:
-    """Return where an earlier version, which kept the offset in the workspace, stopped reading."""
+    """Return the mark of an earlier version, which stored the offset in the workspace."""
     if not workspace.exists:
         return None
     with workspace.database.read() as db:
@@ -109,7 +111,7 @@ def _find_earlier_mark(workspace: Workspace, session_id: str) -> TranscriptMark 
 
 
 def _name_record(record: SaidRecord, person_id: str | None, session_id: str, *, in_file: bool) -> list[Name]:
-    """Return the names by which a record is known wherever it is copied; none for words that are only an event's."""
+    """Return the names that identify a record and its copies; none for a message that is only in an event."""
     names: list[Name] = []
     if record.id:
         names.append((person_id, "id", record.id))
@@ -123,13 +125,13 @@ def _name_record(record: SaidRecord, person_id: str | None, session_id: str, *, 
 def _group_by_workspace(
     records: Sequence[_Named], workspace: Workspace, source: SaidSource
 ) -> list[tuple[Workspace, list[_Named]]]:
-    found: dict[str, Workspace] = {}
+    workspaces: dict[str, Workspace] = {}
     groups: dict[str, tuple[Workspace, list[_Named]]] = {}
     for record, names in records:
-        if record.folder not in found:
-            found[record.folder] = _find_workspace(record.folder, workspace, source)
-        home = found[record.folder]
-        groups.setdefault(home.id, (home, []))[1].append((record, names))
+        if record.folder not in workspaces:
+            workspaces[record.folder] = _find_workspace(record.folder, workspace, source)
+        owner = workspaces[record.folder]
+        groups.setdefault(owner.id, (owner, []))[1].append((record, names))
     return list(groups.values())
 
 
@@ -139,7 +141,7 @@ def _find_workspace(folder: str, workspace: Workspace, source: SaidSource) -> Wo
     try:
         return source.find_workspace(folder)
     except InvalidField:
-        # The folder cannot be looked at any more.
+        # The folder is no longer readable.
         return workspace
 
 
@@ -147,7 +149,7 @@ def _store(workspace: Workspace, session_id: str, records: Sequence[SaidRecord])
     if not workspace.settings.hooks or workspace.settings.read_only:
         return
     now = utc_now()
-    messages = [Message(session_id, one.role, one.content, one.at or now) for one in records]
+    messages = [Message(session_id, record.role, record.content, record.at or now) for record in records]
     if take_turns(workspace, session_id, messages):
-        # What the turn taught waits for a person.
+        # Propose the lessons of the turn for review.
         distill_session(workspace, session_id)

@@ -1,6 +1,6 @@
-"""What is due in each workspace, looked for in its store only when something was written to it since the last look.
+"""Find the due work of each workspace; open a store only if it changed since the last look.
 
-What the looks found is kept when a scheduler ends: the next one opens no store of which nothing changed.
+A scheduler saves its results when it stops, so that the next one does not open unchanged stores.
 """
 
 import contextlib
@@ -30,22 +30,22 @@ from pipeline.store.database import Databases, StoreState
 from pipeline.store.operations import Operations
 from pipeline.store.unfinished_writes import has_unfinished_writes
 
-# Two writes of one moment leave a file the same time, which some file systems round to seconds.
+# Two writes shortly after each other may leave the same file time, which some file systems round to seconds.
 SAME_MOMENT_S = 2.5
 
 ALWAYS, NEVER = -math.inf, math.inf
 
 
 def list_clocked_jobs(settings: Settings) -> Mapping[str, ScheduledJob]:
-    """Return the jobs that are sent to the workers when their time comes."""
+    """Return the jobs that the scheduler sends to the workers."""
     return {job.name: job for job in list_scheduled_jobs(settings) if not job.elsewhere}
 
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """What there is to do in a workspace: jobs that are due, those of them that are unfinished, work for its stages.
+    """The due work of a workspace: due jobs, the unfinished ones among them, and whether its stages have work.
 
-    `is_known` tells whether an earlier scheduler looked into it last, and nothing changed since.
+    `is_known` is true if an earlier scheduler looked into the store last and nothing changed since.
     """
 
     workspace_id: str
@@ -57,10 +57,10 @@ class DueWork:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutlook:
-    """What a store says of now and of later, true until something is written to it.
+    """The due times of a store's work, valid until its next write.
 
-    From when on each job is due, which were asked for or interrupted, from when on any of them is due and work can be
-    claimed, and who holds work or jobs: when one of those is gone, there is something to do at once.
+    `moments` is the due time of each job, `unfinished` the requested and interrupted jobs, `earliest` the first due
+    time, `claimable` the time at which work can be claimed. If a process in `holders` is gone, its work is due at once.
     """
 
     state: StoreState
@@ -70,24 +70,24 @@ class StoreOutlook:
     earliest: float
     claimable: float
     holders: frozenset[str]
-    # Whether there were vectors and a lexical segment beside the store.
+    # Whether the store had vectors and a lexical segment.
     indexes: tuple[bool, bool]
 
     def list_due(self, names: list[str], now: float) -> list[str]:
-        """List those of some jobs that are due."""
+        """List the due jobs among some."""
         if now < self.earliest:
             return []
         return [name for name in names if name in self.unfinished or self.moments[name] <= now]
 
     def work_waits(self, now: float, lives: Callable[[str], bool]) -> bool:
-        """Return whether work can be claimed, or was claimed by a process that is gone."""
+        """Return whether work can be claimed, or a dead process has claimed some."""
         return self.claimable <= now or any(not lives(holder) for holder in self.holders)
 
 
 class DueFinder:
-    """Tell what is due in every workspace of a home, without writing; a store that cannot be read is logged.
+    """Find the due work of every workspace without writing; log stores that cannot be read.
 
-    Of a workspace in which nothing happens only the times of its files are read.
+    For an unchanged workspace, read only the times of its files.
     """
 
     def __init__(
@@ -103,20 +103,20 @@ class DueFinder:
         self._operations = operations
         self._jobs = jobs
         self._clock = clock
-        # One small record for each workspace that exists; files are open of none.
+        # One small record per workspace, without open files.
         self._outlooks: dict[str, StoreOutlook] = {}
         self._restored = self._restore()
 
     def find(self, names: list[str]) -> Iterator[DueWork]:
-        """Return for each workspace which of some jobs, and what other work, is due."""
+        """Yield the due work of each workspace, of some jobs and all stages."""
         lives = cache(is_alive)
-        # Before the looks: what is written during one is found by the next.
+        # Read the states first, so that a write during a look is noticed at the next one.
         states = self._databases.states()
         self._forget_others(states)
         for workspace_id, state in states.items():
-            found = self._find(workspace_id, state, names, lives)
-            if found is not None:
-                yield found
+            due = self._find(workspace_id, state, names, lives)
+            if due is not None:
+                yield due
 
     def _find(
         self, workspace_id: str, state: StoreState, names: list[str], lives: Callable[[str], bool]
@@ -134,7 +134,7 @@ class DueFinder:
 
     def _outlook(self, workspace_id: str, state: StoreState, now: float) -> StoreOutlook:
         known = self._outlooks.get(workspace_id)
-        # A clock that was set back makes other things due.
+        # If the clock was set back, other work is due.
         if known is not None and known.state == state and known.looked_at <= now:
             return known
         outlook = self._look(workspace_id, state, now)
@@ -168,7 +168,7 @@ class DueFinder:
         return paths.vectors.is_dir(), paths.lexical.is_dir()
 
     def keep(self) -> None:
-        """Write down what is known of the stores, for the next scheduler."""
+        """Save the due times of the stores for the next scheduler."""
         draft = self._paths.outlooks.with_suffix(".new")
         known = {name: asdict(outlook) for name, outlook in self._outlooks.items()}
         text = json.dumps({"rules": self._rules(), "stores": known}, default=sorted)
@@ -176,21 +176,23 @@ class DueFinder:
             draft.write_text(text, encoding="utf-8")
             draft.replace(self._paths.outlooks)
         except OSError as error:
-            self._operations.record_error("scheduler", f"what is known of the stores was not kept: {error}")
+            self._operations.record_error("scheduler", f"Cannot save the due times of the stores: {error}")
 
     def _restore(self) -> dict[str, StoreOutlook]:
-        # Looking again is always correct, whatever the file contains.
+        # An invalid file is ignored: looking into the stores again is always correct.
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            kept = json.loads(self._paths.outlooks.read_text(encoding="utf-8"))
-            if kept["rules"] == self._rules():
-                found = {name: _outlook_of(fields) for name, fields in kept["stores"].items()}
-                whole = {name: one for name, one in found.items() if one.indexes == self._find_indexes(name)}
-                self._outlooks |= whole
-                return whole
+            stored = json.loads(self._paths.outlooks.read_text(encoding="utf-8"))
+            if stored["rules"] == self._rules():
+                outlooks = {name: _outlook_of(fields) for name, fields in stored["stores"].items()}
+                usable = {
+                    name: outlook for name, outlook in outlooks.items() if outlook.indexes == self._find_indexes(name)
+                }
+                self._outlooks |= usable
+                return usable
         return {}
 
     def _rules(self) -> list[str]:
-        """Return what the due times depend on except the stores: the jobs' schedules, and the time zone."""
+        """Return the other inputs of the due times: the schedules of the jobs and the time zone."""
         offset = datetime.fromtimestamp(self._clock(), UTC).astimezone().utcoffset()
         return [*(f"{name} {job.schedule} {job.idle}" for name, job in self._jobs.items()), str(offset)]
 
@@ -221,5 +223,5 @@ def _seconds(due: datetime | None, now: datetime) -> float:
 
 
 def _is_settled(state: StoreState, now: float) -> bool:
-    """Return whether the next write is sure to change what the files' state says."""
+    """Return whether the next write will certainly change the state of the files."""
     return max(changed for _, changed, _ in state) / 1e9 < now - SAME_MOMENT_S

@@ -1,4 +1,4 @@
-"""Sharing: a person lets a workspace see what is theirs alone, and withdraws it."""
+"""Share a private memory with a workspace, and withdraw it."""
 
 from config.paths import is_personal
 from pipeline.errors import Conflict, FieldError, Forbidden, InvalidField
@@ -12,7 +12,7 @@ from pipeline.write.share import is_sharer, scope_before
 
 
 def share_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Memory:
-    """Let everybody in a workspace see a memory that is kept in it, or in a personal store, which keeps it too."""
+    """Share a private memory with all members of a workspace; the personal store keeps its own copy."""
     if is_personal(target.id):
         raise InvalidField(
             FieldError("workspace", "is a personal store, which has only one user; name a shared workspace")
@@ -30,9 +30,9 @@ def share_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Mem
 
 
 def withdraw_memory(workspace: Workspace, memory_id: str, *, is_owner: bool) -> Memory:
-    """Let a shared memory be its person's own again; raise Forbidden for who neither shared it nor owns the workspace.
+    """Make a shared memory private again, and delete the hook runs that quote it.
 
-    Deletes its hook runs, which quote it.
+    Raises Forbidden unless the caller shared it or owns the workspace.
     """
     with workspace.database.read() as db:
         memory = get_existing(db, memory_id)

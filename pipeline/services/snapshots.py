@@ -1,4 +1,4 @@
-"""Snapshots: of a workspace, wherever they lie, files of the home or on object storage; of who shares a home."""
+"""Snapshots of workspaces, in local files or on object storage, and of the people of a data directory."""
 
 import threading
 import time
@@ -21,19 +21,19 @@ from pipeline.store.database import WriterProfile
 from pipeline.store.objects import ObjectStorage
 from pipeline.store.stores import open_stores
 
-# A monitor asks every few seconds, of every workspace; a snapshot is taken every night.
+# A monitor asks for every workspace every few seconds, but snapshots are taken only once a night.
 KEPT_S = 60.0
 # Maximum seconds that a metrics request or a page waits for storage.
 WAITED_S = 2.0
 
 
 def takes_snapshots(settings: Settings) -> bool:
-    """Return whether snapshots are taken at all: of a store on a server, only where object storage takes them."""
+    """Return whether snapshots are taken: for a store on a server, only with object storage."""
     return bool(settings.vectors) or not settings.store.reveal()
 
 
 def find_snapshots(settings: Settings, workspace_id: str, objects: ObjectStorage | None) -> list[Snapshot]:
-    """Find the snapshots of a workspace wherever they lie, newest first; raise StorageUnreachable."""
+    """Find the local or shared snapshots of a workspace, newest first; raise StorageUnreachable."""
     if not takes_snapshots(settings):
         return []
     paths = settings.paths.workspace(workspace_id)
@@ -42,9 +42,9 @@ def find_snapshots(settings: Settings, workspace_id: str, objects: ObjectStorage
 
 
 class KeptSnapshots:
-    """Find snapshots for a server that is asked often: on object storage, those of all workspaces are listed at once.
+    """Find snapshots for frequent requests; on object storage, list those of all workspaces at once.
 
-    What was found is kept for a while, and so is that nothing could be: not every caller waits for it.
+    Results and failures are cached for a while, so that not every caller waits.
     """
 
     def __init__(self, settings: Settings, objects: ObjectStorage | None) -> None:
@@ -55,22 +55,22 @@ class KeptSnapshots:
         self._began = 0.0
 
     def find(self, workspace_id: str) -> list[Snapshot]:
-        """Find the snapshots of a workspace wherever they lie, newest first; raise StorageUnreachable."""
+        """Find the local or shared snapshots of a workspace, newest first; raise StorageUnreachable."""
         if self._objects is None:
             return find_snapshots(self._settings, workspace_id, None)
         return self._read(self._objects).get(workspace_id, [])
 
     def measure_age_s(self, workspace_id: str) -> float | None:
-        """Return the seconds since the newest snapshot was taken, None where there is none."""
-        found = self.find(workspace_id)
-        return max(0.0, (datetime.now(UTC) - found[0].at).total_seconds()) if found else None
+        """Return the seconds since the newest snapshot was taken, None if there is none."""
+        snapshots = self.find(workspace_id)
+        return max(0.0, (datetime.now(UTC) - snapshots[0].at).total_seconds()) if snapshots else None
 
     def _read(self, objects: ObjectStorage) -> dict[str, list[Snapshot]]:
         with self._lock:
             now = time.monotonic()
             if self._listing is None or (self._listing.done() and now - self._began >= KEPT_S):
                 self._listing, self._began = Future(), now
-                # A daemon: the process may end while storage does not answer.
+                # A daemon thread, so that the process can exit while storage does not answer.
                 threading.Thread(target=_list, args=(objects, self._listing), name="snapshots", daemon=True).start()
             listing, left_s = self._listing, self._began + WAITED_S - now
         try:
@@ -92,11 +92,11 @@ def list_snapshots(settings: Settings, workspace_id: str) -> list[SnapshotSummar
     shared = shared_snapshots(settings, paths, None, open_storage(settings))
     if shared is None:
         return local_snapshots.list_snapshots(paths)
-    return [_summarize(one, content) for one, content in shared.list()]
+    return [_summarize(snapshot, content) for snapshot, content in shared.list()]
 
 
 def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
-    """Take a snapshot now, while others write; raise NotFound where there is no such workspace."""
+    """Take a snapshot now without blocking writers; raise NotFound for an unknown workspace."""
     paths, objects = settings.paths.workspace(workspace_id), open_storage(settings)
     with closing(open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), str)) as stores:
         shared = None
@@ -105,11 +105,13 @@ def take_snapshot(settings: Settings, workspace_id: str) -> SnapshotSummary:
         if shared is None:
             return local_snapshots.take_snapshot(paths)
         taken = shared.take(database, datetime.now(UTC))
-        return next(_summarize(*one) for one in shared.list() if taken is not None and one[0].name == taken.name)
+        return next(
+            _summarize(*listed) for listed in shared.list() if taken is not None and listed[0].name == taken.name
+        )
 
 
 def restore_snapshot(settings: Settings, workspace_id: str, name: str, on_problem: ProblemSink) -> Restored:
-    """Put a snapshot in the store's place; the caller sees to it that no process of the workspace runs."""
+    """Replace the store with a snapshot; the caller stops all processes of the workspace before."""
     paths = settings.paths.workspace(workspace_id)
     shared = shared_snapshots(settings, paths, None, open_storage(settings))
     if shared is None:
@@ -119,7 +121,7 @@ def restore_snapshot(settings: Settings, workspace_id: str, name: str, on_proble
 
 @dataclass(frozen=True, slots=True)
 class PeopleSnapshot:
-    """A copy of who shares a home: how many people are in it, or by which `problem` that cannot be read."""
+    """A snapshot of the people of a data directory: their number, or the `problem` why it cannot be read."""
 
     name: str
     taken: str
@@ -130,33 +132,33 @@ class PeopleSnapshot:
 
 
 def list_people_snapshots(paths: HomePaths) -> list[PeopleSnapshot]:
-    """List the copies of who shares a home, newest first."""
-    return [_summarize_people(one) for one in backup.snapshots(people_file.find_copies(paths.people))]
+    """List the snapshots of the people of a data directory, newest first."""
+    return [_summarize_people(snapshot) for snapshot in backup.snapshots(people_file.find_copies(paths.people))]
 
 
 def take_people_snapshot(paths: HomePaths) -> PeopleSnapshot:
-    """Take a snapshot of the people now, while others write; raise NotFound where there are none."""
+    """Take a snapshot of the people now without blocking writers; raise NotFound if there are none."""
     return _summarize_people(people_snapshot.take_people_snapshot(paths, datetime.now(UTC)))
 
 
 def restore_people(paths: HomePaths, name: str, on_problem: ProblemSink) -> tuple[PeopleSnapshot, str | None]:
-    """Put a copy in the place of who shares a home; return it, and by which name what was there before is kept.
+    """Replace the people of a data directory with a snapshot; return it and the name of the replaced file.
 
-    Who was removed, and each token that was revoked, stays so. The caller sees to it that nothing of the home runs.
+    Removed people and revoked tokens stay removed and revoked. The caller stops all processes of the data directory.
     """
     chosen, aside = people_snapshot.restore_people(paths, name, datetime.now(UTC), on_problem)
     return _summarize_people(chosen), aside
 
 
-def _summarize_people(one: Snapshot) -> PeopleSnapshot:
+def _summarize_people(snapshot: Snapshot) -> PeopleSnapshot:
     people, problem = None, None
     try:
-        people = people_file.count_people(one.file)
+        people = people_file.count_people(snapshot.file)
     except StoreDamaged as error:
         problem = str(error)
-    return PeopleSnapshot(one.name, one.taken, one.at, people, one.file.stat().st_size, problem)
+    return PeopleSnapshot(snapshot.name, snapshot.taken, snapshot.at, people, snapshot.file.stat().st_size, problem)
 
 
-def _summarize(one: Snapshot, content: Content | None) -> SnapshotSummary:
+def _summarize(snapshot: Snapshot, content: Content | None) -> SnapshotSummary:
     memories, size = (None, 0) if content is None else (content.memories, content.bytes)
-    return SnapshotSummary(one.name, one.taken, one.at, memories, size)
+    return SnapshotSummary(snapshot.name, snapshot.taken, snapshot.at, memories, size)

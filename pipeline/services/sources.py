@@ -1,8 +1,8 @@
-"""Keep memories in step with a source that is read again: its items come, change and go.
+"""Keep memories in sync with a source whose items are added, changed and removed.
 
-    unchanged? → incognito? → each text: purged? known? through the write policy → what no item gives is archived
+    unchanged? → incognito? → each text: purged? known? through the write policy → archive texts without an item
 
-A text that stays keeps its memory with everything that became of it. One transaction, all or none.
+An unchanged text keeps its memory with all later changes. Each update is one transaction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ PUT_AWAY = "was archived or merged into another"
 
 
 class ItemOutcome(StrEnum):
-    """What became of an item."""
+    """The result for an item."""
 
     CREATED = "created"
     REPLACED = "replaced"
@@ -42,7 +42,7 @@ class ItemOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OfferedItem:
-    """An item of a source: its key there, the digest of what was read, and the memories that it gives."""
+    """An item of a source: its key, the digest of its content, and its memories."""
 
     key: str
     digest: str
@@ -58,7 +58,7 @@ class _PreparedItem:
 
 @dataclass(frozen=True, slots=True)
 class TakenItem:
-    """What became of an item and of each memory that it gave; no receipts where nothing changed."""
+    """The result for an item and for each of its memories; no receipts if nothing changed."""
 
     key: str
     outcome: ItemOutcome
@@ -67,7 +67,7 @@ class TakenItem:
 
 @dataclass(frozen=True, slots=True)
 class SourceUpdate:
-    """What became of items, in their order, and the ids of the memories that were archived and that came back."""
+    """The results for items, in their order, and the ids of archived and restored memories."""
 
     taken: tuple[TakenItem, ...]
     archived: tuple[str, ...]
@@ -76,7 +76,7 @@ class SourceUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenItems:
-    """The keys of the items that were forgotten, and the ids of the memories that were archived."""
+    """The keys of forgotten items and the ids of archived memories."""
 
     keys: tuple[str, ...]
     archived: tuple[str, ...]
@@ -84,7 +84,7 @@ class ForgottenItems:
 
 @dataclass(slots=True)
 class _Update:
-    """One transaction: what it goes by, and what it did so far; `purged` and `known` name texts."""
+    """The inputs of one transaction and its changes so far; `purged` and `known` contain names of texts."""
 
     db: Connection
     policy: WritePolicy
@@ -98,23 +98,23 @@ class _Update:
 
 
 def list_sources(workspace: Workspace, limit: int, before: int | None) -> Page[SourceSummary]:
-    """List the sources that memories were taken from, the newest first."""
+    """List the sources of memories, newest first."""
     with workspace.database.read() as db:
-        return page_of(ingested.sources(db, limit + 1, before), limit, lambda one: one.seq)
+        return page_of(ingested.sources(db, limit + 1, before), limit, lambda source: source.seq)
 
 
 def list_items(workspace: Workspace, source: str, limit: int, after: int | None) -> Page[KnownItem]:
-    """List the items that a source is known by; none of one that nothing was taken from."""
+    """List the known items of a source; none for an unknown source."""
     with workspace.database.read() as db:
-        return page_of(ingested.items(db, source, limit + 1, after), limit, lambda one: one.seq)
+        return page_of(ingested.items(db, source, limit + 1, after), limit, lambda item: item.seq)
 
 
 def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]) -> SourceUpdate:
-    """Bring the memories of a source in step with some of its items; raise InvalidField for what cannot be taken."""
-    # Prepared first: items that cannot be taken must not make a workspace.
+    """Update the memories of a source from some of its items; raise InvalidField for an invalid item."""
+    # Prepare first: invalid items must not create a workspace.
     items, policy = [_prepare_item(number, item) for number, item in enumerate(offered)], workspace.write_policy()
     with workspace.create().write() as db:
-        names = [name_of(one.memory) for item in items for one in item.prepared]
+        names = [name_of(text.memory) for item in items for text in item.prepared]
         update = _Update(db, policy, utc_now(), ingested.find_purged(db, names), ingested.find_known(db, names))
         taken = tuple(_take_item(update, source, item) for item in items)
         log_and_enqueue(db, update.effects)
@@ -142,19 +142,19 @@ def forget_items(workspace: Workspace, source: str, keys: Sequence[str]) -> Forg
 
 
 def holds_secret(key: str) -> bool:
-    """Return whether the key of an item would be redacted: it is compared as it is, so it is stored as it is or not."""
+    """Return whether the key of an item contains a secret: keys are compared, so they cannot be redacted."""
     return redact(key).text != key
 
 
 def name_of(memory: Memory) -> str:
-    """Return the name of a text in its scope; a fact has another name for each time that it becomes valid."""
+    """Return the name of a text in its scope; the name of a fact includes its start time."""
     scope = "" if memory.scope == Scope() else f"{memory.scope.kind}:{memory.scope.id or ''}"
     apart = [part for part in (scope, memory.valid_from) if part]
     return ingested.NAME_SEPARATOR.join([memory.content_hash, *apart])
 
 
 def _prepare_item(number: int, item: OfferedItem) -> _PreparedItem:
-    prepared = (prepare(one, f"items.{number}.memories.{place}.") for place, one in enumerate(item.drafts))
+    prepared = (prepare(draft, f"items.{number}.memories.{index}.") for index, draft in enumerate(item.drafts))
     return _PreparedItem(item.key, item.digest, tuple(prepared))
 
 
@@ -162,17 +162,17 @@ def _take_item(update: _Update, source: str, item: _PreparedItem) -> TakenItem:
     known = ingested.find(update.db, source, item.key)
     if known is not None and known.digest == item.digest and not ingested.is_hidden_by_another(update.db, known.seq):
         return TakenItem(item.key, ItemOutcome.UNCHANGED)
-    silent = [is_incognito(update.db, one.memory, update.policy) for one in item.prepared]
+    silent = [is_incognito(update.db, text.memory, update.policy) for text in item.prepared]
     if update.policy.incognito or (silent and all(silent)):
-        # Not even the name of the item is kept.
-        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(one, INCOGNITO) for one in item.prepared))
+        # Do not even store the name of the item.
+        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(text, INCOGNITO) for text in item.prepared))
     item_seq = ingested.put(update.db, source, item.key, item.digest, update.at)
     receipts: list[Receipt] = []
     repeated: dict[str, Receipt] = {}
-    for one in item.prepared:
-        name = name_of(one.memory)
+    for text in item.prepared:
+        name = name_of(text.memory)
         receipts.append(
-            _repeat_receipt(repeated[name]) if name in repeated else _take_text(update, item_seq, one, name)
+            _repeat_receipt(repeated[name]) if name in repeated else _take_text(update, item_seq, text, name)
         )
         repeated.setdefault(name, receipts[-1])
     if known is None or not known.digest:
@@ -191,7 +191,7 @@ def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Rec
         return _admit(update, item_seq, item, name)
     memory, comes_back = standing
     if comes_back and not _speaks_for_itself(update.db, memory):
-        # The same text was written in between: the write policy decides what that means.
+        # The same text was written meanwhile, so the write policy decides.
         return _admit(update, item_seq, item, name)
     ingested.link(update.db, item_seq, name, memory.seq)
     if comes_back:
@@ -204,22 +204,22 @@ def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Rec
 
 
 def _find_standing(db: Connection, item_seq: int, name: str) -> tuple[Memory, bool] | None:
-    """Return the memory of a text, and whether it is archived only because no item gave it."""
+    """Return the memory of a text, and whether it is archived only because no item contained it."""
     links = ingested.of_text(db, name)
     known = memories.by_seqs(db, [link.memory_seq for link in links])
-    found = [known[seq] for seq in sorted(known)]
-    if not found:
+    linked = [known[seq] for seq in sorted(known)]
+    if not linked:
         return None
-    active = [one for one in found if one.archived_at is None]
+    active = [memory for memory in linked if memory.archived_at is None]
     if active:
         return active[-1], False
-    # A memory that a person archived stays archived, whatever a source gives.
+    # A memory that a person archived stays archived, even if a source contains its text.
     ours = [
-        one
-        for one in found
-        if Link(one.seq, one.archived_at) in links or ingested.is_hidden_by_another(db, item_seq, one.seq)
+        memory
+        for memory in linked
+        if Link(memory.seq, memory.archived_at) in links or ingested.is_hidden_by_another(db, item_seq, memory.seq)
     ]
-    return (ours[-1], True) if ours else (found[-1], False)
+    return (ours[-1], True) if ours else (linked[-1], False)
 
 
 def _speaks_for_itself(db: Connection, memory: Memory) -> bool:
@@ -237,17 +237,17 @@ def _admit(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt
 
 
 def _refresh(update: _Update, item_seq: int, stored: Memory, memory: Memory) -> None:
-    """Update where the text of a memory is now, if only this item gave the memory; keep its signals."""
+    """Update the location of a memory's text if only this item contains it; keep the memory's signals."""
     metadata = {**stored.metadata, **memory.metadata}
     details = memory.details if stored.kind is memory.kind else stored.details
-    wanted = {
+    current = {
         "anchor": memory.anchor,
         "branch": memory.branch,
         "metadata": metadata,
         "details": details,
         "instructs": memory.instructs,
     }
-    changed = {name: value for name, value in wanted.items() if getattr(stored, name) != value}
+    changed = {name: value for name, value in current.items() if getattr(stored, name) != value}
     if changed and ingested.is_own(update.db, stored.seq, item_seq):
         memories.update(update.db, stored.seq, changed, update.at)
         update.refreshed.append(stored.id)
@@ -270,7 +270,7 @@ def _reject(item: Prepared, reason: str) -> Receipt:
 
 
 def _repeat_receipt(receipt: Receipt) -> Receipt:
-    """Return the answer to a text that an item contains twice."""
+    """Return the receipt for a text that an item contains twice."""
     if receipt.outcome is Outcome.REJECTED:
         return receipt
     return Receipt(receipt.id, Outcome.MERGED, duplicate_of=receipt.id)

@@ -1,4 +1,4 @@
-"""Sync: the same memory on several machines, by remotes that a person named, without an account."""
+"""Sync memories between several machines through remotes, without an account."""
 
 import hmac
 from collections.abc import Mapping, Sequence
@@ -31,23 +31,23 @@ from pipeline.times import utc_now
 from pipeline.workspace import WorkspaceSettings
 from pipeline.write import revise
 
-# What belongs to an agent stays with it unless a person says otherwise.
+# Memories of an agent are not synced unless a person selects their scope.
 USUAL_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER)
-# Somebody else exchanges for no longer than a person waits.
+# Maximum seconds to wait for another exchange to finish.
 PATIENCE_S = 30.0
 MOST_CONFLICTS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteStatus(Remote):
-    """A remote, and how many operations wait to be sent by it."""
+    """A remote, and the number of operations that are not sent yet."""
 
     ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
-    """A field of a memory that two machines wrote without knowing of each other: what won, and what did not."""
+    """A field of a memory that two machines changed concurrently: the current value and the lost one."""
 
     workspace: str
     memory_id: str
@@ -59,7 +59,7 @@ class FieldConflict:
 
 
 class SyncService:
-    """One home's exchange with its other machines."""
+    """Sync a data directory with other machines."""
 
     def __init__(self, stores: Stores, settings: WorkspaceSettings) -> None:
         self._databases = stores.databases
@@ -84,15 +84,15 @@ class SyncService:
     def add(
         self, name: str, url: str, workspaces: Sequence[str] = (), scopes: Sequence[str] = (), *, sealed: bool = True
     ) -> RemoteStatus:
-        """Keep a remote; raise InvalidField for one by which nothing can travel, Conflict for a name that is taken."""
+        """Add a remote; raise InvalidField for an unusable remote, Conflict for a name that is in use."""
         if not is_workspace_id(name):
             raise InvalidField(FieldError("name", "must be made of a-z, 0-9, '.', '_' and '-'"))
         address = check_url(url)
         unknown = set(scopes) - set(TRAVELLING_SCOPES)
         if unknown:
-            raise InvalidField(FieldError("scope", f"{min(unknown)} never travels"))
-        if any(one.name == name for one in self._remotes()):
-            raise Conflict(f"there is a remote {name} already; `reverie sync remove {name}` takes it away")
+            raise InvalidField(FieldError("scope", f"{min(unknown)} is never synced"))
+        if any(remote.name == name for remote in self._remotes()):
+            raise Conflict(f"There is already a remote {name}. Remove it first with `reverie sync remove {name}`.")
         if address.startswith(FOLDER):
             make_folder(address)
         remote = Remote(
@@ -106,7 +106,7 @@ class SyncService:
         return self._status(remote)
 
     def remove(self, name: str) -> None:
-        """Stop exchanging by a remote; its data there stays. Raises NotFound for an unknown remote."""
+        """Stop syncing with a remote, and leave its data there. Raises NotFound for an unknown remote."""
         self._find(name)
         with self.peers.alone(PATIENCE_S):
             self.peers.drop_remote(name)
@@ -116,13 +116,13 @@ class SyncService:
         return self.peers.remotes() if self.peers.exists else []
 
     def _find(self, name: str) -> Remote:
-        found = [one for one in self._remotes() if one.name == name]
-        if not found:
+        remotes = [remote for remote in self._remotes() if remote.name == name]
+        if not remotes:
             raise NotFound(f"there is no remote {name}; `reverie sync status` lists them")
-        return found[0]
+        return remotes[0]
 
     def now(self, names: Sequence[str] = ()) -> Mapping[str, Exchanged | ReverieError]:
-        """Exchange with every remote, or with some; the result of a remote that failed is its error."""
+        """Exchange with all remotes or the named ones; the result for a failed remote is its error."""
         for name in names:
             self._find(name)
         if not self._remotes():
@@ -131,12 +131,12 @@ class SyncService:
             return exchanging.exchange_all(self._home, names)
 
     def status(self) -> list[RemoteStatus]:
-        """Tell of each remote how it stood at the last exchange, and what waits to be sent."""
-        return [self._status(one) for one in self._remotes()]
+        """Return the state of each remote at its last exchange, and the number of unsent operations."""
+        return [self._status(remote) for remote in self._remotes()]
 
     def look(self) -> list[RemoteStatus]:
-        """Report the state of each remote as seen there now, or why it cannot be reached."""
-        return [self._look(one) for one in self.status()]
+        """Return the current state of each remote, or why it cannot be reached."""
+        return [self._look(status) for status in self.status()]
 
     def _look(self, status: RemoteStatus) -> RemoteStatus:
         try:
@@ -149,49 +149,49 @@ class SyncService:
         return RemoteStatus(**asdict(remote), ahead=exchanging.count_ahead(self._home, remote))
 
     def events(self, limit: int) -> list[Event]:
-        """List what happened between machines, the last first."""
+        """List the sync events, the latest first."""
         return self.peers.events(limit) if self.peers.exists else []
 
     def put_aside(self) -> list[PutAside]:
-        """List the operations that were not taken, and why."""
+        """List the quarantined operations with the reasons."""
         return self.peers.list_quarantined() if self.peers.exists else []
 
     def repair(self, names: Sequence[str] = ()) -> Mapping[str, int]:
-        """Read remotes again from their beginning, and make every row say what the log says.
+        """Read remotes again from the start, and update every row that differs from the log.
 
-        Return how many operations were missing, by remote, and how many rows were wrong, by workspace.
+        Return the number of missing operations by remote, and of wrong rows by workspace.
         """
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         with self.peers.alone(PATIENCE_S):
             for remote in self._remotes():
                 if not names or remote.name in names:
                     self.peers.forget_progress(remote.name)
-                    found[f"remote {remote.name}"] = exchanging.exchange(self._home, remote).applied
+                    counts[f"remote {remote.name}"] = exchanging.exchange(self._home, remote).applied
             for workspace in self._databases.ids():
-                found[f"workspace {workspace}"] = merge.repair(self._databases.get(workspace))
-        return found
+                counts[f"workspace {workspace}"] = merge.repair(self._databases.get(workspace))
+        return counts
 
     # Devices
 
     def invite(self) -> str:
-        """Return the code that a new device joins with."""
+        """Return the pairing code for a new device."""
         require_extra("sync")
         return Circle(self.peers).code
 
     def join(self, code: str) -> None:
-        """Enter the circle that a code opens; raise InvalidField for none, Conflict where this home is in another."""
+        """Join the circle of a code; raise InvalidField for an invalid code, Conflict if already in another circle."""
         require_extra("sync")
         Circle(self.peers).join(code)
 
     def devices(self) -> list[tuple[Device, bool]]:
-        """List (device, whether it is this one), those that were revoked too."""
+        """List (device, whether it is this one), including revoked devices."""
         if not self.peers.exists:
             return []
         circle = Circle(self.peers)
-        return [(one, one.node == circle.identity.node) for one in circle.devices.values()]
+        return [(device, device.node == circle.identity.node) for device in circle.devices.values()]
 
     def revoke(self, name: str) -> Device:
-        """Trust a device no longer, and seal what is written from now on to the others alone."""
+        """Revoke a device: it cannot read operations from now on."""
         with self.peers.alone(PATIENCE_S):
             circle = Circle(self.peers)
             device = circle.find(name)
@@ -199,73 +199,75 @@ class SyncService:
         self.peers.log(utc_now(), "", f"revoked {device.name}")
         return device
 
-    # What another Reverie asks of this one
+    # Requests from another Reverie
 
     def is_member(self, bearer: str, *, of_old: bool) -> bool:
         """Return whether a token belongs to this circle of devices; `of_old` accepts tokens of earlier keys."""
         if not self.peers.exists:
             return False
         tokens = Circle(self.peers).tokens
-        return any(hmac.compare_digest(bearer.encode(), one.encode()) for one in tokens[: None if of_old else 1])
+        return any(hmac.compare_digest(bearer.encode(), token.encode()) for token in tokens[: None if of_old else 1])
 
     def meet(self, cards: Sequence[Card], notices: Sequence[str]) -> tuple[list[Card], list[str], list[str]]:
-        """Learn whom another device knows; return the cards, notices and workspaces of this home."""
+        """Accept the cards and notices of another device; return those and the workspaces of this one."""
         Circle(self.peers).heed(notices)
         Circle(self.peers).meet(cards)
         return Circle(self.peers).cards(), self.peers.notices(), self._list_travelling()
 
     def _list_travelling(self) -> list[str]:
-        """List the workspaces that travel: the personal stores of other people than the home's owner do not."""
+        """List the synced workspaces: all except the personal stores of other people."""
         has_people = self._people.exists
         return [
-            one for one in self._databases.ids() if not has_people or one == PERSONAL_WORKSPACE or not is_personal(one)
+            workspace_id
+            for workspace_id in self._databases.ids()
+            if not has_people or workspace_id == PERSONAL_WORKSPACE or not is_personal(workspace_id)
         ]
 
     def list_changes(self, workspace: str, after: int, limit: int) -> list[dict[str, Any]]:
-        """List the operations of a workspace that travel, from after a number, each signed by its author."""
+        """List the synced operations of a workspace after a number, each signed by its author."""
         circle = Circle(self.peers)
         database = self._databases.get(workspace)
         exchanging.keep_log(workspace, database, circle)
         with database.read() as db:
-            found = oplog.after(db, after, limit, USUAL_SCOPES)
-        items = [{**item, "cursor": str(number)} for number, item in sign_all(workspace, found, circle)]
+            numbered = oplog.after(db, after, limit, USUAL_SCOPES)
+        items = [{**item, "cursor": str(number)} for number, item in sign_all(workspace, numbered, circle)]
         return with_cards(items, circle)
 
     def take_in(self, workspace: str, items: Sequence[Any]) -> merge.Merged:
-        """Merge what another device sends."""
+        """Merge operations that another device sends."""
         Circle(self.peers).meet(cards_of(items))
         return exchanging.take_in(self._home, workspace, items, "")
 
     # Conflicts
 
     def conflicts(self, workspace: str) -> list[FieldConflict]:
-        """List what two machines wrote into one field without knowing of each other, the last changed first."""
+        """List the fields that two machines changed concurrently, the last changed first."""
         if not self.peers.exists:
             return []
         database, circle = self._databases.get(workspace), Circle(self.peers)
-        found = []
+        conflicts = []
         with database.read() as db:
             for key, fold in oplog.list_forked(db, MOST_CONFLICTS):
                 for name, operation, stamp, value in merge.list_overruled(fold):
                     by = circle.name_of(stamp[22:])
                     won = fold.fields.get(name)
-                    found.append(FieldConflict(workspace, key.memory_id, name, won, value, by, operation))
-        return found
+                    conflicts.append(FieldConflict(workspace, key.memory_id, name, won, value, by, operation))
+        return conflicts
 
     def restore_lost(self, workspace: str, memory_id: str, field: str, operation: str) -> Memory:
-        """Let a field say what did not win, as an edit of today."""
-        found = [
-            one
-            for one in self.conflicts(workspace)
-            if (one.memory_id, one.field, one.operation) == (memory_id, field, operation)
+        """Restore the lost value of a field as a new edit."""
+        conflicts = [
+            conflict
+            for conflict in self.conflicts(workspace)
+            if (conflict.memory_id, conflict.field, conflict.operation) == (memory_id, field, operation)
         ]
-        if not found:
+        if not conflicts:
             raise NotFound("there is no such conflict; `reverie sync conflicts` lists them")
-        lost = found[0].lost
+        lost = conflicts[0].lost
         if field.startswith(replicated_records.DETAIL):
             revision = Revision(details={field.removeprefix(replicated_records.DETAIL): lost})
         elif field in ("content", "metadata", "importance", "pinned", "branch", "expires_at"):
             revision = replace(Revision(), **{field: lost})
         else:
-            raise Conflict(f"the {field} of a memory is not edited")
+            raise Conflict(f"The field {field} of a memory cannot be edited.")
         return revise.edit(self._databases.get(workspace), memory_id, revision)

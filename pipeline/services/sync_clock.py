@@ -1,4 +1,4 @@
-"""When it is time to exchange with other machines: looked for by times of files and folders alone."""
+"""Decide when to exchange with other machines, only from the times of files and folders."""
 
 import time
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from pipeline.errors import StoreUnavailable
 from pipeline.store.database import Databases
 from pipeline.store.peers import Peers
 
-# How often a bucket or another Reverie is asked for what others wrote, and how often is looked whether something was
-# written here, or came into a folder.
+# Seconds between two requests to a bucket or another Reverie, and between two checks for local writes and new files in
+# a folder.
 LISTEN_S = 300.0
 SEND_S = 60
 
 
 class SyncClock:
-    """Tell when it is time to exchange: soon after something was written, now and then otherwise, once at the start."""
+    """Decide when to exchange: at the start, soon after a write, and otherwise at regular intervals."""
 
     def __init__(self, peers: Peers, databases: Databases, clock: Callable[[], float] = time.monotonic) -> None:
         self._databases = databases
@@ -28,7 +28,7 @@ class SyncClock:
         self._folders: list[Path] = []
 
     def is_due(self) -> bool:
-        """Return whether to exchange now; the next answer counts from a positive one."""
+        """Return whether to exchange now; intervals are counted from the last positive answer."""
         if not self._peers.exists:
             return False
         before, self._seen = self._seen, {**self._look_here(), **self._look_there()}
@@ -42,7 +42,7 @@ class SyncClock:
         return {name: log if log[2] else events for name, (events, log) in self._databases.states().items()}
 
     def _look_there(self) -> dict[str, FileState]:
-        """Return the state of every folder into which segments come."""
+        """Return the state of every folder that receives segments."""
         known = self._peers.state
         if known is None or known != self._known:
             self._known = known
@@ -55,9 +55,9 @@ class SyncClock:
         return {stream: _state_of(stream) for stream in streams}
 
 
-def _state_of(place: str) -> FileState:
-    """Return the state of a file or folder; of one that is not there, that it is nothing."""
+def _state_of(path: str) -> FileState:
+    """Return the state of a file or folder, zeros if it does not exist."""
     try:
-        return file_state(place)
+        return file_state(path)
     except FileNotFoundError:
         return (0, 0, 0)

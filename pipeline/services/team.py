@@ -1,7 +1,7 @@
-"""A team's memory beside this machine's: both are asked at once, and each result says whose it is.
+"""Query team servers in parallel with this machine; each result names its origin.
 
-This machine never waits for a team: who has not answered within the request's own time is told as late, and is asked,
-but not waited for, until it has answered in time again. A question goes only to a team that has the workspace.
+A team that does not answer within the time limit of the request is reported as late. Later requests still query it, but
+wait for it only after it has answered in time again. Only teams that have the workspace are queried.
 """
 
 import threading
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pipeline.team.link import TeamLink
 
 CHANNEL = "team:"
-# Questions to one team at once; one more is late at once.
+# Maximum number of parallel requests to one team; further ones are late at once.
 MOST_AT_ONCE = 4
-# How long it is remembered which workspaces a team has.
+# Seconds for which a team's list of workspaces is cached.
 WORKSPACES_S = 60.0
 
 Read = Callable[[Any, str], tuple[Hit, ...]]
@@ -40,7 +40,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class TeamAnswer:
-    """What one team answered: how it fared, and its hits, best first."""
+    """The answer of one team: the state of its channel, and its hits, best first."""
 
     name: str
     report: ChannelReport
@@ -48,7 +48,7 @@ class TeamAnswer:
 
 
 class Team:
-    """One team's server, and how it answered last."""
+    """One team's server and the state of its last answer."""
 
     def __init__(self, server: TeamServer, report: Report) -> None:
         self.server = server
@@ -57,14 +57,14 @@ class Team:
         self._lock = threading.Lock()
         self._link: TeamLink | None = None
         self._asking = 0
-        # How long its last answer took; None where it never was asked or did not answer.
+        # Seconds that its last answer took; None if the last request failed.
         self._took_s: float | None = 0.0
         self._problem: str | None = None
         self._workspaces: frozenset[str] = frozenset()
         self._listed_at = float("-inf")
 
     def ask(self, workspace_id: str, path: str, body: Any, read: Read) -> "Future[TeamAnswer] | None":
-        """Begin to ask; None where too many questions wait for an answer already."""
+        """Start a request; return None if too many requests are pending."""
         with self._lock:
             if self._asking >= MOST_AT_ONCE:
                 return None
@@ -72,19 +72,19 @@ class Team:
         return self._pool.submit(self._answer, workspace_id, path, body, read)
 
     def answers_within(self, seconds: float) -> bool:
-        """Return whether it is worth waiting for, by its last answer."""
+        """Return whether its last answer took at most some seconds."""
         return self._took_s is not None and self._took_s <= seconds
 
     def send(self, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
         """Send one request and return the answer; raise ReverieError for anything but success."""
         answer = self._get_link().send(method, path, workspace_id, body)
         if method != "GET":
-            # It may have been the first thing that was written there.
+            # The write may have created the workspace.
             self._listed_at = float("-inf")
         return answer
 
     def close(self) -> None:
-        """End its threads without waiting for an answer."""
+        """Stop its threads without waiting for answers."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             if self._link is not None:
@@ -93,7 +93,7 @@ class Team:
     def _get_link(self) -> "TeamLink":
         with self._lock:
             if self._link is None:
-                # Loaded by homes that know a team, when one is first asked.
+                # Imported here so that only data directories with a team load it.
                 from pipeline.team.link import TeamLink
 
                 self._link = TeamLink(self.server)
@@ -132,7 +132,7 @@ class Team:
 
     def _failed(self, state: ChannelState, began: float, problem: str) -> TeamAnswer:
         self._took_s = None
-        # Said once, until it is another or has passed.
+        # Report a problem once until it changes or ends.
         if problem != self._problem:
             self._problem = problem
             self._report(f"{self.server.name}: {problem}")
@@ -141,14 +141,14 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Teams that were asked a question, and until when their answers are waited for."""
+    """Pending requests to teams, and the deadline for their answers."""
 
     waiting: Sequence[tuple[Team, "Future[TeamAnswer] | None"]] = ()
     began: float = 0.0
     budget_s: float = 0.0
 
     def answers(self) -> list[TeamAnswer]:
-        """Return what every team answered by the deadline; who did not is late."""
+        """Return the answer of every team; a team without an answer at the deadline is late."""
         return [self._await(team, future) for team, future in self.waiting]
 
     def _await(self, team: Team, future: "Future[TeamAnswer] | None") -> TeamAnswer:
@@ -157,14 +157,14 @@ class Asked:
             return late
         left_s = self.began + self.budget_s - time.perf_counter() if team.answers_within(self.budget_s) else 0.0
         try:
-            # One that is late goes on, and shows whether the next is worth waiting for.
+            # A late request continues, and its time decides whether to wait for the next one.
             return future.result(timeout=max(0.0, left_s))
         except TimeoutError:
             return replace(late, report=ChannelReport(ChannelState.LATE, elapsed_ms(self.began)))
 
 
 class TeamService:
-    """Ask the teams that a home knows, and hand to them what is theirs."""
+    """Query the known teams, and send writes to them."""
 
     def __init__(self, folder: Path, report: Report) -> None:
         self._folder = folder
@@ -174,9 +174,9 @@ class TeamService:
         self._read_at: int | None = None
 
     def ask_recall(self, workspace: Workspace, project: str, query: Query) -> Asked:
-        """Begin to ask every team what recall is asked; nobody where the question is this machine's alone.
+        """Start a recall query to every team; to none if the query is only for this machine.
 
-        `project` is the workspace that teams may have of what the question is about.
+        `project` is the workspace of the query's project at the teams.
         """
         if not (self._known() and is_for_teams(query.filter)) or self._is_off_the_record(
             workspace, query.filter.sessions
@@ -185,7 +185,7 @@ class TeamService:
         return self._ask(project, "/v1/recall", recall_body_of(query), query.budget_ms, read_recalled)
 
     def ask_prepare(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
-        """Begin to ask every team what an agent should know before it answers a message."""
+        """Start a query to every team for the memories about a message."""
         sessions = list_session_names(None, session.id, session.viewer.session)
         if not self._known() or self._is_off_the_record(workspace, sessions):
             return Asked()
@@ -193,25 +193,25 @@ class TeamService:
         return self._ask(project, "/v1/prepare", {"message": message}, budget_ms, read_prepared)
 
     def send(self, name: str, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
-        """Have a team do what was asked; raise InvalidField for a team that is not known."""
+        """Send a request to a team; raise InvalidField for an unknown team."""
         team = self._known().get(name)
         if team is None:
             known = ", ".join((LOCAL, *self._teams))
-            raise InvalidField(FieldError("to", f"must be one of {known}; `reverie team add` makes a team known"))
+            raise InvalidField(FieldError("to", f"must be one of {known}. Add a team with `reverie team add`."))
         return team.send(method, path, workspace_id, body)
 
     def close(self) -> None:
-        """Let go of every connection and thread."""
+        """Close all connections and threads."""
         with self._lock:
             for team in self._teams.values():
                 team.close()
             self._teams, self._read_at = {}, None
 
     def _is_off_the_record(self, workspace: Workspace, sessions: frozenset[str]) -> bool:
-        # A home's teams know its owner: for somebody else nobody may ask by the owner's token.
+        # The token at a team belongs to the owner, so other people must not use it.
         if workspace.person_id is not None:
             return True
-        # What stays nowhere here leaves this machine no more.
+        # Nothing incognito leaves this machine.
         return workspace.settings.incognito or (workspace.exists and is_incognito(workspace, sessions))
 
     def _ask(self, project: str, path: str, body: Any, budget_ms: int, read: Read) -> Asked:
@@ -220,7 +220,7 @@ class TeamService:
         return Asked(waiting, began, budget_ms / 1000)
 
     def _known(self) -> dict[str, Team]:
-        """Return the teams by name, as their folder has them now; one that stays keeps its connections."""
+        """Return the current teams by name; unchanged teams keep their connections."""
         try:
             changed = self._folder.stat().st_mtime_ns
         except FileNotFoundError:
@@ -237,7 +237,7 @@ class TeamService:
         before = {team.server: team for team in self._teams.values()}
         for gone in before.keys() - set(servers):
             before[gone].close()
-        return {one.name: before.get(one) or Team(one, self._report) for one in servers}
+        return {server.name: before.get(server) or Team(server, self._report) for server in servers}
 
 
 def recall_beside_teams(
@@ -248,7 +248,7 @@ def recall_beside_teams(
     query: Query,
     project: str,
 ) -> Answer:
-    """Answer a query from this machine and from the teams that it knows, within the query's own time."""
+    """Answer a query from this machine and its teams, within the time limit of the query."""
     asked = teams.ask_recall(workspace, project, query)
     if not asked.waiting:
         return recall_memories(workspace, contexts, feedback, query)
@@ -258,16 +258,16 @@ def recall_beside_teams(
     except NotFound as error:
         own, nothing = Answer((), {}, 0.0), error
     answers = asked.answers()
-    if nothing is not None and not any(one.report.state is ChannelState.OK for one in answers):
+    if nothing is not None and not any(answer.report.state is ChannelState.OK for answer in answers):
         raise nothing
     merged = replace(own, hits=tuple(replace(hit, origin=LOCAL) for hit in own.hits))
-    for one in answers:
-        merged = merge_answers(merged, _without_known(one, merged), query)
+    for answer in answers:
+        merged = merge_answers(merged, _without_known(answer, merged), query)
     return replace(merged, took_ms=elapsed_ms(asked.began))
 
 
 def _project_of(workspace: Workspace, folder: str) -> str:
-    """Return the workspace that a team may have of a folder's project, whether it exists on this machine or not."""
+    """Return the workspace of a folder's project at the teams, even if it does not exist on this machine."""
     choice = choose_workspace(Path(folder) if folder else None, workspace.settings, explicit=None, environment=None)
     return choice.project if choice.project is not None and choice.workspace == workspace.id else workspace.id
 

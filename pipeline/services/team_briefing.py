@@ -1,4 +1,4 @@
-"""What a team's memory has about a message: shown after this machine's memories, as notes of others."""
+"""Show the team memories about a message after those of this machine, as notes of others."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from pipeline.records.recall import ChannelState, Hit
 from pipeline.services.team import Asked, TeamService
 from pipeline.workspace import Workspace
 
-# No more than is read at a glance, whatever the number of teams.
+# Maximum number of shown hits of all teams together.
 TOLD = 5
-# Sessions whose shown memories are remembered; in any other session a memory may be shown again.
+# Maximum number of sessions whose shown memories are remembered.
 MOST_SESSIONS = 256
 
 
@@ -28,14 +28,14 @@ class TeamBriefing:
 
 
 class TeamBriefings:
-    """Show what teams know, each memory once per session."""
+    """Show team memories, each once per session."""
 
     def __init__(self, teams: TeamService) -> None:
         self._teams = teams
         self._told: LruCache[Hashable, set[str]] = LruCache(MOST_SESSIONS)
 
     def ask(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
-        """Begin to ask what teams know about a message."""
+        """Start a query to the teams for memories about a message."""
         return self._teams.ask_prepare(workspace, session, message, budget_ms)
 
     def tell(
@@ -43,21 +43,21 @@ class TeamBriefings:
     ) -> TeamBriefing:
         """Return the answers that arrived in time, without what this machine shows or the session has seen."""
         answers = asked.answers()
-        degraded = any(one.report.state in (ChannelState.LATE, ChannelState.COLD) for one in answers)
+        degraded = any(answer.report.state in (ChannelState.LATE, ChannelState.COLD) for answer in answers)
         known = _hashes(own) | (set() if session is None else self._find_seen(session))
-        found = [hit for one in answers for hit in one.hits]
-        new = {hit.memory.content_hash: hit for hit in reversed(found) if hit.memory.content_hash not in known}
-        hits = [hit for hit in found if new.get(hit.memory.content_hash) is hit][:TOLD]
+        candidates = [hit for answer in answers for hit in answer.hits]
+        new = {hit.memory.content_hash: hit for hit in reversed(candidates) if hit.memory.content_hash not in known}
+        hits = [hit for hit in candidates if new.get(hit.memory.content_hash) is hit][:TOLD]
         room = min(limits.max_chars, MESSAGE_CHARS) - len(own.text) - 1
         entries = [Entry(hit.memory, hit.annotations, team=hit.origin) for hit in hits]
-        text, kept = render_block(entries, room, datetime.now(UTC))
-        shown = {id(entry.memory) for entry in kept}
+        text, rendered = render_block(entries, room, datetime.now(UTC))
+        shown = {id(entry.memory) for entry in rendered}
         return TeamBriefing(tuple(hit for hit in hits if id(hit.memory) in shown), text or "", degraded)
 
-    def note_told(self, session: AgentSession, told: TeamBriefing) -> None:
-        """Remember what a session was shown."""
+    def note_told(self, session: AgentSession, briefing: TeamBriefing) -> None:
+        """Remember the memories that a session was shown."""
         if session.id is not None:
-            self._find_seen(session).update(hit.memory.content_hash for hit in told.hits)
+            self._find_seen(session).update(hit.memory.content_hash for hit in briefing.hits)
 
     def _find_seen(self, session: AgentSession) -> set[str]:
         if session.id is None:
@@ -66,7 +66,7 @@ class TeamBriefings:
 
 
 def join_texts(own: Briefing, theirs: TeamBriefing) -> str:
-    """Return what an agent reads: what this machine knows, then what others noted."""
+    """Return the text for an agent: the memories of this machine, then those of teams."""
     return "\n".join(text for text in (own.text, theirs.text) if text)
 
 

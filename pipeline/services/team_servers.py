@@ -1,4 +1,4 @@
-"""Which teams a home knows. Apart from asking them: the client of hooks reads one while an agent waits."""
+"""The list of known teams. Separate from team requests, because the hook client must load it fast."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +13,12 @@ from pipeline.team.servers import (
     write_server,
 )
 
-# What a request names that is about no workspace.
+# Workspace of requests that are not about a workspace.
 DEFAULT = "default"
 
 
 def add_team(folder: Path, name: str, url: str, token: str) -> frozenset[str]:
-    """Keep a team's server once it took the token; return the workspaces that it opens to it."""
+    """Add a team's server if it accepts the token; return the workspaces that the token can access."""
     server = check_server(name, url, token)
     workspaces = list_open_workspaces(server)
     write_server(folder, server)
@@ -26,7 +26,7 @@ def add_team(folder: Path, name: str, url: str, token: str) -> frozenset[str]:
 
 
 def list_open_workspaces(server: TeamServer) -> frozenset[str]:
-    """Return the workspaces that a team's server opens to this person; raise ReverieError where it does not answer."""
+    """Return the workspaces that this person can access on a team's server; raise ReverieError without an answer."""
     from pipeline.http.problems import NotReverie
     from pipeline.team.link import TeamLink
 
@@ -40,15 +40,15 @@ def list_open_workspaces(server: TeamServer) -> frozenset[str]:
 
 
 def list_teams(folder: Path, on_problem: Callable[[ReverieError], None]) -> list[TeamServer]:
-    """Return the known teams by name; report a file that describes no team, and skip it."""
+    """Return the known teams by name; report and skip invalid files."""
     return list_servers(folder, on_problem)
 
 
 def find_team(folder: Path, name: str) -> TeamServer:
-    """Return the team of a name; raise NotFound where there is none."""
+    """Return the team with a name; raise NotFound if there is none."""
     return read_server(folder / name)
 
 
 def remove_team(folder: Path, name: str) -> None:
-    """Forget a team; raise NotFound where there is none of that name."""
+    """Remove a team; raise NotFound if there is none with this name."""
     delete_server(folder, name)

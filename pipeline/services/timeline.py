@@ -1,4 +1,4 @@
-"""Memories in time: the timeline, what is new since the last visit, and arcs."""
+"""The timeline of memories, news since the last visit, and arcs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ MOST_WAITING = 100
 
 @dataclass(frozen=True, slots=True)
 class TimelinePage:
-    """A page of the timeline as of a change number: memories, their sessions, and what of them is not digested."""
+    """A page of the timeline at a change number: memories, their sessions, and their pending digestion."""
 
     memories: tuple[Memory, ...]
     more: bool
@@ -31,7 +31,7 @@ class TimelinePage:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What was changed after a change number, `more` if there was more than is listed, and what is not digested."""
+    """The changes after a change number, `more` if the list is incomplete, and the pending digestion."""
 
     number: int
     changes: tuple[LoggedChange, ...]
@@ -42,18 +42,18 @@ class News:
 def list_timeline(
     workspace: Workspace, query: JournalQuery, limit: int, before: JournalPosition | None
 ) -> TimelinePage:
-    """List memories by when they happened, the latest first, from before a place on."""
+    """List memories by the time when they happened, latest first, before a position."""
     who = workspace.person_id
     query = replace(query, person=who, session_id=qualified_name(who, query.session_id))
     with workspace.database.read() as db:
         number = changes.generation(db)
-        found = journal.page(db, query, limit + 1, before)
-        shown = found[:limit]
+        page = journal.page(db, query, limit + 1, before)
+        shown = page[:limit]
         sessions = {memory.session_id for memory in shown if memory.session_id is not None}
         spans = {session: journal.span(db, session) for session in sessions}
         digestion = work.find_undigested_among(db, [memory.seq for memory in shown])
     known = {session: span for session, span in spans.items() if span is not None}
-    return TimelinePage(tuple(shown), len(found) > len(shown), known, digestion, number)
+    return TimelinePage(tuple(shown), len(page) > len(shown), known, digestion, number)
 
 
 def read_change_number(workspace: Workspace) -> int:
@@ -63,26 +63,26 @@ def read_change_number(workspace: Workspace) -> int:
 
 
 def read_news(workspace: Workspace, after: int) -> News:
-    """Return what was changed after a change number."""
+    """Return the changes after a change number."""
     with workspace.database.read() as db:
         number = changes.generation(db)
-        found = changes.after(db, after, MOST_CHANGES + 1) if number > after else []
-        known = memories.by_ids(db, {change.memory_id for change in found})
+        logged = changes.after(db, after, MOST_CHANGES + 1) if number > after else []
+        known = memories.by_ids(db, {change.memory_id for change in logged})
         digestion = work.find_undigested(db, MOST_WAITING)
-    # A store that was put back from a copy counts from less.
-    more = number < after or len(found) > MOST_CHANGES
+    # A store that was restored from a snapshot has a lower number.
+    more = number < after or len(logged) > MOST_CHANGES
     # Of deleted memories only the number is shown.
-    told = [
+    visible = [
         change
-        for change in found[:MOST_CHANGES]
+        for change in logged[:MOST_CHANGES]
         if change.memory_id not in known or is_open_to(known[change.memory_id].scope, workspace.person_id)
     ]
-    return News(number, tuple(told), more, digestion)
+    return News(number, tuple(visible), more, digestion)
 
 
 @dataclass(frozen=True, slots=True)
 class ArcCourse:
-    """An arc, a page of its members in order of time, and when each of all its members happened."""
+    """An arc, a page of its members in time order, and the times of all its members."""
 
     arc: VisibleArc
     members: Page[Memory]
@@ -98,14 +98,14 @@ def list_arcs(
     *,
     active_first: bool = False,
 ) -> Page[VisibleArc]:
-    """List arcs, the latest to go on first; with `active_first`, those that go on before all others."""
+    """List arcs by their latest memory, newest first; with `active_first`, active arcs before all others."""
     with workspace.database.read() as db:
-        found = arcs.page(db, viewer, status, limit + 1, before, active_first=active_first)
-    return page_of(found, limit, lambda arc: arc.seq)
+        page = arcs.page(db, viewer, status, limit + 1, before, active_first=active_first)
+    return page_of(page, limit, lambda arc: arc.seq)
 
 
 def read_arc(workspace: Workspace, viewer: Viewer, arc_id: str, limit: int, after: int | None) -> ArcCourse:
-    """Return an arc with a page of its members; raise NotFound where there is none."""
+    """Return an arc with a page of its members; raise NotFound for an unknown arc."""
     with workspace.database.read() as db:
         arc = arcs.get(db, viewer, arc_id)
         if arc is None:

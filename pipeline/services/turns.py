@@ -1,4 +1,4 @@
-"""Turns: what is said in sessions is kept and read for what lasts; what it asks of the memory is done at once."""
+"""Store the messages of sessions for capture, and run the memory commands in them at once."""
 
 import time
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from pipeline.write import revise
 from pipeline.write.accept import accept
 
 LONGEST_NAME = 80
-# What is to be forgotten must surely be what is meant.
+# Minimum relevance of a memory to forget, so that no other memory is archived by mistake.
 SURELY_MEANT = 0.6
 LOOKED_AT = 5
 DOUBT = "the order may be part of a pasted text. To confirm it, send it as a prompt of its own."
@@ -31,7 +31,7 @@ DOUBT = "the order may be part of a pasted text. To confirm it, send it as a pro
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a prompt asked of the memory, the memory that it was done to, and in words what was done."""
+    """A memory command, the memory that it changed, and a description of the result."""
 
     command: MemoryCommand
     memory: Memory | None
@@ -39,7 +39,7 @@ class CommandResult:
 
 
 def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureSettings:
-    """Return how a workspace captures; one whose settings cannot be taken does not."""
+    """Return the capture settings of a workspace; with invalid settings, capture is off."""
     own = settings.get(workspace_id)
     return CaptureSettings(
         WritePolicy(review=own.review, suggest=own.capture == "suggest"),
@@ -49,9 +49,9 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
 
 
 def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message]) -> int:
-    """Keep what was said in a session and have what people said read; return how many messages were taken in.
+    """Store the messages of a session and queue those of people for capture; return the number stored.
 
-    Nothing is kept where capture is off or the session is off the record.
+    Store nothing if capture is off or the session is incognito.
     """
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
@@ -63,13 +63,13 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
 
 
 def add_turns(db: Connection, messages: Sequence[Message]) -> int:
-    """Keep messages within a transaction and have those of people read; return how many were kept.
+    """Store messages within a transaction and queue those of people for capture; return the number stored.
 
-    A user message that a host wrote is not kept: no person said it.
+    Skip user messages that a host wrote.
     """
-    clean = [one for one in map(_clean, messages) if one.content and not _is_notice(one)]
+    clean = [message for message in map(_clean, messages) if message.content and not _is_notice(message)]
     seqs = turns.add(db, clean)
-    asked = [(seq, one) for seq, one in zip(seqs, clean, strict=True) if one.role is Role.USER]
+    asked = [(seq, message) for seq, message in zip(seqs, clean, strict=True) if message.role is Role.USER]
     if asked:
         work.add(db, [seq for seq, _ in asked], [Stage.CAPTURE], time.time())
         first = asked[0][1]
@@ -78,7 +78,7 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
 
 
 def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[CommandResult]:
-    """Do what a message asks of the memory itself: remember this, forget that; nothing where it may only be read."""
+    """Run the commands in a message to remember or forget something; change nothing in a read-only workspace."""
     done = []
     for command in read_commands(message):
         if workspace.settings.read_only:
@@ -111,12 +111,12 @@ def _remember(workspace: Workspace, session: AgentSession, command: MemoryComman
 def _forget(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
 ) -> CommandResult:
-    found = None
+    match = None
     if workspace.exists:
-        found = _find_meant(workspace, contexts, session, command)
-    if found is None:
+        match = _find_meant(workspace, contexts, session, command)
+    if match is None:
         return CommandResult(command, None, "Reverie found no memory that is surely meant; nothing was forgotten.")
-    home, memory = found
+    home, memory = match
     if command.is_doubtful:
         return CommandResult(command, None, f"Reverie did not archive [{memory.id[-SHORT_ID:]}]: {DOUBT}")
     revise.archive(home.database, memory.id)
@@ -127,23 +127,23 @@ def _forget(
 def _find_meant(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
 ) -> tuple[Workspace, Memory] | None:
-    homes = list(filter(None, (workspace, workspace.personal_store)))
+    stores = list(filter(None, (workspace, workspace.personal_store)))
     if command.text:
         query = Query(command.text, LOOKED_AT, Filter(viewer=session.viewer), min_relevance=SURELY_MEANT)
-        hits = [(home, hit) for home in homes for hit in search(contexts.get(home), query).hits]
-        best = max(hits, key=lambda found: found[1].relevance, default=None)
+        hits = [(store, hit) for store in stores for hit in search(contexts.get(store), query).hits]
+        best = max(hits, key=lambda pair: pair[1].relevance, default=None)
         return None if best is None else (best[0], best[1].memory)
-    kept = []
-    for home in homes:
-        with home.database.read() as db:
+    latest = []
+    for store in stores:
+        with store.database.read() as db:
             last = turns.find_last_memory_of_session(db, session.id) if session.id is not None else None
         if last is not None:
-            kept.append((home, last))
-    return max(kept, key=lambda found: found[1].created_at, default=None)
+            latest.append((store, last))
+    return max(latest, key=lambda pair: pair[1].created_at, default=None)
 
 
 def _clean(message: Message) -> Message:
-    # Read as a whole before it is cut: half of a secret is no longer recognised as one.
+    # Redact before truncating, because redaction does not recognize half of a secret.
     return replace(message, content=redact(normalize_text(message.content)).text[:MAX_CONTENT_CHARS])
 
 

@@ -1,4 +1,4 @@
-"""A workspace's own settings for who has no store open: the command line, and the diagnostics."""
+"""Read and edit a workspace's own settings without open stores, for the command line and the diagnostics."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,11 +21,11 @@ from pipeline.errors import Conflict
 
 @contextmanager
 def opened_configs(settings: Settings) -> Iterator[WorkspaceConfigs]:
-    """Open every workspace's own settings alone; they raise StoreUnavailable where their server is out of reach."""
+    """Open the settings of all workspaces without their stores; they raise StoreUnavailable if the server is down."""
     if not settings.store.reveal():
         yield ConfigFiles(settings.paths)
         return
-    # Most commands ask files, and only the server.
+    # Imported here because most commands only read local files.
     from pipeline.store.stores import opened_config_values
 
     with opened_config_values(settings) as configs:
@@ -33,23 +33,23 @@ def opened_configs(settings: Settings) -> Iterator[WorkspaceConfigs]:
 
 
 def explain_workspace(settings: Settings, workspace_id: str) -> list[SettingOrigin]:
-    """List every setting with the value in force in a workspace and the place that decided it."""
+    """List every setting with its effective value in a workspace and the origin of that value."""
     with opened_configs(settings) as configs:
         return explain_settings(own=configs.read(workspace_id))
 
 
 def read_switches(settings: Settings, workspace_id: str) -> dict[str, Any]:
-    """Return the switches that a server would have in force in a workspace if it started in the background now."""
+    """Return the switches that a server started in the background now would use in a workspace."""
     environment = select_daemon_variables(environment_with({}), settings.paths.root)
     with opened_configs(settings) as configs:
-        found = load_settings(environment, configs.read(workspace_id))
-    return {name: getattr(found, name) for name in SWITCHES}
+        in_force = load_settings(environment, configs.read(workspace_id))
+    return {name: getattr(in_force, name) for name in SWITCHES}
 
 
 def edit_config(settings: Settings, workspace_id: str, write: Callable[[str], str | None]) -> tuple[str, bool]:
     """Let `write` edit a workspace's own settings; return where they are stored, and whether they changed.
 
-    Raises SettingsError for invalid settings, Conflict where they were changed at the same time.
+    Raises SettingsError for invalid settings, Conflict if they were changed at the same time.
     """
     with opened_configs(settings) as configs:
         before = configs.read(workspace_id)

@@ -1,4 +1,4 @@
-"""Which workspaces there are, asked by who has no store open: the command line, and who chooses for a folder."""
+"""List workspaces without open stores, for the command line and the choice of a folder's workspace."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def list_workspaces(settings: Settings) -> list[str]:
-    """List the workspaces of a home, by name; raise StoreUnavailable where their server is out of reach."""
+    """List the workspaces of a data directory by name; raise StoreUnavailable if their server is down."""
     if not settings.store.reveal():
         return settings.paths.workspace_ids()
     with _opened(settings) as databases:
@@ -19,7 +19,7 @@ def list_workspaces(settings: Settings) -> list[str]:
 
 
 def has_workspace(settings: Settings, workspace_id: str) -> bool:
-    """Return whether anything was ever written to a workspace; raise StoreUnavailable where that cannot be known."""
+    """Return whether a workspace exists; raise StoreUnavailable if its server is down."""
     if not settings.store.reveal():
         return settings.paths.workspace(workspace_id).events.is_file()
     with _opened(settings) as databases:
@@ -28,7 +28,7 @@ def has_workspace(settings: Settings, workspace_id: str) -> bool:
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator["Databases"]:
-    # Most commands ask files, and only the server.
+    # Imported here because most commands only read local files.
     from pipeline.store.database import WriterProfile
     from pipeline.store.stores import open_stores
 

@@ -1,4 +1,4 @@
-"""Workspaces: which one a folder belongs to, and which there are."""
+"""Choose the workspace of a folder, and manage the workspace names claimed by project files."""
 
 import re
 from collections.abc import Callable
@@ -20,17 +20,17 @@ from pipeline.identity.repository import (
 from pipeline.services.workspace_listing import has_workspace
 
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
-# As an id looks that follows from a folder or a remote.
+# The form of ids derived from a folder or a remote.
 DERIVED = re.compile(r".+-[0-9a-f]{8}")
-# Rules by which a folder is a project: what is written there may make the project's workspace.
+# Rules that identify a folder as a project: a write there may create the project's workspace.
 OF_A_PROJECT = frozenset({"git-remote", "git"})
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceChoice:
-    """The workspace to work on, why, and the identity of the folder it was chosen for, if there was one.
+    """The chosen workspace, the reason, and the identity of its folder, if any.
 
-    `project` is the project's own workspace where another is used until something is written to it: a team may have it.
+    `project` is the project's own workspace while another one is used until the first write: a team may have it.
     """
 
     workspace: str
@@ -40,7 +40,7 @@ class WorkspaceChoice:
 
     @property
     def detail(self) -> str:
-        """Return what identified the folder, and which workspace commands and hooks use."""
+        """Return how the folder was identified, and which workspace commands and hooks use."""
         return self.reason if self.identity is None else f"{self.identity.detail}; {self.reason}"
 
 
@@ -53,10 +53,10 @@ def choose_workspace(
     to_write: bool = False,
     exists: Callable[[str], bool] | None = None,
 ) -> WorkspaceChoice:
-    """Choose what the call, the environment or a file names, else a set workspace, else the folder's if it exists.
+    """Choose a workspace: that of the call, environment or project file, else the setting, else the folder's own.
 
-    To write, a project's own workspace is chosen even before it exists. Who has the stores open gives what tells
-    whether one `exists`. Raises InvalidField for a folder that cannot be looked at.
+    With `to_write`, choose a project's own workspace even if it does not exist yet. A caller with open stores passes
+    `exists`. Raises InvalidField for an unreadable folder.
     """
     fallback, exists = settings.workspace, exists or partial(has_workspace, settings)
     if folder is None:
@@ -82,7 +82,7 @@ def choose_workspace(
 
 
 def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> None:
-    """Note what a project's file claims: that it waits for a person, or, when it is written to, that it is its own."""
+    """Record the workspace that a project's file claims: as pending, or as agreed at the first write."""
     if identity.claim is None or identity.claim.workspace is None:
         return
     claims, claim = Claims(settings.paths.claims), (identity.claim.file, identity.claim.workspace)
@@ -93,9 +93,9 @@ def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> Non
 
 
 def _is_granted(settings: Settings, exists: Callable[[str], bool], file: Path, workspace: str) -> bool:
-    """Return whether a project's file may name a workspace: a person agreed, or it is the first to speak of it.
+    """Return whether a project's file may use a workspace: a person agreed, or the name is unused.
 
-    A name that follows from a folder or a remote is never the first's: whose it is can be computed by anybody.
+    A name derived from a folder or a remote always needs agreement, because any file could contain it.
     """
     claims = Claims(settings.paths.claims)
     return claims.is_agreed(file, workspace) or (
@@ -107,12 +107,12 @@ def _is_granted(settings: Settings, exists: Callable[[str], bool], file: Path, w
 
 
 def list_claims(settings: Settings) -> list[Claim]:
-    """List what files of projects claim: what a person agreed to, then what waits for one."""
+    """List the claims of project files: the agreed ones, then the pending ones."""
     return Claims(settings.paths.claims).list_all()
 
 
 def claim_of_folder(folder: Path) -> tuple[Path, str]:
-    """Return the file and the workspace that it claims for a folder; raise InvalidField where none claims any."""
+    """Return the project file of a folder and the workspace that it claims; raise InvalidField if there is none."""
     try:
         own = read_nearest_override(folder)
     except UnreadableFile as error:
@@ -123,19 +123,19 @@ def claim_of_folder(folder: Path) -> tuple[Path, str]:
 
 
 def agree_to_claim(settings: Settings, file: Path, workspace: str) -> Claim:
-    """Let the folders below a project's file use the workspace that it claims."""
+    """Agree that the folders below a project's file use the workspace that it claims."""
     return Claims(settings.paths.claims).agree(file, workspace)
 
 
 def withdraw_claim(settings: Settings, file: Path) -> Claim:
-    """Take back what was agreed for a project's file; raise NotFound where nothing was."""
+    """Withdraw the agreement for a project's file; raise NotFound if there was none."""
     return Claims(settings.paths.claims).withdraw(file)
 
 
 def project_of_folder(folder: Path) -> Path:
     """Return the root of the repository around a folder, else the folder."""
-    place = folder.resolve()
-    return root_of_folder(place) or place
+    resolved = folder.resolve()
+    return root_of_folder(resolved) or resolved
 
 
 def history_of_folder(folder: Path) -> Path:

@@ -110,7 +110,7 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
     states, known = replicated_records.read(db, keys), fold(db, keys)
     gone = {key.memory_id for key, state in states.items() if key.kind == MEMORY and state == GONE}
     purged = _purge(db, gone)
-    wanted: list[tuple[Key, Fields, tuple[str, ...]]] = []
+    changes: list[tuple[Key, Fields, tuple[str, ...]]] = []
     erased: list[str] = []
     for key, state in states.items():
         fields, after = difference(state, known.get(key))
@@ -120,14 +120,14 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
             # This memory may contain text of the purged one.
             erased += list_of(db, key)
             fields, after = dict(state), ()
-        wanted.append((key, _whole(key, state, fields), after))
-    tombs: list[tuple[Key, Fields, tuple[str, ...]]] = [(Key(PURGE, one), {}, ()) for one in purged]
+        changes.append((key, _whole(key, state, fields), after))
+    tombs: list[tuple[Key, Fields, tuple[str, ...]]] = [(Key(PURGE, memory_id), {}, ()) for memory_id in purged]
     if erased:
         erase_operations(db, erased)
         tombs[0] = (tombs[0][0], {ERASED: sorted(erased)}, ())
-    made = [*tombs, *wanted]
+    made = [*tombs, *changes]
     stamps = clock.send(db, len(made), clock.wall_ms())
-    insert(db, (Operation(stamp, *one) for stamp, one in zip(stamps, made, strict=True)))
+    insert(db, (Operation(stamp, *change) for stamp, change in zip(stamps, made, strict=True)))
 
 
 def _purge(db: Connection, memory_ids: Iterable[str]) -> list[str]:
@@ -189,10 +189,10 @@ def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple
     if state == GONE:
         changed: dict[str, Any] = {} if known.says == GONE else dict(GONE)
     else:
-        said = known.fields
-        changed = {name: value for name, value in state.items() if name not in said or said[name] != value}
-        changed |= {name: None for name in said if name not in state}
-    after = {one for name in changed for one in known.heads.get(name, ())}
+        logged = known.fields
+        changed = {name: value for name, value in state.items() if name not in logged or logged[name] != value}
+        changed |= {name: None for name in logged if name not in state}
+    after = {operation_id for name in changed for operation_id in known.heads.get(name, ())}
     return changed, tuple(sorted(after))
 
 
@@ -203,19 +203,19 @@ def _whole(key: Key, state: Fields, changed: Fields) -> Fields:
 
 def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:
     """Return the state of each record that has operations."""
-    wanted = set(keys)
-    owners = json.dumps(sorted({key.memory_id for key in wanted}))
+    keys_to_fold = set(keys)
+    owners = json.dumps(sorted({key.memory_id for key in keys_to_fold}))
     rows = db.execute(
         "SELECT id, hlc, kind, memory_id, other_id, name, fields, after FROM operation "
         "WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY hlc, id",
         (owners,),
     )
-    found: dict[Key, Fold] = {}
+    folds: dict[Key, Fold] = {}
     for operation_id, hlc, kind, memory_id, other_id, name, fields, after in rows:
         key = Key(kind, memory_id, other_id, name)
-        if key in wanted:
-            found.setdefault(key, Fold()).add(operation_id, hlc, json.loads(fields), json.loads(after))
-    return found
+        if key in keys_to_fold:
+            folds.setdefault(key, Fold()).add(operation_id, hlc, json.loads(fields), json.loads(after))
+    return folds
 
 
 def insert(db: Connection, operations: Iterable[Operation]) -> None:
@@ -225,15 +225,15 @@ def insert(db: Connection, operations: Iterable[Operation]) -> None:
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [
             (
-                one.id,
-                one.hlc,
-                *one.key,
-                json.dumps(one.fields, ensure_ascii=False),
-                json.dumps(one.after),
-                one.signature,
-                one.via,
+                operation.id,
+                operation.hlc,
+                *operation.key,
+                json.dumps(operation.fields, ensure_ascii=False),
+                json.dumps(operation.after),
+                operation.signature,
+                operation.via,
             )
-            for one in operations
+            for operation in operations
         ],
     )
 
@@ -351,7 +351,7 @@ def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
         if hlc[22:] in mine:
             continue
         key = Key(kind, memory_id, other_id, name)
-        replaced = tuple(sorted(renamed.get(one, one) for one in json.loads(behind)))
+        replaced = tuple(sorted(renamed.get(operation_id, operation_id) for operation_id in json.loads(behind)))
         again = Operation(clock.with_node(hlc, node), key, json.loads(fields), replaced)
         renamed[old] = again.id
         # Stamped so before, it says the same.
@@ -389,8 +389,8 @@ def list_forked(db: Connection, limit: int) -> Iterator[tuple[Key, Fold]]:
         (limit,),
     ).fetchall()
     keys = [Key(MEMORY, row[0]) for row in rows]
-    found = fold(db, keys)
-    return ((key, found[key]) for key in keys)
+    folds = fold(db, keys)
+    return ((key, folds[key]) for key in keys)
 
 
 def _operation(row: Sequence[Any]) -> Operation:

@@ -1,7 +1,7 @@
-"""Bundles: everything that workspaces know, in one file that any later version reads.
+"""Bundles: all contents of workspaces in one file that any later version can read.
 
-gzip over lines of JSON: a header, then of each workspace its operations as they travel and what is this machine's alone
-of each memory, and last the number of lines and the SHA-256 of all before. With a passphrase the whole is an age file.
+Gzipped JSON lines: a header, then for each workspace its signed operations and the machine-local values of memories.
+The last line contains the number and the SHA-256 of all earlier lines. With a passphrase, age encrypts the file.
 """
 
 import gzip
@@ -26,14 +26,14 @@ from pipeline.sync.signed import is_local, is_signed_by_device, read_item, to_it
 from pipeline.times import utc_now
 
 FORMAT, VERSION = "reverie bundle", 1
-# So many operations are merged at once.
+# Number of operations merged in one batch.
 AT_ONCE = 5000
 GZIP = b"\x1f\x8b"
 
 
 @dataclass(slots=True)
 class BundleCounts:
-    """How many operations of how many memories a bundle holds, by workspace."""
+    """Number of operations and memories in a bundle, by workspace."""
 
     operations: dict[str, int] = field(default_factory=dict)
     memories: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class BundleCounts:
 
 @dataclass(slots=True)
 class BundleMerged:
-    """What became of a bundle: how much was new and how much known, by workspace, and what was not taken."""
+    """Result of importing a bundle: new and known operations by workspace, and reasons for rejected lines."""
 
     applied: dict[str, int] = field(default_factory=dict)
     known: dict[str, int] = field(default_factory=dict)
@@ -51,15 +51,15 @@ class BundleMerged:
 def write_bundle(
     target: Path, stores: Iterable[tuple[str, Database]], circle: Circle | None, phrase: str | None = None
 ) -> BundleCounts:
-    """Write a bundle under a name that no half of it ever bears."""
+    """Write a bundle; its name appears only after the file is complete."""
     counts = BundleCounts()
     with writing(target) as file:
         if phrase is None:
             _write(file, _lines(stores, circle, counts))
         else:
-            whole = BytesIO()
-            _write(whole, _lines(stores, circle, counts))
-            file.write(keys.lock(whole.getvalue(), phrase))
+            packed = BytesIO()
+            _write(packed, _lines(stores, circle, counts))
+            file.write(keys.lock(packed.getvalue(), phrase))
     return counts
 
 
@@ -84,26 +84,26 @@ def _lines(
         with database.read() as db:
             yield {"workspace": workspace, "node": meta.get(db, meta.NODE)}
             reached, counts.operations[workspace] = 0, 0
-            while found := oplog.after(db, reached, AT_ONCE, oplog.ALL_SCOPES, is_copy=True):
-                for _, operation in found:
+            while numbered := oplog.after(db, reached, AT_ONCE, oplog.ALL_SCOPES, is_copy=True):
+                for _, operation in numbered:
                     yield {"operation": _item(workspace, operation, circle)}
-                reached = found[-1][0]
-                counts.operations[workspace] += len(found)
+                reached = numbered[-1][0]
+                counts.operations[workspace] += len(numbered)
             local = list(replicated_records.read_local_values(db))
             counts.memories[workspace] = len(local)
-            for one in local:
-                yield {"local": one}
+            for values in local:
+                yield {"local": values}
 
 
 def _item(workspace: str, operation: Operation, circle: Circle | None) -> dict[str, Any]:
     if operation.signature is None and (circle is None or operation.node not in circle.signers):
-        # Nobody vouches for it but who imports it.
+        # Only the importing machine can vouch for it.
         operation = replace(operation, signature="")
     return to_item(workspace, operation, circle)
 
 
 def read_lines(source: Path, phrase: str | None) -> Iterator[dict[str, Any]]:
-    """Yield a bundle's lines but the last, which is checked; raise PeerRefused for anything but a whole bundle."""
+    """Yield a bundle's lines and check the last one; raise PeerRefused if the bundle is damaged or incomplete."""
     digest, number, end = hashlib.sha256(), 0, None
     with _open(source, phrase) as packed:
         try:
@@ -147,12 +147,12 @@ def _check_header(line: Mapping[str, Any]) -> None:
 def merge_bundle(
     source: Path, phrase: str | None, database: Callable[[str], Database], circle: Circle | None
 ) -> BundleMerged:
-    """Merge a whole bundle: a home that holds nothing becomes the one that wrote it, to the row.
+    """Merge a complete bundle. An empty data directory becomes an exact copy of the source, row by row.
 
-    What a device of this circle has signed stays that device's; all else is stamped as this machine's, at its time.
+    Operations signed by a device of this circle keep that device; others are stamped with this machine and their time.
     """
     for _ in read_lines(source, phrase):
-        # Nothing is taken of a bundle that is not whole.
+        # Read all lines first, so that a damaged bundle changes nothing.
         pass
     merged = BundleMerged()
     into: _Workspace | None = None
@@ -170,7 +170,7 @@ def merge_bundle(
 
 @dataclass
 class _Workspace:
-    """One workspace of a bundle, on its way into a store."""
+    """Import one workspace of a bundle into a store."""
 
     name: str
     database: Database
@@ -189,12 +189,12 @@ class _Workspace:
         self.merged.applied[self.name] = self.merged.known[self.name] = 0
 
     def take(self, line: Mapping[str, Any]) -> None:
-        """Take a line in; what cannot be taken is told and keeps nothing else from it."""
+        """Import a line. Record the reason if it is invalid, and continue with the others."""
         if "local" in line:
             if is_local(line["local"]):
                 self.local.append(line["local"])
             else:
-                self.merged.put_aside.append(f"{self.name}: what was this machine's alone of a memory cannot be read")
+                self.merged.put_aside.append(f"{self.name}: the machine-local values of a memory are invalid")
             return
         try:
             self.operations.append(self._own(read_item(line.get("operation"), "", oplog.ALL_SCOPES)))
@@ -204,15 +204,15 @@ class _Workspace:
             self._merge()
 
     def _own(self, operation: Operation) -> Operation:
-        """Return an operation under the name of whoever can vouch for it here."""
+        """Return an operation with its own device as author if known here, otherwise with this machine."""
         if operation.node == self.node:
             return replace(operation, signature=None, via=None)
         if self.circle is not None and operation.node in self.circle.signers:
             return replace(operation, signature=None, via=None)
         if self.circle is not None and is_signed_by_device(self.name, operation, self.circle):
             return replace(operation, via=None)
-        # Written by a machine that this one does not know, or before it had a name.
-        after = tuple(sorted(self.renamed.get(one, one) for one in operation.after))
+        # An unknown machine wrote it, or this machine before it had a name.
+        after = tuple(sorted(self.renamed.get(operation_id, operation_id) for operation_id in operation.after))
         again = Operation(clock.with_node(operation.hlc, self.node), operation.key, operation.fields, after)
         self.renamed[operation.id] = again.id
         return again
@@ -225,8 +225,8 @@ class _Workspace:
         self.operations = []
 
     def finish(self) -> None:
-        """Merge what is left, and let what came be as it was where it came from."""
+        """Merge the remaining operations, and restore the machine-local values of new memories."""
         self._merge()
-        fresh = [one for one in self.local if one.get("id") not in self.before]
+        fresh = [values for values in self.local if values.get("id") not in self.before]
         with self.database.write() as db:
             replicated_records.write_local_values(db, fresh)

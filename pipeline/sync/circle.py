@@ -1,7 +1,7 @@
-"""The circle: the devices that share a home's memory, who vouches for whom, and what becomes of one that is lost.
+"""The circle: the devices that share memories, how they vouch for each other, and how one is revoked.
 
-Who holds the circle's code belongs to it. A device that is revoked gets no key of what is written from then on: the one
-who revokes makes a new one and seals it, in a notice, to every device that stays.
+Every device that knows the circle's code belongs to it. Revoking a device makes a new key. A notice delivers the key,
+sealed, to every remaining device, so that the revoked one cannot read later operations.
 """
 
 import base64
@@ -23,24 +23,24 @@ CARD_FIELDS = ("node", "name", "verify_key", "recipient", "revoked_at")
 
 @dataclass(frozen=True)
 class Circle:
-    """A home's circle as it is at one moment; made anew after each change."""
+    """A snapshot of the circle of a data directory; create a new one after each change."""
 
     peers: Peers
 
     @cached_property
     def identities(self) -> list[Identity]:
-        """Return this machine's names, the present one first; the first is made here."""
+        """Return this machine's identities, the current one first; create the first if there is none."""
         known = self.peers.identities()
         return known or [self._make_identity(platform.node() or "this machine")]
 
     @property
     def identity(self) -> Identity:
-        """Return this machine's present name."""
+        """Return this machine's current identity."""
         return self.identities[0]
 
     @cached_property
     def secrets(self) -> list[str]:
-        """Return the circle's secrets, the present one first; a circle of one is made here."""
+        """Return the circle's secrets, the current one first; create a circle of one device if there is none."""
         known = self.peers.circle()
         if not known:
             known = [(1, keys.make_secret())]
@@ -49,43 +49,44 @@ class Circle:
 
     @property
     def epoch(self) -> int:
-        """Return the how manieth key of the circle the present one is."""
+        """Return the number of the circle's current key, counted from 1."""
         return self.peers.circle()[0][0] if self.secrets else 0
 
     @cached_property
     def devices(self) -> dict[str, Device]:
-        """Return every device that belongs to the circle or did, this one too, by node."""
+        """Return all current and revoked devices of the circle by node, including this one."""
         for own in self.identities:
             self.peers.add_device(_device_of(own))
         return self.peers.devices()
 
     @cached_property
     def signers(self) -> dict[str, keys.Signer]:
-        """Return what signs in each of this machine's names."""
-        return {one.node: keys.Signer(one.seed) for one in self.identities}
+        """Return the signer of each of this machine's identities, by node."""
+        return {identity.node: keys.Signer(identity.seed) for identity in self.identities}
 
     @cached_property
     def recipient(self) -> str:
-        """Return to whom what is written now is sealed: whoever holds the circle's present key."""
+        """Return the age recipient for new files: the owners of the circle's current key."""
         return keys.recipient_of(keys.circle_identity(self.secrets[0]))
 
     @cached_property
     def openers(self) -> list[str]:
-        """Return every key that opens what was sealed to the circle, or to this machine alone."""
-        return [*(keys.circle_identity(one) for one in self.secrets), *(one.age for one in self.identities)]
+        """Return every key that opens data sealed to the circle or to this machine only."""
+        identities = [identity.age for identity in self.identities]
+        return [*(keys.circle_identity(secret) for secret in self.secrets), *identities]
 
     @property
     def code(self) -> str:
-        """Return what a new device needs to trust and to read."""
+        """Return the pairing code, which lets a new device join and read."""
         return keys.code_of(self.secrets[0])
 
     @property
     def tokens(self) -> list[str]:
-        """Return what a member shows to another's server, that of the present key first."""
-        return [keys.circle_token(one) for one in self.secrets]
+        """Return the tokens for the servers of other members, the token of the current key first."""
+        return [keys.circle_token(secret) for secret in self.secrets]
 
     def name_of(self, node: str) -> str:
-        """Return what a person calls a device."""
+        """Return the display name of a device."""
         device = self.devices.get(node)
         return node if device is None else device.name
 
@@ -97,51 +98,55 @@ class Circle:
         return identity
 
     def rename(self) -> None:
-        """Give this machine a new name among others, where another one writes under its present one."""
+        """Give this machine a new identity, because another machine uses its current one."""
         count = len(self.identities) + 1
         self._make_identity(f"{self.identities[-1].name} ({count})")
 
     def join(self, code: str) -> None:
-        """Enter the circle that a code opens; raise Conflict where this home already shares with other devices."""
+        """Join the circle of a code; raise Conflict if this data directory already syncs with other devices."""
         secret = keys.secret_of(code)
         if secret in self.secrets:
             return
-        others = [one for one in self.devices.values() if one.node not in self.signers and one.revoked_at is None]
+        others = [
+            device for device in self.devices.values() if device.node not in self.signers and device.revoked_at is None
+        ]
         if others:
-            names = ", ".join(sorted(one.name for one in others))
-            raise Conflict(f"this home already shares with {names}; invite the new device from here instead")
+            names = ", ".join(sorted(device.name for device in others))
+            raise Conflict(f"this data directory already syncs with {names}; invite the new device from here instead")
         self.peers.leave_circle()
         self.peers.add_circle(1, secret, utc_now())
 
-    # Cards: by these devices come to know each other
+    # Cards, which introduce devices to each other
 
     def vouch(self, device: Device) -> Card:
         """Return a device's card, signed with the circle's key."""
-        told = {name: getattr(device, name) for name in CARD_FIELDS}
+        fields = {name: getattr(device, name) for name in CARD_FIELDS}
         signer = keys.Signer(keys.circle_seed(self.secrets[0]))
-        return {**told, "signature": signer.sign(_canonical(told))}
+        return {**fields, "signature": signer.sign(_canonical(fields))}
 
     def cards(self) -> list[Card]:
         """Return the cards of every device, this one first."""
         own = self.devices[self.identity.node]
-        return [self.vouch(one) for one in (own, *(one for one in self.devices.values() if one is not own))]
+        return [
+            self.vouch(device) for device in (own, *(device for device in self.devices.values() if device is not own))
+        ]
 
     def meet(self, cards: Iterable[Card]) -> None:
-        """Trust the devices that a member vouches for, and those no longer that it says were revoked."""
-        vouchers = [keys.verify_key_of(keys.circle_seed(one)) for one in self._present_secrets()]
+        """Trust the devices that a member vouches for, and stop trusting those that it reports as revoked."""
+        vouchers = [keys.verify_key_of(keys.circle_seed(secret)) for secret in self._present_secrets()]
         for card in cards:
-            told: dict[str, Any] = {name: card.get(name) for name in CARD_FIELDS}
+            fields: dict[str, Any] = {name: card.get(name) for name in CARD_FIELDS}
             signature = str(card.get("signature", ""))
-            if not any(keys.is_signed(one, signature, _canonical(told)) for one in vouchers):
+            if not any(keys.is_signed(voucher, signature, _canonical(fields)) for voucher in vouchers):
                 continue
-            if not all(isinstance(told[name], str) for name in CARD_FIELDS if name != "revoked_at"):
+            if not all(isinstance(fields[name], str) for name in CARD_FIELDS if name != "revoked_at"):
                 raise PeerRefused("a device's card cannot be read")
-            device = Device(**{**told, "added_at": utc_now()})
+            device = Device(**{**fields, "added_at": utc_now()})
             known = self.devices.get(device.node)
             if not keys.is_node_of(device.node, device.verify_key):
                 raise PeerRefused(f"the device {device.name} claims a name that is not its own")
             if not keys.is_recipient(device.recipient):
-                raise PeerRefused(f"nothing could be sealed to the device {device.name}")
+                raise PeerRefused(f"the encryption key of the device {device.name} is invalid")
             if known is None:
                 self.peers.add_device(device)
             if device.revoked_at is not None and (known is None or known.revoked_at is None):
@@ -155,50 +160,54 @@ class Circle:
 
     def find(self, name: str) -> Device:
         """Return another device by its name or node."""
-        found = [one for one in self.devices.values() if name in (one.name, one.node) and one.revoked_at is None]
-        found = [one for one in found if one.node not in self.signers]
-        if not found:
+        devices = [
+            device
+            for device in self.devices.values()
+            if name in (device.name, device.node) and device.revoked_at is None
+        ]
+        devices = [device for device in devices if device.node not in self.signers]
+        if not devices:
             raise NotFound(f"no other device is called {name}; `reverie sync devices` lists them")
-        if len(found) > 1:
-            raise Conflict(f"{len(found)} devices are called {name}: name one by its number")
-        return found[0]
+        if len(devices) > 1:
+            raise Conflict(f"{len(devices)} devices are called {name}: use the id of one instead")
+        return devices[0]
 
     def revoke(self, node: str) -> None:
-        """Trust a device no longer, and make a key that it does not get."""
+        """Stop trusting a device, and make a new key for the others."""
         at = utc_now()
         self.peers.revoke([node], at)
         fresh = Circle(self.peers)
         epoch, secret = self.peers.circle()[0][0] + 1, keys.make_secret()
-        revoked = [one.node for one in fresh.devices.values() if one.revoked_at is not None]
-        told = {"epoch": epoch, "secret": secret, "revoked": sorted(revoked), "at": at, "by": self.identity.node}
-        signed = {**told, "signature": self.signers[self.identity.node].sign(_canonical(told))}
-        staying = [one.recipient for one in fresh.devices.values() if one.revoked_at is None]
+        revoked = [device.node for device in fresh.devices.values() if device.revoked_at is not None]
+        notice = {"epoch": epoch, "secret": secret, "revoked": sorted(revoked), "at": at, "by": self.identity.node}
+        signed = {**notice, "signature": self.signers[self.identity.node].sign(_canonical(notice))}
+        staying = [device.recipient for device in fresh.devices.values() if device.revoked_at is None]
         sealed = keys.seal(_canonical(signed), staying)
         self.peers.add_circle(epoch, secret, at, base64.b64encode(sealed).decode())
 
     def heed(self, notices: Iterable[str]) -> None:
-        """Take the keys that other devices made when they revoked one.
+        """Accept the keys that other devices made when they revoked a device.
 
-        A notice that this machine cannot open is for others; raise PeerRefused for one that no member wrote.
+        Skip notices that this machine cannot open: they are for others. Raise PeerRefused if no member signed a notice.
         """
         known = set(self.peers.notices())
         for notice in notices:
             if notice in known:
                 continue
             try:
-                told = dict(json.loads(keys.unseal(base64.b64decode(notice), self.openers)))
+                opened = dict(json.loads(keys.unseal(base64.b64decode(notice), self.openers)))
             except (PeerRefused, ValueError):
                 continue
-            signature = str(told.pop("signature", ""))
-            author = self.devices.get(str(told.get("by")))
+            signature = str(opened.pop("signature", ""))
+            author = self.devices.get(str(opened.get("by")))
             if (
                 author is None
                 or author.revoked_at
-                or not keys.is_signed(author.verify_key, signature, _canonical(told))
+                or not keys.is_signed(author.verify_key, signature, _canonical(opened))
             ):
-                raise PeerRefused("a new key was sealed by a device that this home does not trust")
-            self.peers.add_circle(int(told["epoch"]), str(told["secret"]), str(told["at"]), notice)
-            self.peers.revoke([one for one in told["revoked"] if one not in self.signers], str(told["at"]))
+                raise PeerRefused("a new key was sealed by a device that this data directory does not trust")
+            self.peers.add_circle(int(opened["epoch"]), str(opened["secret"]), str(opened["at"]), notice)
+            self.peers.revoke([node for node in opened["revoked"] if node not in self.signers], str(opened["at"]))
 
 
 def _device_of(identity: Identity) -> Device:
@@ -207,5 +216,5 @@ def _device_of(identity: Identity) -> Device:
     return Device(identity.node, identity.name, verify_key, recipient, identity.made_at)
 
 
-def _canonical(told: Mapping[str, Any]) -> bytes:
-    return json.dumps(told, sort_keys=True, ensure_ascii=False).encode()
+def _canonical(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, sort_keys=True, ensure_ascii=False).encode()

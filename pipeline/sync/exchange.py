@@ -1,6 +1,6 @@
-"""An exchange with a remote: who belongs to the circle, what others wrote, what this machine writes.
+"""Exchange devices and operations with a remote.
 
-meet → receive (check each operation, merge, put aside what cannot be taken) → send → tidy
+meet → receive (check each operation, merge it, or quarantine it) → send → tidy
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ from pipeline.sync.segment import Segment
 from pipeline.sync.signed import check_signature, read_item, sign_all
 from pipeline.times import utc_now
 
-# A part of a snapshot holds no more.
+# Maximum number of operations in a part of a snapshot.
 MOST_IN_SNAPSHOT = 20_000
-# What is put aside is kept as it came, to be tried again; of a flood the first, the others are read again.
+# Quarantined operations are stored and tried again. Above this number they are dropped and read from the remote again.
 MOST_PUT_ASIDE = 1000
 
 
 @dataclass(frozen=True)
 class Home:
-    """What an exchange needs of a home: its peers, its workspaces, and which of them take nothing in."""
+    """The parts of a data directory that an exchange needs. `refusal` says why a workspace accepts nothing."""
 
     peers: Peers
     workspace_ids: Callable[[], Sequence[str]]
@@ -41,7 +41,7 @@ class Home:
 
 @dataclass(slots=True)
 class Exchanged:
-    """What came of an exchange: how much was taken in, was known, was sent; what was put aside."""
+    """Result of an exchange: counts of new, known and sent operations, and those quarantined."""
 
     applied: int = 0
     known: int = 0
@@ -52,9 +52,9 @@ class Exchanged:
 
 
 def open_remote(home: Home, remote: Remote) -> RemoteDoor:
-    """Return the door to a remote."""
+    """Return the client of a remote."""
     if remote.url.startswith("http"):
-        # A client for HTTP is not loaded by a server that only answers.
+        # A server that only answers requests does not load an HTTP client.
         from pipeline.sync.remotes.http import HttpRemote
 
         return HttpRemote(remote, home.peers)
@@ -62,7 +62,7 @@ def open_remote(home: Home, remote: Remote) -> RemoteDoor:
 
 
 def exchange(home: Home, remote: Remote) -> Exchanged:
-    """Exchange with one remote, and keep how that went; raise RemoteUnreachable where it cannot be used."""
+    """Exchange with one remote and record the result; raise RemoteUnreachable if it cannot be used."""
     done = Exchanged()
     circle = Circle(home.peers)
     for workspace in list_travelling(home, remote):
@@ -82,12 +82,12 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
     fresh = replace(remote, last_ok_at=utc_now(), error=problem, bytes=door.size(), behind=behind)
     home.peers.put_remote(fresh)
     if done.applied or done.sent:
-        home.peers.log(utc_now(), remote.name, f"{done.applied} taken in, {done.sent} sent")
+        home.peers.log(utc_now(), remote.name, f"{done.applied} received, {done.sent} sent")
     return done
 
 
 def _receive(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:
-    waiting = [one.item for one in home.peers.list_quarantined(remote.name)]
+    waiting = [quarantined.item for quarantined in home.peers.list_quarantined(remote.name)]
     if waiting:
         _take(home, remote, waiting, done)
     for stretch in door.receive():
@@ -111,44 +111,51 @@ def _take(home: Home, remote: Remote, items: Iterable[Item], done: Exchanged) ->
     for item in items:
         workspace = item.get("workspace") if isinstance(item, Mapping) else None
         by_workspace.setdefault(workspace if isinstance(workspace, str) else "", []).append(item)
-    for workspace, some in by_workspace.items():
+    for workspace, items_of_workspace in by_workspace.items():
         if remote.workspaces and workspace not in remote.workspaces:
             continue
-        merged = take_in(home, workspace, some, remote.name)
+        merged = take_in(home, workspace, items_of_workspace, remote.name)
         done.applied += merged.applied
         done.known += merged.known
         done.put_aside += [
-            PutAside(str(some[place].get("id"))[:64], remote.name, workspace, some[place], reason, utc_now())
-            for place, reason in merged.put_aside
-            if isinstance(some[place], Mapping)
+            PutAside(
+                str(items_of_workspace[index].get("id"))[:64],
+                remote.name,
+                workspace,
+                items_of_workspace[index],
+                reason,
+                utc_now(),
+            )
+            for index, reason in merged.put_aside
+            if isinstance(items_of_workspace[index], Mapping)
         ]
 
 
 def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge.Merged:
-    """Merge operations that came for a workspace, each checked by itself."""
+    """Check each operation for a workspace, and merge the valid ones."""
     closed = home.refusal(workspace) if is_workspace_id(workspace) else "it names no workspace"
     if closed is not None:
-        return merge.Merged(put_aside=[(place, closed) for place in range(len(items))])
+        return merge.Merged(put_aside=[(index, closed) for index in range(len(items))])
     circle = Circle(home.peers)
     sound: list[Operation] = []
-    places: list[int] = []
+    indexes: list[int] = []
     refused: list[tuple[int, str]] = []
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         try:
             operation = read_item(item, via)
             check_signature(workspace, operation, circle)
         except PeerRefused as error:
-            refused.append((place, str(error)))
+            refused.append((index, str(error)))
         else:
             sound.append(operation)
-            places.append(place)
+            indexes.append(index)
     merged = merge.merge(home.database(workspace), sound) if sound else merge.Merged()
-    late = [(places[place], reason) for place, reason in merged.put_aside]
+    late = [(indexes[index], reason) for index, reason in merged.put_aside]
     return replace(merged, put_aside=sorted([*refused, *late]))
 
 
 def _adopt_revoked(home: Home) -> None:
-    """Send on what a revoked device wrote: nobody reads its own segments any more."""
+    """Forward the operations of revoked devices, because the others no longer read their segments."""
     for device in home.peers.devices().values():
         if device.revoked_at is not None and device.adopted_at is None:
             for workspace in home.workspace_ids():
@@ -172,23 +179,23 @@ def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None
 
 
 def _gather_held_back(home: Home, remote: Remote) -> Iterator[Outgoing]:
-    """Go through what a remote refused before."""
+    """Yield the operations that a remote rejected before."""
     circle, held = Circle(home.peers), home.peers.held_back(remote.name)[:MOST_ITEMS]
     for workspace in {name for name, _ in held}.intersection(list_travelling(home, remote)):
         numbers = [seq for name, seq in held if name == workspace]
         with home.database(workspace).read() as db:
-            found = oplog.at(db, numbers)
-        # Purged meanwhile, or logged anew under another number.
-        gone = set(numbers) - {seq for seq, _ in found}
+            numbered = oplog.at(db, numbers)
+        # They were purged, or logged again with another number.
+        gone = set(numbers) - {seq for seq, _ in numbered}
         if gone:
             home.peers.release(remote.name, [(workspace, seq) for seq in gone])
-        signed = list(sign_all(workspace, found, circle))
+        signed = list(sign_all(workspace, numbered, circle))
         yield Outgoing([item for _, item in signed], [(workspace, seq) for seq, _ in signed])
 
 
 def list_travelling(home: Home, remote: Remote) -> list[str]:
-    """List the workspaces of this home that travel by a remote."""
-    return [one for one in home.workspace_ids() if not remote.workspaces or one in remote.workspaces]
+    """List the workspaces that sync through a remote."""
+    return [workspace for workspace in home.workspace_ids() if not remote.workspaces or workspace in remote.workspaces]
 
 
 def count_purges(home: Home, workspace: str) -> int:
@@ -198,7 +205,7 @@ def count_purges(home: Home, workspace: str) -> int:
 
 
 def count_ahead(home: Home, remote: Remote) -> int:
-    """Count what waits to be sent."""
+    """Count the operations that are not sent yet."""
     sent, waiting = home.peers.sent(remote.name), len(home.peers.held_back(remote.name))
     for workspace in list_travelling(home, remote):
         with home.database(workspace).read() as db:
@@ -209,7 +216,7 @@ def count_ahead(home: Home, remote: Remote) -> int:
 def _gather(
     home: Home, remote: Remote, sent: Mapping[str, int], most: int, through: Mapping[str, int] | None = None
 ) -> Iterator[Outgoing]:
-    """Go through what travels by a remote after some numbers, up to some, so many at a time."""
+    """Yield the operations for a remote after the `sent` numbers, at most `most` at a time, up to `through`."""
     circle = Circle(home.peers)
     items: list[Item] = []
     numbers: list[Numbered] = []
@@ -219,12 +226,12 @@ def _gather(
         number = sent.get(workspace, 0)
         while True:
             with home.database(workspace).read() as db:
-                found = oplog.after(db, number, most - len(items), remote.scopes, remote.name)
-                end = oplog.last_seq(db) if len(found) < most - len(items) else None
-            number = end if end is not None else found[-1][0]
+                numbered = oplog.after(db, number, most - len(items), remote.scopes, remote.name)
+                end = oplog.last_seq(db) if len(numbered) < most - len(items) else None
+            number = end if end is not None else numbered[-1][0]
             if through is not None:
-                found = [one for one in found if one[0] <= through.get(workspace, 0)]
-            for seq, item in sign_all(workspace, found, circle):
+                numbered = [pair for pair in numbered if pair[0] <= through.get(workspace, 0)]
+            for seq, item in sign_all(workspace, numbered, circle):
                 items.append(item)
                 numbers.append((workspace, seq))
             reached[workspace] = number
@@ -237,12 +244,12 @@ def _gather(
 
 
 def keep_log(workspace: str, database: Database, circle: Circle | None) -> None:
-    """Have a workspace log its operations, stamped with the present name of this device if it belongs to a circle."""
+    """Start the operation log of a workspace, stamped with this device's current identity if it is in a circle."""
     with database.read() as db:
         is_complete = oplog.is_complete(db)
     if not is_complete:
         if circle is not None:
-            # A store that was put in place of another one numbers its operations anew.
+            # A store that replaced another one numbers its operations from the start.
             circle.peers.forget_sent(workspace)
         start_log(database)
     if circle is not None:
@@ -254,11 +261,11 @@ def _take_node(database: Database, circle: Circle) -> None:
         known = oplog.is_node(db, circle.identity.node)
     if not known:
         with database.write() as db:
-            oplog.take_node(db, circle.identity.node, [one.node for one in circle.identities])
+            oplog.take_node(db, circle.identity.node, [identity.node for identity in circle.identities])
 
 
 def _is_mine(home: Home, segment: Segment) -> bool:
-    """Tell whether this machine knows everything that a segment holds."""
+    """Return whether this machine has all operations of a segment."""
     by_workspace: dict[str, list[Operation]] = {}
     for item in segment.items:
         by_workspace.setdefault(str(item.get("workspace")), []).append(read_item(item, ""))
@@ -273,12 +280,12 @@ def _is_mine(home: Home, segment: Segment) -> bool:
 
 
 def exchange_all(home: Home, names: Sequence[str] = ()) -> dict[str, Exchanged | ReverieError]:
-    """Exchange with every remote, or with some; one that fails does not keep others from their turn."""
-    found: dict[str, Exchanged | ReverieError] = {}
+    """Exchange with all remotes or the named ones; continue after failures."""
+    results: dict[str, Exchanged | ReverieError] = {}
     for remote in home.peers.remotes():
         if not names or remote.name in names:
             try:
-                found[remote.name] = exchange(home, remote)
+                results[remote.name] = exchange(home, remote)
             except (RemoteUnreachable, PeerRefused) as error:
-                found[remote.name] = error
-    return found
+                results[remote.name] = error
+    return results

@@ -1,4 +1,4 @@
-"""Keys: a circle of devices that trust each other, what its code opens, and what each device signs with.
+"""Keys: the secret of a circle, the keys derived from it, and the signing key of each device.
 
 The code is 18 random bytes. From it follow, by HKDF-SHA256 (RFC 5869), the X25519 key to which segments are sealed (age
 format), the Ed25519 key that vouches for devices, and the token that opens another Reverie's change log. Ciphers and
@@ -24,7 +24,7 @@ SECRET_BYTES = 18
 CHECK_BYTES = 2
 GROUP = 4
 BUSY_TRIES = 3
-# What age says where a passphrase would take too long to try.
+# Part of age's error for a passphrase that would take too long to check.
 EXCESSIVE = "Excessive work"
 
 
@@ -34,14 +34,14 @@ def make_secret() -> str:
 
 
 def code_of(secret: str) -> str:
-    """Return a secret as a person reads it to another screen: eight groups of four characters."""
+    """Return a secret as a code that a person can type: eight groups of four characters."""
     raw = bytes.fromhex(secret)
     text = base64.b32encode(raw + _check(raw)).decode()
     return "-".join(text[start : start + GROUP] for start in range(0, len(text), GROUP))
 
 
 def secret_of(code: str) -> str:
-    """Return the secret that a code holds; raise InvalidField for a code that was read wrongly."""
+    """Return the secret of a code; raise InvalidField for a mistyped code."""
     text = "".join(code.split()).replace("-", "").upper().replace("0", "O").replace("1", "I").replace("8", "B")
     try:
         raw = base64.b32decode(text)
@@ -49,7 +49,7 @@ def secret_of(code: str) -> str:
         raw = b""
     raw, check = raw[:SECRET_BYTES], raw[SECRET_BYTES:]
     if len(raw) != SECRET_BYTES or _check(raw) != check:
-        raise InvalidField(FieldError("code", "is none: look whether a character was read wrongly"))
+        raise InvalidField(FieldError("code", "is not a valid pairing code. Check for a mistyped character."))
     return raw.hex()
 
 
@@ -65,7 +65,7 @@ def _derive(secret: str, purpose: bytes) -> bytes:
 
 
 def circle_identity(secret: str) -> str:
-    """Return the age key that opens what is sealed to a circle."""
+    """Return the age key that opens data sealed to a circle."""
     require_extra("sync")
     import bech32
 
@@ -74,27 +74,27 @@ def circle_identity(secret: str) -> str:
 
 
 def circle_seed(secret: str) -> str:
-    """Return the seed of the key by which a circle vouches for its devices."""
+    """Return the seed of the key that signs the cards of a circle's devices."""
     return _derive(secret, b"vouch").hex()
 
 
 def circle_token(secret: str) -> str:
-    """Return the bearer token that a member of a circle shows to another's server."""
+    """Return the bearer token of a circle's members for each other's servers."""
     return f"sync-{_derive(secret, b'token').hex()}"
 
 
 def make_seed() -> str:
-    """Make the seed of a device's signatures."""
+    """Make the seed of a device's signing key."""
     return secrets.token_hex(32)
 
 
 def make_age_identity() -> str:
-    """Make an age key of a device's own."""
+    """Make an age key for one device."""
     return str(_load_age().x25519.Identity.generate())
 
 
 def recipient_of(identity: str) -> str:
-    """Return to whom what an age key opens is sealed."""
+    """Return the age recipient of an age key."""
     return str(_load_age().x25519.Identity.from_str(identity).to_public())
 
 
@@ -105,12 +105,12 @@ def verify_key_of(seed: str) -> str:
 
 
 def node_of(verify_key: str) -> str:
-    """Return the name among others that follows from a device's key, so that nobody can take another's."""
+    """Return the node id of a device, derived from its key so that no other device can use it."""
     return hashlib.sha256(bytes.fromhex(verify_key)).hexdigest()[:16]
 
 
 def is_node_of(node: str, verify_key: str) -> bool:
-    """Tell whether a name is that of a device's key."""
+    """Return whether a node id belongs to a device's key."""
     try:
         return node_of(verify_key) == node
     except (TypeError, ValueError):
@@ -118,7 +118,7 @@ def is_node_of(node: str, verify_key: str) -> bool:
 
 
 def is_recipient(text: str) -> bool:
-    """Tell whether something could be sealed to what is called an age recipient."""
+    """Return whether a text is a valid age recipient."""
     age = _load_age()
     try:
         age.x25519.Recipient.from_str(text)
@@ -139,7 +139,7 @@ class Signer:
 
 
 def is_signed(verify_key: str, signature: str, message: bytes) -> bool:
-    """Tell whether a message bears a key's signature."""
+    """Return whether a signature of a message was made by a key."""
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(verify_key))
         key.verify(base64.b64decode(signature, validate=True), message)
@@ -149,7 +149,7 @@ def is_signed(verify_key: str, signature: str, message: bytes) -> bool:
 
 
 def _load_age() -> Any:
-    """Import the library of the age format when a key of its kind is first used."""
+    """Import the age library on first use."""
     require_extra("sync")
     import pyrage
 
@@ -163,7 +163,7 @@ def seal(content: bytes, recipients: Sequence[str]) -> bytes:
 
 
 def unseal(content: bytes, identities: Sequence[str]) -> bytes:
-    """Decrypt with whichever age key fits; raise PeerRefused where none does, or where it was tampered with."""
+    """Decrypt with the age key that fits; raise PeerRefused if none does or the content was changed."""
     age = _load_age()
     try:
         return bytes(age.decrypt(content, [age.x25519.Identity.from_str(identity) for identity in identities]))
@@ -177,10 +177,10 @@ def lock(content: bytes, phrase: str) -> bytes:
 
 
 def unlock(content: bytes, phrase: str) -> bytes:
-    """Decrypt with a passphrase; raise PeerRefused for another one.
+    """Decrypt with a passphrase; raise PeerRefused if it is wrong.
 
-    age measures for a moment how fast this machine is, and refuses what would take it too long: one that is busy in
-    that moment is asked again.
+    age briefly measures the speed of this machine and refuses files that would take too long. Retry, because the
+    machine may have been busy during the measurement.
     """
     age = _load_age()
     for _ in range(BUSY_TRIES):
@@ -189,4 +189,4 @@ def unlock(content: bytes, phrase: str) -> bytes:
         except age.DecryptError as error:
             if EXCESSIVE not in str(error):
                 raise PeerRefused("the passphrase does not open it") from error
-    raise PeerRefused("to open it would take this machine too long now; try again when it is less busy")
+    raise PeerRefused("this machine is too busy to open it now; try again later")

@@ -1,9 +1,9 @@
-"""Merging: rows say what the log says, whatever came in whatever order.
+"""Merge operations so that the rows match the log, independent of the order in which operations arrive.
 
-    known? → too far ahead? → purged? → append → rows of memories → what stands between them → confluences
+    known? → too far ahead? → purged? → append → rows of memories → relations → conflicts between rows
 
-Where two machines' rows cannot stand beside each other (one text twice, two values of a fact at one moment), every
-machine finds the same way out by itself; what it changes is an operation like any other.
+If rows of two machines conflict (the same text twice, two values of a fact at one time), every machine computes the
+same resolution independently and logs it as a regular operation.
 """
 
 import time
@@ -44,19 +44,19 @@ from pipeline.write.prepare import join_agent_text
 from pipeline.write.revise import purge_memory
 from pipeline.write.share import follow_scope
 
-# Who merged two memories that say the same.
+# Actor of the merge of two memories with the same text.
 ACTOR = "sync"
-# The event of a history that tells what a field said before another machine's value won.
+# History event with the value of a field that another machine's value replaced.
 CONFLICT = "conflict"
-# One transaction takes no more, so that nobody waits for long.
+# Maximum number of operations in one transaction, so that other writers do not wait long.
 AT_ONCE = 500
-# Of these somebody would miss what they said.
+# Fields whose replaced values are kept in the history.
 _VALUED = ("content", "metadata", "importance", "pinned", "kind", "branch", "expires_at", "sensitivity")
 
 
 @dataclass(slots=True)
 class Merged:
-    """How many operations were new, how many were known, and which cannot be taken, by their place, and why."""
+    """Counts of new and known operations, and the index and reason of each rejected one."""
 
     applied: int = 0
     known: int = 0
@@ -64,7 +64,7 @@ class Merged:
 
 
 def merge(database: Database, operations: Sequence[Operation], wall_ms: Callable[[], int] = clock.wall_ms) -> Merged:
-    """Merge operations of other machines into a store that keeps a log; one that is refused does not stop the rest."""
+    """Merge operations of other machines into a store; continue after rejected ones."""
     start_log(database)
     merged = Merged()
     for start in range(0, len(operations), AT_ONCE):
@@ -74,13 +74,13 @@ def merge(database: Database, operations: Sequence[Operation], wall_ms: Callable
 
 def _merge(database: Database, start: int, operations: Sequence[Operation], now_ms: int, merged: Merged) -> None:
     sound = []
-    for place, one in enumerate(operations, start):
+    for index, operation in enumerate(operations, start):
         try:
-            clock.check_drift(one.hlc, now_ms)
+            clock.check_drift(operation.hlc, now_ms)
         except PeerRefused as error:
-            merged.put_aside.append((place, str(error)))
+            merged.put_aside.append((index, str(error)))
         else:
-            sound.append(one)
+            sound.append(operation)
     with database.write() as db:
         fresh = list_new(db, sound)
         merged.applied += len(fresh)
@@ -90,42 +90,45 @@ def _merge(database: Database, start: int, operations: Sequence[Operation], now_
 
 
 def list_new(db: Connection, operations: Sequence[Operation]) -> list[Operation]:
-    """Return those of some operations that a store does not know, once each; what tells of a purged memory it knows."""
-    by_id = {one.id: one for one in operations}
+    """Return the operations that are new to a store, without duplicates and without those about purged memories."""
+    by_id = {operation.id: operation for operation in operations}
     known = oplog.list_known(db, by_id) | oplog.list_erased(db)
-    owners = {owner for one in operations for owner in (one.key.memory_id, one.key.other_id) if owner}
+    owners = {owner for operation in operations for owner in (operation.key.memory_id, operation.key.other_id) if owner}
     purged = oplog.list_purged(db, owners)
     return [
-        one
-        for operation_id, one in by_id.items()
-        if operation_id not in known and (one.key.kind == PURGE or not _is_about(one, purged))
+        operation
+        for operation_id, operation in by_id.items()
+        if operation_id not in known and (operation.key.kind == PURGE or not _is_about(operation, purged))
     ]
 
 
 def _is_about(operation: Operation, purged: set[str]) -> bool:
-    """Tell whether an operation tells of what was purged."""
+    """Return whether an operation is about a purged memory."""
     key = operation.key
     return key.memory_id in purged or key.other_id in purged
 
 
 def _take_in(db: Connection, fresh: Sequence[Operation]) -> None:
-    for one in fresh:
-        clock.receive(db, one.hlc)
-    doomed = {one.key.memory_id for one in fresh if one.key.kind == PURGE}
+    for operation in fresh:
+        clock.receive(db, operation.hlc)
+    doomed = {operation.key.memory_id for operation in fresh if operation.key.kind == PURGE}
     for memory_id in doomed:
         oplog.erase(db, memory_id)
-    oplog.insert(db, (one for one in fresh if one.key.kind == PURGE or not _is_about(one, doomed)))
+    oplog.insert(
+        db, (operation for operation in fresh if operation.key.kind == PURGE or not _is_about(operation, doomed))
+    )
     for memory_id in doomed:
         memory = memories.get(db, memory_id)
         if memory is not None:
             purge_memory(db, memory)
-    keys = {one.key for one in fresh if one.key.kind != PURGE and not _is_about(one, doomed)}
-    erased = {operation for one in fresh for operation in one.fields.get(oplog.ERASED, ()) if one.key.kind == PURGE}
+    keys = {operation.key for operation in fresh if operation.key.kind != PURGE and not _is_about(operation, doomed)}
+    purges = [operation for operation in fresh if operation.key.kind == PURGE]
+    erased = {operation_id for purge in purges for operation_id in purge.fields.get(oplog.ERASED, ())}
     project(db, keys | oplog.erase_operations(db, erased))
 
 
 def project(db: Connection, keys: Iterable[Key]) -> None:
-    """Make the rows of some keys, and of what follows from them, say what the log says."""
+    """Update the rows of some keys, and the rows that depend on them, to match the log."""
     keys = set(keys)
     owners = {key for key in keys if key.kind == MEMORY}
     folds = oplog.fold(db, owners)
@@ -152,35 +155,35 @@ def _project_memory(db: Connection, memory_id: str, fold: Fold) -> None:
     fields = fold.fields
     before = memories.get(db, memory_id)
     scope = Scope(ScopeKind(fields.get("scope_kind", ScopeKind.WORKSPACE)), fields.get("scope_id"))
-    said = content_hash(fields["content"])
+    text_hash = content_hash(fields["content"])
     twin = None
     if fields.get("archived_at") is None and fields.get("subject") is None:
-        twin = memories.find_active_text(db, scope, said)
+        twin = memories.find_active_text(db, scope, text_hash)
     if twin is None or twin.id == memory_id:
-        _put(db, memory_id, fields, said)
+        _put(db, memory_id, fields, text_hash)
         _index(db, before, memory_id)
     else:
-        _unite(db, before, twin, memory_id, fields, said)
+        _unite(db, before, twin, memory_id, fields, text_hash)
     _keep_overruled(db, memory_id, fold)
 
 
-def _put(db: Connection, memory_id: str, fields: Fields, said: str) -> None:
+def _put(db: Connection, memory_id: str, fields: Fields, text_hash: str) -> None:
     kind = Kind(fields["kind"])
-    seq = replicated_records.put_memory(db, memory_id, fields, {"content_hash": said}, TRAITS[kind].tier)
+    seq = replicated_records.put_memory(db, memory_id, fields, {"content_hash": text_hash}, TRAITS[kind].tier)
     stored = memories.by_seqs(db, [seq])[seq]
     flagged = instructs(join_agent_text(stored))
     if flagged != stored.instructs:
         memories.update(db, seq, {"instructs": flagged}, stored.updated_at)
 
 
-def _unite(db: Connection, before: Memory | None, twin: Memory, memory_id: str, fields: Fields, said: str) -> None:
-    """Let one of two memories that say the same speak for both: the older one by id, on every machine."""
+def _unite(db: Connection, before: Memory | None, twin: Memory, memory_id: str, fields: Fields, text_hash: str) -> None:
+    """Merge two memories with the same text; on every machine the one with the smaller id survives."""
     at = max(twin.created_at, fields["created_at"])
     if twin.id < memory_id:
-        _put(db, memory_id, {**fields, "archived_at": at}, said)
+        _put(db, memory_id, {**fields, "archived_at": at}, text_hash)
     else:
         memories.archive(db, twin.seq, at)
-        _put(db, memory_id, fields, said)
+        _put(db, memory_id, fields, text_hash)
     _index(db, before, memory_id)
     written = memories.by_ids(db, [memory_id, twin.id])
     survivor, absorbed = written[min(written)], written[max(written)]
@@ -195,7 +198,7 @@ def _unite(db: Connection, before: Memory | None, twin: Memory, memory_id: str, 
 
 
 def _index(db: Connection, before: Memory | None, memory_id: str) -> None:
-    """Have the indexes follow a row that peers wrote."""
+    """Update the indexes after a peer changed a memory."""
     now = memories.get(db, memory_id)
     assert now is not None
     if before == now:
@@ -218,31 +221,37 @@ def _index(db: Connection, before: Memory | None, memory_id: str) -> None:
 
 
 def list_overruled(fold: Fold) -> list[tuple[str, str, str, Any]]:
-    """List (field, operation, stamp, value) of what was written elsewhere at the same time and did not win."""
-    found = []
+    """List (field, operation, stamp, value) of concurrent values that lost against another one."""
+    overruled = []
     for name, heads in fold.heads.items():
         if name in _VALUED or name.startswith(replicated_records.DETAIL):
             won = fold.fields.get(name)
-            found += [(name, one, stamp, value) for one, (stamp, value) in sorted(heads.items()) if value != won]
-    return found
+            overruled += [
+                (name, operation_id, stamp, value)
+                for operation_id, (stamp, value) in sorted(heads.items())
+                if value != won
+            ]
+    return overruled
 
 
 def _keep_overruled(db: Connection, memory_id: str, fold: Fold) -> None:
     seq = replicated_records.find_seq(db, memory_id)
-    for name, one, stamp, value in list_overruled(fold):
+    for name, operation_id, stamp, value in list_overruled(fold):
         assert seq is not None
         at = utc_text(datetime.fromtimestamp(clock.parse(stamp)[0] / 1000, UTC))
         text = value if name == "content" else None
-        told: Mapping[str, Any] = {"field": name, "by": stamp[22:]}
+        detail: Mapping[str, Any] = {"field": name, "by": stamp[22:]}
         if text is None:
-            told = {**told, "value": value}
-        history.add(db, seq, at, CONFLICT, text, told, uid=f"{CONFLICT}-{one}-{name}")
+            detail = {**detail, "value": value}
+        history.add(db, seq, at, CONFLICT, text, detail, uid=f"{CONFLICT}-{operation_id}-{name}")
 
 
 def _settle_facts(db: Connection, written: Iterable[Memory | None]) -> None:
-    """Let each value of a fact hold until the next begins, as every machine finds by itself."""
-    found: set[tuple[FactKey, Scope]] = {(one.key, one.scope) for one in written if one is not None and one.key}
-    for key, scope in sorted(found, key=lambda one: (one[0], one[1].kind, one[1].id or "")):
+    """End each value of a fact when the next one starts; every machine computes the same times."""
+    keys: set[tuple[FactKey, Scope]] = {
+        (memory.key, memory.scope) for memory in written if memory is not None and memory.key
+    }
+    for key, scope in sorted(keys, key=lambda scoped: (scoped[0], scoped[1].kind, scoped[1].id or "")):
         values = sorted(facts.history(db, key, scope), key=lambda fact: (fact.valid_from or "", fact.id))
         for fact, following in pairwise(values):
             begins = following.valid_from
@@ -252,7 +261,7 @@ def _settle_facts(db: Connection, written: Iterable[Memory | None]) -> None:
 
 
 def repair(database: Database) -> int:
-    """Make every row say what the log says; return how many did not."""
+    """Update every row that differs from the log; return how many did."""
     with database.write() as db:
         wrong = list_differences(db)
         project(db, wrong)

@@ -1,4 +1,4 @@
-"""A memory as a Markdown note: its fields in YAML before it begins, its text as the body; and back."""
+"""Convert a memory to a Markdown note (fields as YAML front matter, text as the body) and back."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ _FRONT = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTI
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note as it stands in a folder; without an id it is new. `digest` is of the text that was exported."""
+    """A note in a folder. It is new if it has no id. `digest` is the digest of the exported text."""
 
     file: Path
     id: str | None
@@ -33,17 +33,17 @@ class Note:
 
     @property
     def is_edited(self) -> bool:
-        """Tell whether anybody changed its text since it was exported."""
+        """Return whether its text changed since the export."""
         return self.digest != digest_of(self.content)
 
 
 def digest_of(text: str) -> str:
-    """Return a short mark of a text, by which an edit is seen."""
+    """Return a short digest of a text, which detects edits."""
     return hashlib.sha256(text.strip().encode()).hexdigest()[:16]
 
 
 def path_of(memory: Memory) -> Path:
-    """Return where a memory's note stands below the folder of its workspace."""
+    """Return the path of a memory's note, relative to the folder of its workspace."""
     words = re.sub(r"[^a-z0-9]+", "-", memory.content[: 2 * SLUG_CHARS].casefold()).strip("-")[:SLUG_CHARS].strip("-")
     return Path(memory.kind, f"{words or 'memory'}-{memory.id[-8:].lower()}{SUFFIX}")
 
@@ -75,7 +75,7 @@ def render_note(workspace: str, memory: Memory) -> str:
 
 
 def read_notes(folder: Path) -> Iterator[Note]:
-    """Go through the notes of a folder, what is hidden aside; raise InvalidField for one that cannot be read."""
+    """Yield the notes of a folder except hidden files; raise InvalidField for an invalid note."""
     for file in sorted(folder.rglob(f"*{SUFFIX}")):
         hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
         if file.is_file() and not file.is_symlink() and not hidden:
@@ -83,7 +83,7 @@ def read_notes(folder: Path) -> Iterator[Note]:
 
 
 def holds_notes(folder: Path) -> bool:
-    """Tell whether a folder was exported: whether any note in it bears a memory's id."""
+    """Return whether a folder is an export: whether any of its notes has a memory id."""
     for file in folder.rglob(f"*{SUFFIX}"):
         if file.is_file() and not file.is_symlink():
             with file.open(encoding="utf-8", errors="replace") as stream:
@@ -94,7 +94,7 @@ def holds_notes(folder: Path) -> bool:
 
 def _read_note(file: Path) -> Note:
     if file.stat().st_size > MAX_FILE_BYTES:
-        raise InvalidField(FieldError(file.name, "is larger than any note"))
+        raise InvalidField(FieldError(file.name, f"is larger than {MAX_FILE_BYTES} bytes"))
     text = file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
     front = _FRONT.match(text)
     fields: Mapping[str, Any] = {}

@@ -1,9 +1,9 @@
-"""Segments: stretches of one device's stream of operations, each a file that is written once.
+"""Segments: parts of one device's stream of operations, each a file that is written once.
 
-    magic, a line | signature, a line | header as JSON, a line | the operations, a JSON line each, zlib-compressed
+    line with magic | line with signature | line with JSON header | operations as zlib-compressed JSON lines
 
-The header names the writer, the stretch and the SHA-256 of what follows, and is signed; all of it is sealed with age
-unless a remote is open. A snapshot holds a whole stream up to a number, in place of the segments before it.
+The signed header contains the writer, the range of numbers and the SHA-256 of the operations. The file is sealed with
+age unless encryption is off for the remote. A snapshot replaces all segments of a stream up to a number.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from pipeline.sync.circle import Card, Circle
 MAGIC = b"reverie segment "
 VERSION = 1
 SEALED = b"age-encryption.org/v1"
-# What a bomb of zeros would grow to is not waited for.
+# Limits the memory that a decompression bomb can take.
 MAX_BYTES = 512 * 1024 * 1024
 _NAME = re.compile(r"segments/([0-9a-f]{16})/(\d{12})-(\d{12})\.(segment|snapshot)")
 
@@ -30,7 +30,7 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, order=True)
 class SegmentName:
-    """Whose stretch of which stream a file holds."""
+    """The device and the range of operation numbers of a file."""
 
     node: str
     first: int
@@ -39,22 +39,22 @@ class SegmentName:
 
     @property
     def path(self) -> str:
-        """Return the file's place on a remote."""
+        """Return the file's path on a remote."""
         ending = "snapshot" if self.is_snapshot else "segment"
         return f"segments/{self.node}/{self.first:012d}-{self.last:012d}.{ending}"
 
 
 def parse_name(path: str) -> SegmentName | None:
-    """Return what a place on a remote is the name of, None for any other file."""
-    found = _NAME.fullmatch(path)
-    if found is None or int(found[2]) > int(found[3]):
+    """Parse the path of a segment on a remote; return None for any other file."""
+    match = _NAME.fullmatch(path)
+    if match is None or int(match[2]) > int(match[3]):
         return None
-    return SegmentName(found[1], int(found[2]), int(found[3]), found[4] == "snapshot")
+    return SegmentName(match[1], int(match[2]), int(match[3]), match[4] == "snapshot")
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What a file holds: the operations, and the cards of the devices that made them."""
+    """The contents of a file: operations, and the cards of the devices that made them."""
 
     name: SegmentName
     items: Sequence[Item]
@@ -74,38 +74,38 @@ def write_segment(segment: Segment, circle: Circle, *, sealed: bool) -> bytes:
         "digest": hashlib.sha256(body).hexdigest(),
         "cards": list(segment.cards),
     }
-    told = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
-    signature = circle.signers[segment.name.node].sign(told).encode()
-    plain = b"%s%d\n%s\n%s\n%s" % (MAGIC, VERSION, signature, told, body)
+    header_text = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
+    signature = circle.signers[segment.name.node].sign(header_text).encode()
+    plain = b"%s%d\n%s\n%s\n%s" % (MAGIC, VERSION, signature, header_text, body)
     return keys.seal(plain, [circle.recipient]) if sealed else plain
 
 
 def read_segment(content: bytes, name: SegmentName, circle: Circle) -> Segment:
-    """Return what a file of this name holds; raise PeerRefused for one that is not its writer's, or not whole."""
+    """Read a file of this name; raise PeerRefused if it is incomplete or not signed by its writer."""
     plain = keys.unseal(content, circle.openers) if content.startswith(SEALED) else content
     parts = plain.split(b"\n", 3)
     if len(parts) != 4 or not parts[0].startswith(MAGIC):
-        raise PeerRefused("it is no segment, or was cut off")
+        raise PeerRefused("it is not a segment, or it was cut off")
     if parts[0][len(MAGIC) :] != str(VERSION).encode():
         raise PeerRefused("a later version of Reverie wrote it: bring this machine up to date")
-    _, signature, told, body = parts
+    _, signature, header_text, body = parts
     try:
-        header = json.loads(told)
+        header = json.loads(header_text)
         cards, writer = header["cards"], header["writer"]
         stretch = SegmentName(writer, header["first"], header["last"], header["snapshot"])
     except (ValueError, KeyError, TypeError) as error:
         raise PeerRefused("its header cannot be read") from error
     if stretch != name:
-        raise PeerRefused(f"it is named {name.path}, and says that it is {stretch.path}")
-    # A newcomer's first segment brings its card along.
+        raise PeerRefused(f"it is named {name.path}, but its header says {stretch.path}")
+    # The first segment of a new device contains its card.
     circle.meet(cards)
     author = circle.peers.devices().get(writer)
     if author is None:
-        raise PeerRefused(f"the device {writer} is not one that this home is paired with")
+        raise PeerRefused(f"the device {writer} is not paired with this data directory")
     if author.revoked_at is not None:
         raise PeerRefused(f"the device {author.name} was revoked")
-    if not keys.is_signed(author.verify_key, signature.decode("ascii", "replace"), told):
-        raise PeerRefused(f"it bears the name of {author.name}, but not its signature")
+    if not keys.is_signed(author.verify_key, signature.decode("ascii", "replace"), header_text):
+        raise PeerRefused(f"it names {author.name} as its author, but has no valid signature of that device")
     if hashlib.sha256(body).hexdigest() != header["digest"]:
         raise PeerRefused("it was cut off or changed")
     return Segment(name, _read_lines(body, header["count"]), cards)
@@ -118,5 +118,5 @@ def _read_lines(body: bytes, count: int) -> list[Item]:
         raise PeerRefused("it is larger than any segment")
     items = [json.loads(line) for line in text.splitlines()] if text else []
     if len(items) != count:
-        raise PeerRefused("it does not hold as many operations as it says")
+        raise PeerRefused("it does not contain the number of operations in its header")
     return items

@@ -1,4 +1,4 @@
-"""Signed operations as they travel: to JSON and back, checked to the last field before anything is believed."""
+"""Convert signed operations to JSON and back, checking every field."""
 
 import json
 import re
@@ -26,33 +26,33 @@ from pipeline.store.replicated_records import MEMORY, PURGE, RELATION_FIELDS, Ke
 from pipeline.sync import keys
 from pipeline.sync.circle import Card, Circle
 
-UNKNOWN = "signed by a device that this home is not paired with"
+UNKNOWN = "signed by a device that is not paired with this data directory"
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 _TAG = re.compile(r"tag:[a-z0-9-]{1,50}")
 _DETAIL = re.compile(r"details\.[a-z_]{1,40}")
 _OPERATION = re.compile(r"[0-9a-f]{32}")
-# What belongs to one session or task stays where that is.
+# Memories of one session or task stay on their machine.
 TRAVELLING_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT)
 MAX_NAME_CHARS = 200
-# A name with the person whose it is before it, and of a scope with its kind.
+# Length of a name with its person as a prefix; of a scope, also with its kind.
 MAX_OWNED_CHARS = MAX_SESSION_ID_CHARS + 64
 MAX_FIELDS = 200
 MAX_TEXT_CHARS = 100_000
 
 
 def message_of(workspace: str, operation: Operation) -> bytes:
-    """Return what a signature of an operation is made of: it counts in one workspace alone."""
+    """Return the signed message of an operation; the signature is valid in one workspace only."""
     return f"reverie operation 1\n{workspace}\n{operation.id}".encode()
 
 
 def to_item(workspace: str, operation: Operation, circle: Circle | None) -> dict[str, Any]:
-    """Return an operation as it travels, signed if it was made here; raise PeerRefused where nobody can sign."""
+    """Return an operation as JSON values, signed if it was made here; raise PeerRefused if no key can sign it."""
     signature = operation.signature
     if signature is None:
         signer = None if circle is None else circle.signers.get(operation.node)
         if signer is None:
-            raise PeerRefused(f"nobody here can sign for {operation.node}")
+            raise PeerRefused(f"this machine has no key to sign for {operation.node}")
         signature = signer.sign(message_of(workspace, operation))
     key = operation.key
     return {
@@ -72,14 +72,14 @@ def to_item(workspace: str, operation: Operation, circle: Circle | None) -> dict
 def sign_all(
     workspace: str, numbered: Iterable[tuple[int, Operation]], circle: Circle
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Go through (number, operation) as they travel, but for what was written under a name whose key is not here."""
+    """Convert numbered operations to JSON values; skip those whose signing key is not on this machine."""
     for number, operation in numbered:
         if operation.signature is not None or operation.node in circle.signers:
             yield number, to_item(workspace, operation, circle)
 
 
 def with_cards(items: Iterable[Mapping[str, Any]], circle: Circle) -> list[dict[str, Any]]:
-    """Return operations of which the first of each device bears its card, so that who reads them can trust it."""
+    """Add the card of each device to its first operation, so that the receiver can trust the device."""
     cards = {card["node"]: card for card in circle.cards()}
     return [
         {**item, "card": card} if (card := cards.pop(item["hlc"][22:], None)) is not None else dict(item)
@@ -88,13 +88,13 @@ def with_cards(items: Iterable[Mapping[str, Any]], circle: Circle) -> list[dict[
 
 
 def cards_of(items: Iterable[Any]) -> list[Card]:
-    """Return the cards that operations bear."""
+    """Return the cards attached to operations."""
     cards = [item.get("card") for item in items if isinstance(item, Mapping)]
     return [dict(card) for card in cards if isinstance(card, Mapping)]
 
 
 def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) -> Operation:
-    """Return the operation that an item holds; raise PeerRefused for one that is none, or is of another scope."""
+    """Parse an operation; raise PeerRefused if it is invalid or of another scope."""
     if not isinstance(item, Mapping):
         raise PeerRefused("it is no operation")
     names = ("id", "hlc", "kind", "memory_id", "other_id", "name", "signature")
@@ -114,7 +114,7 @@ def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) 
     _check_key(key)
     _check_fields(key, fields)
     if key.kind == MEMORY and fields.get("scope_kind") not in (None, *scopes):
-        raise PeerRefused("it belongs to one session or task, and stays where that is")
+        raise PeerRefused("it belongs to one session or task, which is never synced")
     operation = Operation(texts["hlc"], key, dict(fields), tuple(after), texts["signature"], via)
     try:
         is_whole = operation.id == texts["id"]
@@ -126,7 +126,7 @@ def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) 
 
 
 def is_local(row: Any) -> bool:
-    """Tell whether something says of a memory what is one machine's alone, in a form that may be stored."""
+    """Return whether a row contains valid machine-local values of a memory."""
     if not isinstance(row, Mapping) or not _ID.fullmatch(str(row.get("id"))):
         return False
     try:
@@ -144,23 +144,25 @@ def is_local(row: Any) -> bool:
 
 
 def check_signature(workspace: str, operation: Operation, circle: Circle) -> None:
-    """Raise PeerRefused for an operation that its node has not signed."""
+    """Raise PeerRefused if an operation is not signed by its device."""
     author = circle.devices.get(operation.node)
     if author is None:
         raise PeerRefused(UNKNOWN)
     if not is_signed_by_device(workspace, operation, circle):
-        raise PeerRefused(f"it bears the name of {author.name}, but not its signature")
+        raise PeerRefused(f"it names {author.name} as its author, but has no valid signature of that device")
 
 
 def is_signed_by_device(workspace: str, operation: Operation, circle: Circle) -> bool:
-    """Tell whether a device that this home knows has signed an operation for a workspace."""
+    """Return whether a known device signed an operation for a workspace."""
     author = circle.devices.get(operation.node)
     message = message_of(workspace, operation)
     return author is not None and keys.is_signed(author.verify_key, operation.signature or "", message)
 
 
 def _are_operations(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) and _OPERATION.fullmatch(one) for one in value)
+    return isinstance(value, list) and all(
+        isinstance(operation_id, str) and _OPERATION.fullmatch(operation_id) for operation_id in value
+    )
 
 
 def _check_key(key: Key) -> None:
@@ -237,8 +239,8 @@ def _anchor(value: Any) -> bool:
 def _local_anchor(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
-    told = {name: value[name] for name in value if name != "checkout"}
-    return _anchor(told) and _or_nothing(_text(MAX_PATH_CHARS))(value.get("checkout"))
+    anchor = {name: value[name] for name in value if name != "checkout"}
+    return _anchor(anchor) and _or_nothing(_text(MAX_PATH_CHARS))(value.get("checkout"))
 
 
 def _or_nothing(check: Check) -> Check:

@@ -255,7 +255,7 @@ def test_notes_are_not_written_over_other_things(home, tmp_path):
     fill(home)
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "mine.md").write_text("mine", "utf-8")
-    with pytest.raises(Conflict, match="holds other things"):
+    with pytest.raises(Conflict, match="contains other files"):
         notes_of(home, tmp_path / "vault")
 
 

@@ -158,7 +158,7 @@ def _is_failure(memory: Memory) -> bool:
 
 
 def _propose_fix(job: JobRun, model: JobModel | None, failure: Memory) -> bool:
-    """Propose the fix of a failure, if a memory tells it; return False when it is time to pause."""
+    """Propose the fix of a failure, if a memory contains it; return False when it is time to pause."""
     if job.pausing():
         return False
     until = utc_text(parse(failure.occurred_at) + FIXED_WITHIN)

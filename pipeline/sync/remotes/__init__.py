@@ -1,1 +1,1 @@
-"""Where operations travel by: a folder, S3-compatible storage, or another Reverie."""
+"""Remotes: a folder, S3-compatible storage, or another Reverie server."""

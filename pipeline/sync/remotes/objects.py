@@ -1,10 +1,10 @@
-"""A folder or an S3-compatible bucket: files that are written once, each by one device.
+"""A folder or an S3-compatible bucket as a remote: files that are written once, each by one device.
 
     devices/<node>.card       who belongs to the circle, as this device knows it
     keys/<hash>.notice        a new key, sealed to the devices that stay
     segments/<node>/…         the device's stream
 
-No file is ever shared between writers, so that whatever copies the folder has nothing to merge.
+Two devices never write the same file, so that programs that copy the folder never have to merge.
 """
 
 import hashlib
@@ -23,16 +23,16 @@ from pipeline.sync.circle import Circle
 from pipeline.sync.remotes.remote import Outgoing, Sent, Stretch
 from pipeline.sync.segment import SEALED, Segment, SegmentName, parse_name, read_segment, write_segment
 
-# A segment holds no more.
+# Maximum number of operations in a segment.
 MOST_ITEMS = 2000
-# So many small files become few, once they are a good part of the stream, or far too many.
+# Small segments are combined above MANY_SEGMENTS files that make up 1/GOOD_PART of the stream, or above FAR_TOO_MANY.
 MANY_SEGMENTS = 64
 FAR_TOO_MANY = 1024
 GOOD_PART = 4
 
 
 def make_folder(url: str) -> None:
-    """Make a remote's folder if need be: once, so that one which is not mounted later is not taken for an empty one."""
+    """Make a remote's folder once; later, an unmounted folder must not look like an empty remote."""
     try:
         Path(url.removeprefix(FOLDER)).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -41,7 +41,7 @@ def make_folder(url: str) -> None:
 
 @dataclass(frozen=True)
 class ObjectRemote:
-    """A remote that is files. `is_mine` tells whether operations of a segment are known here."""
+    """A remote that consists of files. `is_mine` returns whether this machine has all operations of a segment."""
 
     remote: Remote
     peers: Peers
@@ -56,9 +56,9 @@ class ObjectRemote:
         return Circle(self.peers)
 
     def meet(self) -> None:
-        """Read who belongs to the circle and which keys are new; say what this device knows of both."""
+        """Read the cards and new keys of other devices, and write those of this device."""
         notices = {path: self._storage.get(path) for path in self._storage.list("keys/")}
-        self._circle.heed(one.decode("ascii", "replace") for one in notices.values() if one)
+        self._circle.heed(notice.decode("ascii", "replace") for notice in notices.values() if notice)
         circle = self._circle
         own = f"devices/{circle.identity.node}.card"
         cards = {path: self._storage.get(path) for path in self._storage.list("devices/")}
@@ -71,9 +71,9 @@ class ObjectRemote:
                 self._storage.put(path, notice.encode())
         circle = self._circle
         known = cards.get(own)
-        told = circle.cards()
-        if known is None or _marks(_read_cards(known, circle)) != _marks(told):
-            self._storage.put(own, self._seal(json.dumps(told).encode(), circle))
+        cards_here = circle.cards()
+        if known is None or _marks(_read_cards(known, circle)) != _marks(cards_here):
+            self._storage.put(own, self._seal(json.dumps(cards_here).encode(), circle))
 
     def _seal(self, content: bytes, circle: Circle) -> bytes:
         return keys.seal(content, [circle.recipient]) if self.remote.sealed else content
@@ -82,20 +82,20 @@ class ObjectRemote:
         return sorted(name for path in self._storage.list("segments/") if (name := parse_name(path)) is not None)
 
     def receive(self) -> Iterator[Stretch]:
-        """Go through the segments that were not read, whoever wrote them, in each stream's order."""
+        """Yield the unread segments of all devices, in the order of each stream."""
         received = self.peers.received(self.remote.name)
         for name in self._list_segments():
             if any(first <= name.first and name.last <= last for first, last in received.get(name.node, [])):
                 continue
             content = self._storage.get(name.path)
             if content is None:
-                # Its writer has put a snapshot in its place meanwhile.
+                # Its writer has replaced it with a snapshot.
                 continue
             circle = self._circle
             try:
                 segment = read_segment(content, name, circle)
                 if name.node == circle.identity.node and not self.is_mine(segment):
-                    # Another machine writes under this one's name: one of the two is a copy.
+                    # Another machine uses this one's identity: one data directory is a copy of the other.
                     circle.rename()
             except (PeerRefused, ValueError, TypeError) as error:
                 yield Stretch(name.node, name.first, name.last, refused=str(error))
@@ -104,12 +104,12 @@ class ObjectRemote:
             received = self.peers.received(self.remote.name)
 
     def note_read(self, stretch: Stretch) -> None:
-        """Note that a stretch of a device's stream need not be read again."""
+        """Record that a part of a device's stream was read."""
         self.peers.record_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
 
     def count_unread(self) -> int:
-        """Count the numbers of other devices' streams that stand there and were not read."""
-        own = {one.node for one in self._circle.identities}
+        """Count the unread operation numbers in other devices' streams."""
+        own = {identity.node for identity in self._circle.identities}
         received = self.peers.received(self.remote.name)
         unread, reached = 0, dict[str, int]()
         for name in self._list_segments():
@@ -128,21 +128,21 @@ class ObjectRemote:
         circle = self._circle
         node = circle.identity.node
         stream = self.peers.stream(self.remote.name, node)
-        # What was written and not noted stands there all the same.
-        last = max([stream.last, *(one.last for one in self._list_segments() if one.node == node)])
+        # An interrupted run may have written segments without recording them.
+        last = max([stream.last, *(name.last for name in self._list_segments() if name.node == node)])
         name = SegmentName(node, last + 1, last + len(outgoing.items))
         content = write_segment(Segment(name, outgoing.items, circle.cards()), circle, sealed=self.remote.sealed)
         try:
             size = self._storage.put(name.path, content, once=True)
         except ObjectExists as error:
-            raise RemoteUnreachable(f"{name.path} is there already: it is read first, the next time") from error
+            raise RemoteUnreachable(f"{name.path} exists already. The next exchange reads it first.") from error
         if not last:
             stream = replace(stream, epoch=circle.epoch)
         self.peers.record_sent(self.remote.name, node, replace(stream, last=name.last), outgoing.workspaces)
         return Sent(size)
 
     def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:
-        """Put a snapshot of the stream, in as many files as it has parts, in the place of its segments."""
+        """Replace the segments of the stream with a snapshot, one file per part."""
         circle = self._circle
         node = circle.identity.node
         last = self.peers.stream(self.remote.name, node).last
@@ -151,38 +151,38 @@ class ObjectRemote:
         written: set[SegmentName] = set()
         for part, is_final in _mark_final(part for part in parts if part.items):
             until = end + len(part.items)
-            # Together they stand for all numbers, also for those of operations that were purged.
+            # Together the files cover all numbers, including those of purged operations.
             name = SegmentName(node, end + 1, max(last, until) if is_final else until, is_snapshot=True)
             content = write_segment(Segment(name, part.items, circle.cards()), circle, sealed=self.remote.sealed)
             size += self._storage.put(name.path, content)
             written.add(name)
             end = name.last
-        self._storage.delete(one.path for one in old if one not in written and one.last <= end)
+        self._storage.delete(name.path for name in old if name not in written and name.last <= end)
         self.peers.record_sent(self.remote.name, node, Stream(end, purges, circle.epoch), {})
         return size
 
     def _list_own(self, node: str) -> list[SegmentName]:
-        return [one for one in self._list_segments() if one.node == node]
+        return [name for name in self._list_segments() if name.node == node]
 
     def needs_tidying(self, purges: int) -> bool:
-        """Tell whether the stream holds what was purged since, is sealed with an old key, or is in many small files."""
+        """Return whether the stream contains purged data, is sealed with an old key, or has many small files."""
         circle = self._circle
         stream = self.peers.stream(self.remote.name, circle.identity.node)
         if not stream.last:
             return False
         if stream.purges != purges or stream.epoch != circle.epoch:
             return True
-        own = [one for one in self._list_own(circle.identity.node) if not one.is_snapshot]
-        sizes = [size for one in own if (size := one.last - one.first + 1) < MOST_ITEMS]
+        own = [name for name in self._list_own(circle.identity.node) if not name.is_snapshot]
+        sizes = [size for name in own if (size := name.last - name.first + 1) < MOST_ITEMS]
         return len(sizes) > FAR_TOO_MANY or (len(sizes) > MANY_SEGMENTS and sum(sizes) * GOOD_PART > stream.last)
 
     def size(self) -> int:
-        """Return the bytes that all streams take."""
+        """Return the size of all streams in bytes."""
         return sum(self._storage.list("segments/").values())
 
 
 def _mark_final(parts: Iterable[Outgoing]) -> Iterator[tuple[Outgoing, bool]]:
-    """Go through parts, each with whether it is the last; without any there is an empty one."""
+    """Yield each part and whether it is the last; without parts, yield an empty one."""
     before = None
     for part in parts:
         if before is not None:
@@ -196,7 +196,7 @@ def _read_cards(content: bytes, circle: Circle) -> list[dict[str, Any]]:
         plain = keys.unseal(content, circle.openers) if content.startswith(SEALED) else content
         cards = json.loads(plain)
     except (PeerRefused, ValueError):
-        # Sealed to a circle that this machine is not in, or not any more: it vouches for nobody here.
+        # Sealed to a circle that this machine never joined or has left: ignore its cards.
         return []
     return [card for card in cards if isinstance(card, dict)] if isinstance(cards, list) else []
 

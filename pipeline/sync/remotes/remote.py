@@ -1,4 +1,4 @@
-"""What a remote does, and how its address is read."""
+"""The interface of a remote, and the check of its address."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ _BUCKET = re.compile(r"s3://[a-z0-9]", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What was read at once of one writer's stream: its operations, or why none of it can be taken."""
+    """A part of one writer's stream: its operations, or the reason why it was rejected."""
 
     writer: str
     first: int
@@ -27,7 +27,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Operations to be sent, the number of each in its log, and up to which number that brings each workspace."""
+    """Operations to send, the log number of each, and the last number per workspace."""
 
     items: Sequence[Item] = ()
     numbers: Sequence[Numbered] = ()
@@ -36,45 +36,45 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """How many bytes were written, and why some operations were not taken."""
+    """Number of bytes written, and reasons for rejected operations."""
 
     bytes: int = 0
     refused: Sequence[str] = ()
 
 
 class RemoteDoor(Protocol):
-    """One remote, opened; raises RemoteUnreachable where it cannot be read or written."""
+    """The client of a remote; raises RemoteUnreachable if it cannot be read or written."""
 
     def meet(self) -> None:
-        """Exchange who belongs to the circle, and which keys are new."""
+        """Exchange the devices and new keys of the circle."""
 
     def receive(self) -> Iterator[Stretch]:
-        """Go through what was not read yet."""
+        """Yield the unread parts."""
 
     def note_read(self, stretch: Stretch) -> None:
-        """Note that a stretch need not be read again."""
+        """Record that a part was read."""
 
     def count_unread(self) -> int:
-        """Count the operations that stand there and were not read."""
+        """Count the unread operations on the remote."""
 
     def send(self, outgoing: Outgoing) -> Sent:
-        """Write operations down for good, and note that they were sent, and which have to be sent again."""
+        """Write operations durably, and record which were sent and which to send again."""
 
     def needs_tidying(self, purges: int) -> bool:
-        """Tell whether the stream is to be written anew, where the stores know of so many purges."""
+        """Return whether to rewrite the stream, given the number of purges in the stores."""
 
     def size(self) -> int:
-        """Return the bytes that stand there."""
+        """Return the size of the remote in bytes."""
 
     def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:
-        """Write the whole stream anew, in parts, as of so many purges; return how many bytes that took."""
+        """Rewrite the stream in parts after so many purges; return the number of bytes written."""
 
 
 def check_url(url: str) -> str:
-    """Return an address as it is kept; raise InvalidField for one by which nothing may travel."""
+    """Return a normalized remote address; raise InvalidField if it is not allowed."""
     if url.startswith(FOLDER):
         if not url.removeprefix(FOLDER).startswith("/"):
-            raise InvalidField(FieldError("url", "name the folder by its whole path: dir:/…"))
+            raise InvalidField(FieldError("url", "must contain an absolute path: dir:/…"))
         return url
     if _BUCKET.match(url):
         return url

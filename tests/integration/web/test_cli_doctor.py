@@ -239,7 +239,7 @@ def dead_letter(container):
 def test_dead_letters_get_a_fresh_start(stack):
     remember("The deploy runs on Fridays")
     database = dead_letter(stack)
-    assert run_doctor(code=1)["default: queue"]["says"] == "failed for good: embed 1"
+    assert run_doctor(code=1)["default: queue"]["says"] == "failed permanently: embed 1"
     assert run_doctor("--fix")["default: queue"]["done"] == "1 queued again"
     with database.read() as db:
         assert not any(work.count_dead(db).values())

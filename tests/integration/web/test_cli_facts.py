@@ -44,7 +44,7 @@ def test_a_fact_ends(server):
     assert run("facts", "end", "staging", "port", "--at", "2026-02-01").stdout == (
         "staging/port was 5433 until 2026-02-01 00:00\n"
     )
-    assert "no value holds" in run("facts", "get", "staging", "port", code=1).stderr
+    assert "no current value" in run("facts", "get", "staging", "port", code=1).stderr
 
 
 def test_a_fact_has_a_scope(server):

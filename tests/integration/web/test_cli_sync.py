@@ -55,7 +55,7 @@ def test_two_homes_come_to_share_by_a_code_and_a_folder(here, elsewhere, shared)
         None,
     )
     assert len(run_json("sync", "devices")) == 2
-    assert any("taken in" in event["says"] for event in run_json("sync", "log")["items"])
+    assert any("received" in event["says"] for event in run_json("sync", "log")["items"])
 
 
 def test_a_folder_may_be_named_as_in_a_shell(here, tmp_path, monkeypatch):
@@ -74,13 +74,14 @@ def test_this_home_joins_another(here, elsewhere, shared):
     run("sync", "now")
     assert here.texts() == ["known there"]
     # A second circle would give what is known here to others.
-    assert "already shares" in run("sync", "join", Home(elsewhere.root.parent / "third").sync.invite(), code=1).stderr
+    code = Home(elsewhere.root.parent / "third").sync.invite()
+    assert "already syncs with" in run("sync", "join", code, code=1).stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("join", "AAAA-BBBB"), "read wrongly"),
+        (("join", "AAAA-BBBB"), "mistyped"),
         (("add", "disk", "ftp://host/x"), "dir:PATH"),
         (("add", "disk", "http://example.org"), "https://"),
         (("add", "disk", "https://me:secret@example.org"), "no password"),

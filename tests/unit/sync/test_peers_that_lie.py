@@ -56,7 +56,7 @@ def take(home, *items, workspace="default"):
     [
         ({"fields": {"content": "another text"}}, "not what was signed"),
         ({"hlc": f"{1:014d}-{0:06d}-{'ab' * 8}"}, "not what was signed"),
-        ({"signature": "AAAA"}, "not its signature"),
+        ({"signature": "AAAA"}, "no valid signature"),
         ({"kind": "nonsense"}, "about nothing"),
         ({"memory_id": "../../etc"}, "about nothing"),
         ({"fields": {"content": 3}}, "content cannot be taken"),
@@ -86,7 +86,7 @@ def test_an_operation_counts_in_its_own_workspace_alone(homes):
     one, two = homes
     item = own_item(one)
     [(_, reason)] = take(two, item, workspace="elsewhere").put_aside
-    assert "not its signature" in reason
+    assert "no valid signature" in reason
 
 
 def test_a_device_cannot_speak_in_anothers_name(homes):
@@ -98,7 +98,7 @@ def test_a_device_cannot_speak_in_anothers_name(homes):
     forged = Operation(clock.with_node(operation.hlc, victim), operation.key, {"content": "forged"})
     signature = circle.signers[circle.identity.node].sign(f"reverie operation 1\ndefault\n{forged.id}".encode())
     [(_, reason)] = take(two, to_item("default", replace(forged, signature=signature), circle)).put_aside
-    assert "not its signature" in reason
+    assert "no valid signature" in reason
     assert circle.devices[victim].name in reason
 
 
@@ -162,8 +162,8 @@ def steal(file):
         (empty, "cut off"),
         (garble, "header"),
         (future, "later version"),
-        (rename, "says that it is"),
-        (steal, "says that it is"),
+        (rename, "but its header says"),
+        (steal, "but its header says"),
     ],
 )
 def test_a_segment_that_is_not_whole_or_not_its_writers_is_named_and_stops_nothing(homes, shared, spoil, reason):
@@ -184,7 +184,7 @@ def test_an_older_segment_under_a_newer_name_is_seen(homes, shared):
     one.exchange()
     first, second = segments(shared, one)
     shutil.copy(first, second)
-    assert any("says that it is" in refused for refused in read_again(two).refused)
+    assert any("but its header says" in refused for refused in read_again(two).refused)
 
 
 def test_a_writer_that_signs_as_another_is_refused_and_named(homes):
@@ -195,7 +195,7 @@ def test_a_writer_that_signs_as_another_is_refused_and_named(homes):
     forger = Circle(one.sync.peers)
     vars(forger)["signers"] = {mine.identity.node: keys.Signer(keys.make_seed())}
     content = write_segment(Segment(name, [{"workspace": "default"}], []), forger, sealed=True)
-    with pytest.raises(Exception, match="not its signature"):
+    with pytest.raises(Exception, match="no valid signature"):
         read_segment(content, name, theirs)
 
 
