@@ -122,10 +122,15 @@ def _describe_command(command: click.Command, name: str, context: click.Context)
 def _render_command(command: DescribedCommand, common: Mapping[str, str]) -> str:
     level = "##" if command.name.count(" ") == 1 else "###"
     own = [f"- `{name}`: {text}" for name, text in command.options if common.get(name) != text]
-    shared = ", ".join(f"`{name}`" for name, text in command.options if common.get(name) == text)
+    shared = ", ".join(f"`{_long_name(name)}`" for name, text in command.options if common.get(name) == text)
     options = "\n".join([*own, *([f"- Common options: {shared}."] if shared else [])])
     heading = f"{level} `{' '.join([command.name, *command.arguments])}`"
     return "\n\n".join(filter(None, [heading, command.text, options]))
+
+
+def _long_name(option: str) -> str:
+    """Return `--limit` for `-n, --limit N`."""
+    return option.rpartition(", ")[2].partition(" ")[0]
 
 
 def _shorten(option: str) -> str:
