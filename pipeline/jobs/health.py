@@ -13,11 +13,10 @@ from pipeline.errors import IndexUnavailable
 from pipeline.index.segment import Segment, load_segment
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.store import entities, invariants, meta
+from pipeline.store import entities, invariants, meta, row_hashes
 from pipeline.store.database import Database
 from pipeline.store.log_differences import list_differences
 from pipeline.store.replicated_records import MEMORY
-from pipeline.text.normalize import content_hash
 
 # A larger file is read completely only once a day, when its snapshot is verified.
 READ_WHOLE_BYTES = 64 * 1024 * 1024
@@ -172,8 +171,8 @@ def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments 
     ]
 
 
-def _list_changed_texts(db: Connection) -> Sequence[str]:
-    return [name for name, text, known in invariants.iterate_texts(db) if content_hash(text) != known]
+def _list_edited(db: Connection) -> Sequence[str]:
+    return [*row_hashes.list_edited(db), *row_hashes.list_deleted(db)]
 
 
 def _list_unlogged(db: Connection) -> Sequence[str]:
@@ -183,9 +182,9 @@ def _list_unlogged(db: Connection) -> Sequence[str]:
 _GIVEN: Sequence[tuple[str, str, Callable[[Connection], Sequence[str]]]] = (
     *((rule.name, rule.says, partial(invariants.list_named_rows, rule=rule)) for rule in invariants.GIVEN),
     (
-        "texts",
-        "memories whose text does not match its stored hash; compare each with a snapshot",
-        _list_changed_texts,
+        "edits",
+        "memories that another program changed, added or deleted; compare each with a snapshot",
+        _list_edited,
     ),
     (
         LOG,

@@ -6,6 +6,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind
+from pipeline.store import row_hashes
 from pipeline.store.memories import select, select_one
 from pipeline.store.visibility import visible_to_condition
 
@@ -73,6 +74,7 @@ def page(
 def close(db: Connection, seq: int, valid_to: str | None, at: str) -> None:
     """Set the end of a fact's validity; None means no end."""
     db.execute("UPDATE memory SET valid_to = ?, updated_at = ? WHERE seq = ?", (valid_to, at, seq))
+    row_hashes.update_on_commit(db, seq)
 
 
 def repeats(db: Connection, fact: Memory, after: str) -> list[tuple[str, str]]:

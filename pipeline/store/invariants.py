@@ -5,7 +5,7 @@ not written to, and a write is short.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
@@ -156,11 +156,6 @@ def remove_rows(db: Connection, keys: Sequence[Key], rule: Derived) -> int:
 def list_named_rows(db: Connection, rule: Given) -> list[str]:
     """Return names of the rows that violate a rule."""
     return [str(row[0]) for row in db.execute(rule.select)]
-
-
-def iterate_texts(db: Connection) -> Iterator[tuple[str, str, str]]:
-    """Iterate over (id, text, hash of the text) of every memory."""
-    return iter(db.execute("SELECT id, content, content_hash FROM memory ORDER BY seq"))
 
 
 def list_lost_mentions(db: Connection) -> list[int]:

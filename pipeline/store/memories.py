@@ -22,6 +22,7 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
+from pipeline.store import row_hashes
 from pipeline.store.visibility import condition, lasting_condition, owned_condition, reach_condition
 
 
@@ -104,7 +105,9 @@ _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
 _SEQ, _UPDATED_AT = NAMES.index("seq"), NAMES.index("updated_at")
 # The store numbers the rows.
 _GIVEN = [name for name in NAMES if name != "seq"]
-_INSERT = f"INSERT INTO memory ({', '.join(_GIVEN)}) VALUES ({', '.join('?' * len(_GIVEN))}) RETURNING seq"  # noqa: S608 - constant columns
+_INSERT = f"INSERT INTO memory ({', '.join(_GIVEN)}, row_hash) VALUES ({', '.join('?' * len(_GIVEN))}, ?) RETURNING seq"  # noqa: S608 - constant columns
+# The positions of the hashed columns among the given ones; a new memory has none of the others.
+_HASHED = [_GIVEN.index(name) if name in _GIVEN else None for name in row_hashes.COLUMNS]
 # The positions of decoded values and of joined columns, the last first because joining shortens the row.
 _DECODED = [(NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 1]
 _JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 2), reverse=True)
@@ -141,6 +144,7 @@ def insert(db: Connection, memory: Memory) -> int:
         values += (value,) if codec is None else codec.encode(value)
     values[_UPDATED_AT] = memory.created_at
     del values[_SEQ]
+    values.append(row_hashes.compute(None if position is None else values[position] for position in _HASHED))
     return int(db.execute(_INSERT, values).fetchone()[0])
 
 
@@ -287,6 +291,7 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
         f"UPDATE memory SET {settings}, updated_at = ? WHERE seq = ?",  # noqa: S608 - field names checked above
         (*columns.values(), at, seq),
     )
+    row_hashes.update_on_commit(db, seq)
 
 
 def get_given_importance(db: Connection, seq: int) -> float:
@@ -303,6 +308,7 @@ def reinforce(db: Connection, seq: int, *, importance: float, confirmed: bool, t
         "tags = ?, updated_at = ?, trust = CASE WHEN ? = 1 THEN 'trusted' ELSE trust END WHERE seq = ?",
         (importance, importance, json.dumps(tags), at, confirmed, seq),
     )
+    row_hashes.update_on_commit(db, seq)
 
 
 def unreinforce(db: Connection, seq: int, *, importance: float, trust: str, tags: Sequence[str], at: str) -> None:
@@ -313,6 +319,7 @@ def unreinforce(db: Connection, seq: int, *, importance: float, trust: str, tags
         "updated_at = ? WHERE seq = ?",
         (importance, importance, importance, trust, json.dumps(tags), at, seq),
     )
+    row_hashes.update_on_commit(db, seq)
 
 
 def archive(db: Connection, seq: int, at: str, merged_into: int | None = None) -> None:
@@ -320,11 +327,13 @@ def archive(db: Connection, seq: int, at: str, merged_into: int | None = None) -
     db.execute(
         "UPDATE memory SET archived_at = ?, updated_at = ?, merged_into = ? WHERE seq = ?", (at, at, merged_into, seq)
     )
+    row_hashes.update_on_commit(db, seq)
 
 
 def restore(db: Connection, seq: int, at: str) -> None:
     """Undo an archive."""
     db.execute("UPDATE memory SET archived_at = NULL, merged_into = NULL, updated_at = ? WHERE seq = ?", (at, seq))
+    row_hashes.update_on_commit(db, seq)
 
 
 def list_ended(db: Connection, moment: str, limit: int) -> list[Memory]:

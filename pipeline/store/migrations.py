@@ -18,9 +18,10 @@ from sqlite_utils import Database, Migrations
 
 from pipeline.anchors import find_checkout
 from pipeline.errors import StoreDamaged, StoreUnavailable
-from pipeline.store import backup, driver, oplog
+from pipeline.store import backup, driver, oplog, row_hashes
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.log_start import migrate_log
+from pipeline.text.normalize import content_hash
 
 MIGRATIONS = Migrations("reverie")
 
@@ -63,6 +64,14 @@ def m005_people(db: Database) -> None:
 def m006_log_from_sync_on(db: Database) -> None:
     """Keep the operation log only in a store that has exchanged with another machine."""
     migrate_log(db.conn)
+
+
+@MIGRATIONS()
+def m007_row_hashes(db: Database) -> None:
+    """Add a hash of each memory's row. A text that does not match its content hash gets none: it stays reported."""
+    db.execute("ALTER TABLE memory ADD COLUMN row_hash TEXT")
+    rows = db.execute("SELECT seq, content, content_hash FROM memory ORDER BY seq")
+    row_hashes.update(db.conn, [seq for seq, content, known in rows if content_hash(content) == known])
 
 
 def _execute(db: Database, name: str) -> None:

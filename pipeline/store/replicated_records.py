@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pipeline.anchors import path_in_checkout
 from pipeline.records import ScopeKind, Sensitivity, Tier
+from pipeline.store import row_hashes
 
 MEMORY, EDGE, HISTORY, VERDICT, ANSWER, REFUSAL = "memory", "edge", "history", "verdict", "answer", "refusal"
 PURGE = "purge"
@@ -229,7 +230,9 @@ def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[
         names = ", ".join(columns)
         marks = ", ".join("?" * len(columns))
         statement = f"INSERT INTO memory ({names}) VALUES ({marks}) RETURNING seq"  # noqa: S608 - names of columns
-        return int(db.execute(statement, tuple(columns.values())).fetchone()[0])
+        seq = int(db.execute(statement, tuple(columns.values())).fetchone()[0])
+        row_hashes.update_on_commit(db, seq)
+        return seq
     settings = ", ".join(f"{name} = ?" for name in columns)
     # A decayed memory continues to decay from its given importance, unless that changed.
     db.execute(
@@ -239,6 +242,7 @@ def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[
         "WHERE seq = ?",
         (*columns.values(), *[fields["importance"]] * 4, row[0]),
     )
+    row_hashes.update_on_commit(db, row[0])
     return int(row[0])
 
 
@@ -269,10 +273,10 @@ def read_local_values(db: Connection) -> Iterator[dict[str, Any]]:
 def write_local_values(db: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write the machine-specific values of memories."""
     settings = ", ".join(f"{name} = ?" for name in _LOCAL[1:])
-    db.executemany(
-        f"UPDATE memory SET {settings} WHERE id = ?",  # noqa: S608 - names of columns
-        [(*(row.get(name) for name in _LOCAL[1:]), row.get("id")) for row in rows],
-    )
+    statement = f"UPDATE memory SET {settings} WHERE id = ? RETURNING seq"  # noqa: S608 - names of columns
+    for row in rows:
+        for (seq,) in db.execute(statement, (*(row.get(name) for name in _LOCAL[1:]), row.get("id"))).fetchall():
+            row_hashes.update_on_commit(db, seq)
 
 
 def find_seq(db: Connection, memory_id: str | None) -> int | None:
@@ -283,7 +287,11 @@ def find_seq(db: Connection, memory_id: str | None) -> int | None:
 
 def set_merged_into(db: Connection, memory_id: str, survivor_id: str | None) -> None:
     """Set the survivor of a merged memory, if it is here."""
-    db.execute("UPDATE memory SET merged_into = ? WHERE id = ?", (find_seq(db, survivor_id), memory_id))
+    rows = db.execute(
+        "UPDATE memory SET merged_into = ? WHERE id = ? RETURNING seq", (find_seq(db, survivor_id), memory_id)
+    ).fetchall()
+    for (seq,) in rows:
+        row_hashes.update_on_commit(db, seq)
 
 
 def count_confirmations(db: Connection, memory_id: str) -> None:

@@ -12,7 +12,7 @@ from typing import Literal, cast
 from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, file_state
 from pipeline.errors import NotFound, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
-from pipeline.store import driver, oplog
+from pipeline.store import driver, oplog, row_hashes
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
@@ -82,8 +82,9 @@ class SqliteDatabase(Database):
                 try:
                     writer.execute("BEGIN IMMEDIATE")
                     oplog.ignore_outside_changes(writer)
-                    writer.wake_ups = set()
+                    writer.wake_ups, writer.changed_rows = set(), set()
                     yield writer
+                    row_hashes.update_changed(writer)
                     oplog.record(writer)
                     writer.execute("COMMIT")
                 except BaseException:

@@ -84,6 +84,7 @@ class PostgresConnection:
         # Whether statements concern a workspace; then its name is the first column of every index.
         self.of_workspace = True
         self.wake_ups: set[Stage | None] = set()
+        self.changed_rows: set[int] = set()
 
     @property
     def raw(self) -> psycopg.Connection[Row]:

@@ -111,8 +111,9 @@ class PostgresTables(WritableTables):
             "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s) GROUP BY c.relname",
             ([table.name for table in tables],),
         )
-        # The workspace is the last column.
-        return {name: tuple(columns if self._workspace is None else columns[:-1]) for name, columns in rows}
+        if self._workspace is None:
+            return {name: tuple(columns) for name, columns in rows}
+        return {name: tuple(column for column in columns if column != _WORKSPACE) for name, columns in rows}
 
     def _find_mark(self, table: Table) -> int | None:
         if self._workspace is None:

@@ -11,12 +11,13 @@ from typing import cast
 from config.paths import is_workspace_id
 from pipeline.errors import NotFound, StoreBusy
 from pipeline.lru import LruCache
-from pipeline.store import meta, oplog
+from pipeline.store import meta, oplog, row_hashes
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.log_start import never_synced, start_log
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.server import Server
+from pipeline.store.write_connection import WriteConnection
 
 MOST_DATABASES = 1024
 NO_LOG = (0, 0, 0)
@@ -66,9 +67,10 @@ class PostgresDatabase(Database):
         try:
             with self._server.begun(self._write) as (writer, (applied,)):
                 schema.check_applied(applied)
-                writer.wake_ups = set()
+                writer.wake_ups, writer.changed_rows = set(), set()
                 db = cast("Connection", writer)
                 yield db
+                row_hashes.update_changed(cast("WriteConnection", writer))
                 oplog.record(db)
                 writer.commit(self._commit)
                 wake_ups = writer.wake_ups

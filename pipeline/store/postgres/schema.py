@@ -13,6 +13,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p001_schema": ("functions.sql", "schema.sql", "home.sql"),
     "p002_transcripts": ("transcripts.sql",),
     "p003_log_from_sync_on": ("log_from_sync_on.sql",),
+    "p004_row_hashes": ("row_hashes.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.

@@ -1,21 +1,36 @@
-"""Edits of a store with an operation log by another program: health names each, and reports none of Reverie's own.
+"""Edits of a store by another program: health reports each kind, and no change that Reverie made.
 
 The kinds of edits are T1 to T8 of PyPI's agent-memory-integrity.
 """
 
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.resources import files
 
 import pytest
 
+from config.declared import Secret
 from pipeline.jobs.health import examine
-from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind, Source, Trust
+from pipeline.jobs.registry import JOBS
+from pipeline.jobs.snapshot import restore_snapshot, take_snapshot
+from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision, Scope, ScopeKind, Source, Stage, Trust
+from pipeline.services import export, memories, moving
+from pipeline.services.sources import OfferedItem, forget_items, take_items
+from pipeline.store import duplicates, row_hashes, turns, work
 from pipeline.store.driver import connect
 from pipeline.store.log_start import start_log
+from pipeline.store.postgres.database import PostgresDatabases
+from pipeline.store.postgres.server import Server
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.sync import merge
 from pipeline.text.normalize import content_hash
-from pipeline.write import revise
+from pipeline.times import utc_now
+from pipeline.write import revise, share
 from pipeline.write.accept import accept
-from tests.fakes.in_process import digest_all, fast_settings, open_worker
+from pipeline.write.revise import get_existing
+from tests.fakes.homes import Home
+from tests.fakes.in_process import PROFILE, digest_all, dump, fast_settings, open_worker, run_job
 
 TEXTS = [f"Release {number} moved the port to {8000 + number}" for number in range(5)]
 _COLUMNS = (
@@ -52,6 +67,9 @@ EDITS = {
     "T8 restored": "UPDATE memory SET archived_at = NULL WHERE archived_at IS NOT NULL",
     "T8 archived": "UPDATE memory SET archived_at = updated_at WHERE id = :id",
     "T8 expires": "UPDATE memory SET expires_at = '2020-01-01T00:00:00.000Z' WHERE id = :id",
+}
+# Only an operation log contains these records.
+LOGGED_EDITS = {
     "history deleted": "DELETE FROM history",
     "history edited": "UPDATE history SET content = 'It was always so'",
     "an edge deleted": "DELETE FROM edge WHERE made_by = 'caller'",
@@ -69,9 +87,22 @@ def worker(tmp_path):
 
 @pytest.fixture
 def database(worker):
-    """A store that keeps an operation log, as once sync was added."""
-    database = worker.databases.get("default", create=True)
+    """A store without an operation log."""
+    return worker.databases.get("default", create=True)
+
+
+@pytest.fixture
+def logged(database):
+    """A store that keeps an operation log, as after sync was added."""
     start_log(database)
+    return database
+
+
+@pytest.fixture(params=[False, True], ids=["no log", "log"])
+def either(request, database):
+    """A store without and with an operation log."""
+    if request.param:
+        start_log(database)
     return database
 
 
@@ -95,8 +126,8 @@ def ids(worker, database):
     return ids
 
 
-def list_checks(worker, database):
-    return {one.check for one in examine(database, worker.settings.paths.workspace("default"))}
+def list_checks(worker, database, workspace="default"):
+    return {problem.check for problem in examine(database, worker.settings.paths.workspace(workspace))}
 
 
 def change(database, statement, ids, *, with_triggers=True):
@@ -113,37 +144,127 @@ def change(database, statement, ids, *, with_triggers=True):
     assert changed > 0
 
 
-def test_what_only_reverie_wrote_is_not_reported(worker, database, ids):
-    assert list_checks(worker, database) == set()
+def share_and_withdraw(worker, database, ids):
+    private = accept(database, Draft("A remark of one session", scope=Scope(ScopeKind.SESSION, "s2"))).id
+    share.share(database, private, None)
+    share.withdraw(database, private, is_copy=False)
+
+
+def move_to_other_workspace(worker, database, ids):
+    memory_id = accept(database, Draft("The other project needs it")).id
+    memories.move(worker.workspace("default"), worker.workspace("other"), memory_id)
+
+
+def merge_and_restore(worker, database, ids):
+    with database.write() as db:
+        survivor, absorbed = (get_existing(db, ids[number]) for number in (1, 2))
+        duplicates.merge(db, survivor, absorbed, "dedup", utc_now(), {})
+    revise.restore(database, ids[2])
+
+
+def read_source_again(worker, database, ids):
+    workspace = worker.workspace("default")
+    for text in ("Quaggas graze", "Quaggas graze at dawn"):
+        take_items(workspace, "notes:zoo", [OfferedItem("a.md", text, (Draft(text, source=Source.IMPORT),))])
+    forget_items(workspace, "notes:zoo", ["a.md"])
+
+
+def capture_turn(worker, database, ids):
+    with database.write() as db:
+        seqs = turns.add(db, [turns.Message("s1", "user", "I always run `make check` before I commit.", utc_now())])
+        work.add(db, seqs, [Stage.CAPTURE], 0)
+    digest_all(worker)
+
+
+def change_key_in_the_past(worker, database, ids):
+    details = {"subject": "staging", "attribute": "database", "value": "MySQL"}
+    draft = Draft("Staging used MySQL", Kind.KEYED_FACT, details=details, occurred_at="2020-01-01T00:00:00.000Z")
+    revise.purge(database, accept(database, draft).id)
+
+
+def run_maintenance(worker, database, ids):
+    for job in JOBS:
+        run_job(worker, "default", job.name)
+    digest_all(worker)
+
+
+def purge_merged(worker, database, ids):
+    revise.purge(database, ids[2])
+    digest_all(worker)
+
+
+OWN_CHANGES = [
+    share_and_withdraw,
+    move_to_other_workspace,
+    merge_and_restore,
+    read_source_again,
+    capture_turn,
+    change_key_in_the_past,
+    run_maintenance,
+    purge_merged,
+]
+
+
+def test_what_only_reverie_wrote_is_not_reported(worker, either, ids):
+    assert list_checks(worker, either) == set()
+    for perform in OWN_CHANGES:
+        perform(worker, either, ids)
+        assert list_checks(worker, either) == set(), perform.__name__
+    assert list_checks(worker, worker.databases.get("other"), "other") == set()
+
+
+def test_a_restored_snapshot_is_valid(worker, either, ids):
+    paths = worker.settings.paths.workspace("default")
+    taken = take_snapshot(paths, datetime.now(UTC))
+    revise.purge(either, ids[1])
+    accept(either, Draft("Written after the snapshot"))
+    digest_all(worker)
+    either.close()
+    problems = []
+    restore_snapshot(paths, taken.name, datetime.now(UTC), problems.append)
+    with closing(SqliteDatabase(paths.events, PROFILE, create=False)) as restored:
+        # Its indexes are built again.
+        assert list_checks(worker, restored) <= {"segment"}
+    assert problems == []
+
+
+def test_an_imported_bundle_is_valid(worker, either, ids, tmp_path):
+    bundle = tmp_path / "bundle"
+    export.export_bundle(worker.settings.paths, worker.stores, bundle, ["default"], None)
+    with closing(Home(tmp_path / "other")) as other:
+        other.say(TEXTS[1])
+        for _ in range(2):
+            export.import_bundle(other.settings.paths, other.container.stores, bundle, None)
+            assert list_checks(worker, other.database()) & {"log", "edits"} == set()
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_by_another_program_is_reported(worker, database, ids, edit):
+    change(database, EDITS[edit], ids)
+    assert "edits" in list_checks(worker, database)
+    # The next writes of Reverie do not hide it.
+    accept(database, Draft("Written after the edit"))
+    run_job(worker, "default", "decay")
+    assert "edits" in list_checks(worker, database)
 
 
 @pytest.mark.parametrize("with_triggers", [True, False], ids=["triggers", "no triggers"])
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_by_another_program_is_reported(worker, database, ids, edit, with_triggers):
-    change(database, EDITS[edit], ids, with_triggers=with_triggers)
-    assert list_checks(worker, database) & {"log", "texts"}
-    # What Reverie writes next does not make it pass for its own.
-    accept(database, Draft("Written after the edit"))
-    assert list_checks(worker, database) & {"log", "texts"}
+@pytest.mark.parametrize("edit", EDITS | LOGGED_EDITS)
+def test_an_edit_of_a_store_with_a_log_is_reported(worker, logged, ids, edit, with_triggers):
+    change(logged, (EDITS | LOGGED_EDITS)[edit], ids, with_triggers=with_triggers)
+    reported = {"log"} if edit in LOGGED_EDITS else {"log", "edits"}
+    assert list_checks(worker, logged) >= reported
+    accept(logged, Draft("Written after the edit"))
+    assert list_checks(worker, logged) >= reported
 
 
-def test_without_a_log_a_text_that_does_not_match_its_hash_is_reported(worker):
-    database = worker.databases.get("default", create=True)
-    ids = [accept(database, Draft(text)).id for text in TEXTS]
-    digest_all(worker)
-    with closing(connect(database.file)) as db:
-        db.execute("UPDATE memory SET content = 'Deploys need no review' WHERE id = ?", (ids[2],))
-        db.commit()
-    assert list_checks(worker, database) == {"texts"}
-
-
-@pytest.mark.parametrize("edit", [name for name in EDITS if "forged" not in name])
-def test_repair_restores_what_the_log_contains(worker, database, ids, edit):
-    before = read_texts(database)
-    change(database, EDITS[edit], ids)
-    merge.repair(database)
-    assert read_texts(database) == before
-    assert not list_checks(worker, database) & {"log", "texts"}
+@pytest.mark.parametrize("edit", [name for name in EDITS | LOGGED_EDITS if "forged" not in name])
+def test_repair_restores_what_the_log_contains(worker, logged, ids, edit):
+    before = read_texts(logged)
+    change(logged, (EDITS | LOGGED_EDITS)[edit], ids)
+    merge.repair(logged)
+    assert read_texts(logged) == before
+    assert not list_checks(worker, logged) & {"log", "edits"}
 
 
 @pytest.mark.parametrize("edit", ["T1 content", "T3 one in the middle is deleted", "T8 trust"])
@@ -152,14 +273,72 @@ def test_an_edit_of_an_encrypted_store_is_reported(encrypt_stores, request, edit
     worker, database, ids = (request.getfixturevalue(name) for name in ("worker", "database", "ids"))
     assert list_checks(worker, database) == set()
     change(database, EDITS[edit], ids)
-    assert "log" in list_checks(worker, database)
+    assert list_checks(worker, database) >= {"edits"}
 
 
-def test_a_forged_memory_goes_when_it_is_purged(worker, database, ids):
-    change(database, FORGE, ids)
-    revise.purge(database, FORGED)
+def test_a_forged_memory_goes_when_it_is_purged(worker, either, ids):
+    change(either, FORGE, ids)
+    revise.purge(either, FORGED)
     digest_all(worker)
-    assert not list_checks(worker, database) & {"log", "texts"}
+    assert not list_checks(worker, either) & {"log", "edits"}
+
+
+def test_a_store_of_an_earlier_version_is_valid_except_for_damaged_texts(tmp_path, worker, database, ids):
+    with closing(connect(database.file)) as db:
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm007_row_hashes'")
+        db.execute("ALTER TABLE memory DROP COLUMN row_hash")
+        db.execute("UPDATE memory SET content = 'Deploys need no review' WHERE id = ?", (ids[2],))
+    with closing(SqliteDatabase(database.file, PROFILE, create=False)) as migrated, migrated.read() as db:
+        assert row_hashes.list_edited(db) == [ids[2]]
+        assert row_hashes.list_deleted(db) == []
+
+
+def test_nothing_in_a_store_confirms_a_purged_text(worker, database, ids):
+    with database.read() as db:
+        (row_hash,) = db.execute("SELECT row_hash FROM memory WHERE id = ?", (ids[2],)).fetchone()
+        assert row_hash in "".join(dump(db))
+    revise.purge(database, ids[2])
+    digest_all(worker)
+    with database.read() as db:
+        assert row_hash not in "".join(dump(db))
+    database.checkpoint()
+    assert row_hash.encode() not in database.file.read_bytes()
+
+
+def test_a_copy_on_a_server_and_back_is_valid(worker, database, ids, store_url):
+    home = worker.settings
+    move(home, store_url)
+    stores = PostgresDatabases(Server(store_url), PROFILE)
+    served = stores.get("default")
+    assert list_checks(worker, served) == set()
+    revise.edit(served, ids[1], Revision(content="Release 1 moved the port to 9001", tags=("served",)))
+    revise.archive(served, ids[3])
+    accept(served, Draft("Written on the server"))
+    assert "edits" not in list_checks(worker, served)
+    with served.write() as db:
+        # The migration of a server computes the same hashes.
+        db.execute("ALTER TABLE memory DROP COLUMN row_hash")
+        db.run_script(files("pipeline.store.postgres").joinpath("row_hashes.sql").read_text(encoding="utf-8"))
+    assert "edits" not in list_checks(worker, served)
+    stores.close()
+    move(replace(home, store=Secret(store_url)), "sqlite")
+    with closing(SqliteDatabase(database.file, PROFILE, create=False)) as returned:
+        assert "edits" not in list_checks(worker, returned)
+
+
+def test_an_edit_of_a_store_on_a_server_is_reported(worker, database, ids, store_url):
+    move(worker.settings, store_url)
+    stores = PostgresDatabases(Server(store_url), PROFILE)
+    served = stores.get("default")
+    with served.write() as db:
+        db.execute("UPDATE memory SET trust = 'trusted' WHERE source = 'import'")
+    assert "edits" in list_checks(worker, served)
+    stores.close()
+
+
+def move(settings, target):
+    with moving.open_move(settings, target) as opened:
+        assert [part.problem for part in moving.move_parts(opened) if part.problem] == []
 
 
 def read_texts(database):

@@ -75,6 +75,7 @@ def test_a_new_store_has_every_migration(file):
             "m004_operations",
             "m005_people",
             "m006_log_from_sync_on",
+            "m007_row_hashes",
         ]
 
 
