@@ -1,106 +1,24 @@
 """The memory table: one row per memory; archiving sets a date, purging deletes the row."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from operator import attrgetter
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from pipeline.records import (
-    Anchor,
-    FactKey,
     Filter,
-    Kind,
     Memory,
     OptionalFields,
     Scope,
     ScopeKind,
-    Sensitivity,
-    Source,
-    Tier,
-    Trust,
     Viewer,
 )
 from pipeline.store import row_hashes
+from pipeline.store.memory_columns import CODECS, COLUMNS, FIELDS, NAMES
 from pipeline.store.visibility import condition, lasting_condition, owned_condition, reach_condition
 
-
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """Encoding of a field that is no plain value: its columns, and the conversions in both directions."""
-
-    columns: tuple[str, ...]
-    encode: Callable[[Any], tuple[Any, ...]]
-    decode: Callable[..., Any]
-
-
-def _enum(name: str, kind: type[Any]) -> Codec:
-    # Looking a member up is much faster than calling its class.
-    return Codec((name,), lambda member: (member,), {str(member): member for member in kind}.__getitem__)
-
-
-def _flag(name: str) -> Codec:
-    return Codec((name,), lambda flag: (int(flag),), bool)
-
-
-def _object(name: str) -> Codec:
-    # Most memories have none of these, and parsing would be a third of the work.
-    return Codec(
-        (name,),
-        lambda value: (json.dumps(value, ensure_ascii=False) if value else "{}",),
-        lambda text: {} if text == "{}" else json.loads(text),
-    )
-
-
-def _decode_tags(text: str) -> tuple[str, ...]:
-    return () if text == "[]" else tuple(json.loads(text))
-
-
-def _encode_anchor(anchor: Anchor | None) -> tuple[str | None]:
-    return (None if anchor is None else json.dumps(asdict(anchor), ensure_ascii=False),)
-
-
-def _decode_anchor(text: str | None) -> Anchor | None:
-    return None if text is None else Anchor(**json.loads(text))
-
-
-def _encode_key(key: FactKey | None) -> tuple[str | None, str | None]:
-    return (None, None) if key is None else (key.subject, key.attribute)
-
-
-def _decode_key(subject: str | None, attribute: str) -> FactKey | None:
-    return None if subject is None else FactKey(subject, attribute)
-
-
-# All other fields are stored unchanged in the column of their name.
-CODECS: Mapping[str, Codec] = {
-    "kind": _enum("kind", Kind),
-    "scope": Codec(
-        ("scope_kind", "scope_id"),
-        lambda scope: (scope.kind, scope.id or ""),
-        lambda kind, owner: Scope(ScopeKind(kind), owner or None),
-    ),
-    "tags": Codec(("tags",), lambda tags: (json.dumps(tags) if tags else "[]",), _decode_tags),
-    "metadata": _object("metadata"),
-    "source": _enum("source", Source),
-    "trust": _enum("trust", Trust),
-    "tier": _enum("tier", Tier),
-    "sensitivity": Codec(
-        ("sensitivity",),
-        lambda value: (value or Sensitivity.NORMAL,),
-        {str(member): member for member in Sensitivity}.__getitem__,
-    ),
-    "pinned": _flag("pinned"),
-    "details": _object("details"),
-    "anchor": Codec(("anchor",), _encode_anchor, _decode_anchor),
-    "candidate": _flag("candidate"),
-    "instructs": _flag("instructs"),
-    "key": Codec(("subject", "attribute"), _encode_key, _decode_key),
-}
-FIELDS = tuple(field.name for field in fields(Memory))
-NAMES = tuple(column for name in FIELDS for column in (CODECS[name].columns if name in CODECS else (name,)))
-COLUMNS = ", ".join(NAMES)
 _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
 _SEQ, _UPDATED_AT = NAMES.index("seq"), NAMES.index("updated_at")
 # The store numbers the rows.
