@@ -162,14 +162,8 @@ class AgentSessionService:
         self._note_briefing(workspace, session, briefing)
         self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
-        memories_shown = (
-            *briefing.shown,
-            *briefing.person_shown,
-            *(result.memory for result in obeyed if result.memory is not None),
-        )
-        return HookAnswer(
-            text, memories_shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None
-        )
+        shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
+        return HookAnswer(text, shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         self._feedback.record_question(workspace, message)
