@@ -137,12 +137,12 @@ def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
     if context.settings.store_place:
         yield CheckResult("encryption", "ok", "the store's is its server's")
     elif not state.is_encrypted:
-        yield CheckResult("encryption", "ok", "none; `reverie encrypt` encrypts the store and its snapshots")
+        yield CheckResult("encryption", "ok", "none; `reverie store encrypt` encrypts the store and its snapshots")
     elif state.problem is not None:
         hint = "Nothing is lost, but nothing is stored until the key is available. Snapshots use the same key."
         yield CheckResult("encryption", "fail", state.problem, hint)
     elif state.plain:
-        says, hint = f"still plain: {_name_some(state.plain)}", "`reverie down`, then `reverie encrypt` goes on"
+        says, hint = f"still plain: {_name_some(state.plain)}", "`reverie down`, then `reverie store encrypt` goes on"
         yield CheckResult("encryption", "warn", says, hint)
     else:
         yield CheckResult("encryption", "ok", f"by the key in {state.key_file}")
@@ -202,7 +202,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
             if takes_snapshots(context.settings):
                 yield from _check_snapshots(context, name)
     except ReverieError as error:
-        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may show more")
+        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie logs errors` may show more")
 
 
 def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
@@ -220,7 +220,7 @@ def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
             says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
             return CheckResult(f"{name}: store", "warn", says, hint)
     except ReverieError as error:
-        return CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may show more")
+        return CheckResult(f"{name}: store", "fail", str(error), "`reverie logs errors` may show more")
     return None
 
 
@@ -248,7 +248,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
         hint = f"`reverie -w {name} queue retry` gives them a fresh start"
         yield CheckResult(f"{name}: queue", "fail", f"failed permanently: {says}", hint, lambda: _retry(context, name))
     elif waits_s > OLDEST_PENDING_S and context.is_up:
-        hint = "`reverie status` shows whether workers run, `reverie errors` what stops them"
+        hint = "`reverie status` shows whether workers run, `reverie logs errors` what stops them"
         yield CheckResult(f"{name}: queue", "warn", f"{pending} wait, the oldest for {format_duration(waits_s)}", hint)
     else:
         yield CheckResult(f"{name}: queue", "ok", f"{pending} pending")
