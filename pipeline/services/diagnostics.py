@@ -213,7 +213,7 @@ def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
     except ReverieError as error:
         hint = "see home, disk and encryption above"
         if isinstance(error, StoreDamaged):
-            hint = f"`reverie -w {name} snapshot restore latest` puts a copy back"
+            hint = f"`reverie -w {name} store snapshot restore latest` puts a copy back"
         return CheckResult(f"{name}: store", "fail", str(error), hint)
     try:
         if not migrations.is_migrated(file, MIGRATIONS):
@@ -245,7 +245,7 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
     failed = {stage: count for stage, count in dead.items() if count}
     if failed:
         says = ", ".join(f"{stage} {count}" for stage, count in failed.items())
-        hint = f"`reverie -w {name} queue retry` gives them a fresh start"
+        hint = f"`reverie -w {name} jobs queue retry` gives them a fresh start"
         yield CheckResult(f"{name}: queue", "fail", f"failed permanently: {says}", hint, lambda: _retry(context, name))
     elif waits_s > OLDEST_PENDING_S and context.is_up:
         hint = "`reverie status` shows whether workers run, `reverie logs errors` what stops them"
@@ -266,12 +266,12 @@ def _check_indexes(context: CheckContext, name: str, database: Database) -> Iter
     problems = [p for p in health.examine(database, paths, segments) if p.check != PERMISSIONS]
     for problem in problems:
         if problem.repairable:
-            hint = f"`reverie -w {name} sleep health` repairs it"
+            hint = f"`reverie -w {name} jobs run health` repairs it"
             yield CheckResult(f"{name}: indexes", "warn", problem.says, hint, lambda: context.run_job(name, "health"))
         else:
             hint = "a backup of the store's server can be put back"
             if takes_snapshots(context.settings):
-                hint = f"`reverie -w {name} snapshot list` shows the copies that can be put back"
+                hint = f"`reverie -w {name} store snapshot list` shows the copies that can be put back"
             yield CheckResult(f"{name}: store", "fail", problem.says, hint)
     if not problems:
         yield CheckResult(f"{name}: indexes", "ok", "store and indexes agree")
@@ -296,7 +296,7 @@ def _check_jobs(name: str, database: Database) -> Iterator[CheckResult]:
         last = {job: runs.last(db, job) for job in BY_NAME}
     failed = [(job, run) for job, run in last.items() if run is not None and run.ok is False]
     for job, run in failed:
-        hint = f"`reverie -w {name} sleep {job}` runs it now and tells more"
+        hint = f"`reverie -w {name} jobs run {job}` runs it now and shows more"
         yield CheckResult(f"{name}: jobs", "warn", f"{job} failed last: {run.error}", hint)
     if not failed:
         yield CheckResult(
@@ -309,7 +309,7 @@ def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
     recent = [error for error in errors if error.at >= time.time() - RECENT_ERRORS_S]
     if recent:
         says = f"{len(recent)} in the last day, the last in {recent[0].component}: {recent[0].message}"
-        yield CheckResult(f"{name}: errors", "warn", says, f"`reverie -w {name} errors` lists them")
+        yield CheckResult(f"{name}: errors", "warn", says, f"`reverie -w {name} logs errors` lists them")
     else:
         yield CheckResult(f"{name}: errors", "ok", "none in the last day that was not repaired")
 
@@ -322,7 +322,7 @@ def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:
         yield CheckResult(f"{name}: snapshots", "fail", str(error), hint)
         return
     now = datetime.now(UTC)
-    hint = f"`reverie -w {name} snapshot take` takes one; with the stack up, a nightly job does"
+    hint = f"`reverie -w {name} store snapshot take` takes one; with the stack up, a nightly job does"
     if not snapshots:
         yield CheckResult(
             f"{name}: snapshots", "warn", "there is none yet", hint, lambda: _take_snapshot(context, name)

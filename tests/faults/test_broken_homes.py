@@ -253,7 +253,7 @@ def test_a_store_that_cannot_be_read_is_named_and_the_rest_serves(make_home, mod
     status = home.run("status")
     assert status.code == BROKEN
     assert f"problem  {file}" in status.text
-    assert "reverie snapshot list" in status.text
+    assert "reverie store snapshot list" in status.text
     assert "answers (version" in status.text
     doctor = home.run("doctor")
     assert doctor.code == FAILED
