@@ -16,6 +16,7 @@ EXPECTED = {
     errors.MalformedRequest: 400,
     errors.NotFound: 404,
     errors.PreconditionFailed: 412,
+    errors.ExtraMissing: 501,
     errors.Conflict: 409,
     errors.ReadOnly: 409,
     errors.PeerRefused: 403,
