@@ -11,6 +11,7 @@ from importlib.resources import files
 import pytest
 
 from config.declared import Secret
+from config.paths import HomePaths
 from pipeline.jobs.health import examine
 from pipeline.jobs.registry import JOBS
 from pipeline.jobs.snapshot import restore_snapshot, take_snapshot
@@ -305,7 +306,7 @@ def test_nothing_in_a_store_confirms_a_purged_text(worker, database, ids):
     assert row_hash.encode() not in database.file.read_bytes()
 
 
-def test_a_copy_on_a_server_and_back_is_valid(worker, database, ids, store_url):
+def test_a_copy_on_a_server_and_back_is_valid(worker, database, ids, store_url, tmp_path):
     home = worker.settings
     move(home, store_url)
     stores = PostgresDatabases(Server(store_url), PROFILE)
@@ -321,8 +322,9 @@ def test_a_copy_on_a_server_and_back_is_valid(worker, database, ids, store_url):
         db.run_script(files("pipeline.store.postgres").joinpath("row_hashes.sql").read_text(encoding="utf-8"))
     assert "edits" not in list_checks(worker, served)
     stores.close()
-    move(replace(home, store=Secret(store_url)), "sqlite")
-    with closing(SqliteDatabase(database.file, PROFILE, create=False)) as returned:
+    move(replace(home, store=Secret(store_url)), "sqlite", home=tmp_path / "returned")
+    file = HomePaths(tmp_path / "returned").workspace("default").events
+    with closing(SqliteDatabase(file, PROFILE, create=False)) as returned:
         assert "edits" not in list_checks(worker, returned)
 
 
@@ -336,8 +338,8 @@ def test_an_edit_of_a_store_on_a_server_is_reported(worker, database, ids, store
     stores.close()
 
 
-def move(settings, target):
-    with moving.open_move(settings, target) as opened:
+def move(settings, target, **options):
+    with moving.open_move(settings, target, **options) as opened:
         assert [part.problem for part in moving.move_parts(opened) if part.problem] == []
 
 
