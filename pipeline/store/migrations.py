@@ -21,7 +21,6 @@ from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, driver, oplog, row_hashes
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.log_start import migrate_log
-from pipeline.text.normalize import content_hash
 
 MIGRATIONS = Migrations("reverie")
 
@@ -68,10 +67,9 @@ def m006_log_from_sync_on(db: Database) -> None:
 
 @MIGRATIONS()
 def m007_row_hashes(db: Database) -> None:
-    """Add a hash of each memory's row. A text that does not match its content hash gets none: it stays reported."""
+    """Add a hash of each memory's row."""
     db.execute("ALTER TABLE memory ADD COLUMN row_hash TEXT")
-    rows = db.execute("SELECT seq, content, content_hash FROM memory ORDER BY seq")
-    row_hashes.update(db.conn, [seq for seq, content, known in rows if content_hash(content) == known])
+    row_hashes.update(db.conn, [seq for (seq,) in db.execute("SELECT seq FROM memory ORDER BY seq")])
 
 
 def _execute(db: Database, name: str) -> None:
