@@ -222,7 +222,7 @@ def test_what_was_changed_after_an_edit_is_not_undone_with_it(client, browser):
     page = browser.submit(path(memory_id), "Save", content=MORE, tags="net", importance="0.5")
     client.patch(f"/v1/memories/{memory_id}", {"content": "Somebody was faster."})
     refused = browser.submit_in(page, "Undo")
-    assert "Not changed: somebody changed its text meanwhile." in refused
+    assert "Not changed: its text changed since you opened it." in refused
     assert (read(client, memory_id)["content"], read(client, memory_id)["tags"]) == ("Somebody was faster.", ["net"])
 
 
