@@ -20,8 +20,9 @@ CHANNELS = ("lexical", "dense")
 INDENT = "     "
 # What is said to be from here, where teams are asked too.
 OWN = "local"
-# How long a command waits for a memory that is being loaded.
+# How long a command waits for the encoder, and for the words of a server that has just started.
 PATIENCE_S = 1.0
+START_PATIENCE_S = 10.0
 POLL_S = 0.1
 
 
@@ -83,10 +84,14 @@ def recall(state: State, /, query: str, *, full: bool, explain: bool, wanted: st
 
 
 def ask_whole(client: "Client", question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer; one that is empty because a channel was late or cold is asked for again for a second."""
-    pause, end = threading.Event(), time.monotonic() + PATIENCE_S
+    """Return an answer; ask again for a while if it is empty because a channel was late or cold."""
+    pause, began = threading.Event(), time.monotonic()
     answer = client.recall(question)
-    while answer["degraded"] and not answer["results"] and time.monotonic() < end:
+    while answer["degraded"] and not answer["results"]:
+        has_words = answer["channels"]["lexical"]["state"] == "ok"
+        end = began + (PATIENCE_S if has_words else START_PATIENCE_S)
+        if time.monotonic() >= end:
+            break
         pause.wait(POLL_S)
         left_ms = max(1, int(1000 * (end - time.monotonic())))
         answer = client.recall({**question, "budget_ms": max(left_ms, question.get("budget_ms", 0))})
