@@ -20,9 +20,10 @@ CHANNELS = ("lexical", "dense")
 INDENT = "     "
 # What is said to be from here, where teams are asked too.
 OWN = "local"
-# How long a command waits for the encoder, and for the words of a server that has just started.
+# How long a command waits for the encoder, or for a server that has just started and has not read its words yet.
 PATIENCE_S = 1.0
 START_PATIENCE_S = 10.0
+LOADING = ("late", "cold")
 POLL_S = 0.1
 
 
@@ -88,8 +89,8 @@ def ask_whole(client: "Client", question: Mapping[str, Any]) -> dict[str, Any]:
     pause, began = threading.Event(), time.monotonic()
     answer = client.recall(question)
     while answer["degraded"] and not answer["results"]:
-        has_words = answer["channels"]["lexical"]["state"] == "ok"
-        end = began + (PATIENCE_S if has_words else START_PATIENCE_S)
+        is_starting = answer["channels"]["lexical"]["state"] in LOADING
+        end = began + (START_PATIENCE_S if is_starting else PATIENCE_S)
         if time.monotonic() >= end:
             break
         pause.wait(POLL_S)
