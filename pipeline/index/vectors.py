@@ -122,7 +122,7 @@ class VectorTable:
         return self._codes.exists()
 
     def repair_codes(self) -> bool:
-        """Rebuild the file of codes unless it equals the table; return whether; the caller has the lock."""
+        """Rewrite the file of codes if it differs from the table; return whether it did; the caller has the lock."""
         held = np.sort(self._rows(["seq"], None)["seq"].to_numpy()) if self.exists() else np.empty(0, np.int64)
         with suppress(IndexUnavailable):
             if np.array_equal(held, np.sort(self._codes.read(None).latest().seqs)):
@@ -214,7 +214,7 @@ class VectorTable:
         self._place.drop_all(keep={self._name, table_name(keep or self.model)})
 
     def drop_broken(self) -> None:
-        """Delete everything in this place, of every model; the caller has the lock."""
+        """Delete the vectors of every model, even if they cannot be read; the caller has the lock."""
         self._place.drop_all(keep=frozenset())
         self._table = None
 

@@ -22,8 +22,10 @@ CHANNELS = ("lexical", "dense")
 INDENT = "     "
 # The origin of a result from this machine, where results of teams are included.
 OWN = "local"
-# How long the command waits while the server loads memories.
+# How long the command waits for the encoder, and for a server that has just started and has no lexical index yet.
 PATIENCE_S = 1.0
+START_PATIENCE_S = 10.0
+LOADING = ("late", "cold")
 POLL_S = 0.1
 RESULTS_HELP = "Maximum number of results.  [default: 10]"
 
@@ -105,12 +107,16 @@ def recall(
 
 
 def ask_until_loaded(client: "Client", question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer to a search; for a second, repeat a search that is empty because a channel is not ready."""
-    pause, deadline = threading.Event(), time.monotonic() + PATIENCE_S
+    """Return the answer to a search. Repeat a search that is empty because a channel is not ready."""
+    pause, began = threading.Event(), time.monotonic()
     answer = client.recall(question)
-    while answer["degraded"] and not answer["results"] and time.monotonic() < deadline:
+    while answer["degraded"] and not answer["results"]:
+        is_starting = answer["channels"]["lexical"]["state"] in LOADING
+        end = began + (START_PATIENCE_S if is_starting else PATIENCE_S)
+        if time.monotonic() >= end:
+            break
         pause.wait(POLL_S)
-        left_ms = max(1, int(1000 * (deadline - time.monotonic())))
+        left_ms = max(1, int(1000 * (end - time.monotonic())))
         answer = client.recall({**question, "budget_ms": max(left_ms, question.get("budget_ms", 0))})
     return answer
 

@@ -4,16 +4,27 @@ import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import (
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
 from web.mcp.messages import INVALID_REQUEST, Refusal, read_message
 from web.mcp.opening import OpeningLine
+
+# How long requests may take after the host has closed standard input.
+LAST_ANSWERS_S = 10.0
 
 
 def serve_stdio(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
@@ -22,11 +33,13 @@ def serve_stdio(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
 
 
 async def _serve(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
-    lines = HostLines((opening_line.line.encode() for opening_line in opening), _take_input())
+    unanswered = UnansweredRequests()
+    lines = HostLines((opening_line.line.encode() for opening_line in opening), _take_input(), unanswered)
     # The SDK drops lines that it cannot read, and the host would wait for an answer.
     async with stdio_server(stdin=cast(Any, lines)) as (read, write):
         lines.refuse_by(write.send)
-        await server.run(read, Omitting(answered_ids(opening), write), server.create_initialization_options())
+        answers = Omitting(answered_ids(opening), write, unanswered)
+        await server.run(read, answers, server.create_initialization_options())
 
 
 def _take_input() -> AsyncIterator[bytes]:
@@ -38,12 +51,40 @@ def _take_input() -> AsyncIterator[bytes]:
     return aiter(anyio.wrap_file(os.fdopen(wire, "rb")))
 
 
+class UnansweredRequests:
+    """The requests of a host that have no answer yet."""
+
+    def __init__(self) -> None:
+        self._ids: set[str | int] = set()
+        self._changed = anyio.Event()
+
+    def follow(self, message: JSONRPCMessage) -> None:
+        """Add a request that the host sent, or remove one that it cancelled."""
+        if isinstance(message, JSONRPCRequest):
+            self._ids.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self.remove((message.params or {}).get("requestId"))
+
+    def remove(self, request_id: str | int | None) -> None:
+        """Remove a request that no longer needs an answer."""
+        self._ids = {waiting for waiting in self._ids if waiting != request_id}
+        self._changed.set()
+
+    async def wait(self, timeout_s: float = LAST_ANSWERS_S) -> None:
+        """Wait until every request has its answer, at most until the timeout."""
+        with anyio.move_on_after(timeout_s):
+            while self._ids:
+                self._changed = anyio.Event()
+                await self._changed.wait()
+
+
 class HostLines:
     """The lines of a host that the SDK can read. Every other line is answered with an error."""
 
-    def __init__(self, opening: Iterable[bytes], rest: AsyncIterator[bytes]) -> None:
+    def __init__(self, opening: Iterable[bytes], rest: AsyncIterator[bytes], unanswered: UnansweredRequests) -> None:
         self._opening = iter(opening)
         self._rest = rest
+        self._unanswered = unanswered
         self._send: Callable[[SessionMessage], Awaitable[None]] | None = None
         self._can_send = anyio.Event()
 
@@ -60,12 +101,17 @@ class HostLines:
         while True:
             line = next(self._opening, None)
             if line is None:
-                line = await anext(self._rest)
+                line = await anext(self._rest, None)
+            if line is None:
+                # The SDK cancels unanswered requests when its input ends.
+                await self._unanswered.wait()
+                raise StopAsyncIteration
             if not line.strip():
                 continue
             message = read_line(line)
-            if isinstance(message, str):
-                return message
+            if isinstance(message, HostMessage):
+                self._unanswered.follow(message.message)
+                return message.line
             for refusal in message:
                 await self._refuse(refusal)
 
@@ -76,16 +122,23 @@ class HostLines:
             await self._send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=refusal.id, error=error)))
 
 
-def read_line(line: bytes) -> str | list[Refusal]:
+class HostMessage(NamedTuple):
+    """A message of a host, as the line that the SDK reads and as the parsed message."""
+
+    line: str
+    message: JSONRPCMessage
+
+
+def read_line(line: bytes) -> HostMessage | list[Refusal]:
     """Return a line in a form that the SDK can read, else the errors to answer it with."""
     message = read_message(line)
-    if isinstance(message, str):
-        try:
-            jsonrpc_message_adapter.validate_json(message, by_name=False)
-        except ValueError:
-            # Neither a request nor a valid answer.
-            return [Refusal(None, INVALID_REQUEST, "The message is neither a request nor an answer.")]
-    return message
+    if not isinstance(message, str):
+        return message
+    try:
+        return HostMessage(message, jsonrpc_message_adapter.validate_json(message, by_name=False))
+    except ValueError:
+        # Neither a request nor a valid answer.
+        return [Refusal(None, INVALID_REQUEST, "The message is neither a request nor an answer.")]
 
 
 def answered_ids(opening: Sequence[OpeningLine]) -> list[str | int]:
@@ -96,9 +149,10 @@ def answered_ids(opening: Sequence[OpeningLine]) -> list[str | int]:
 class Omitting:
     """A stream of messages that drops the answer to each of some requests once."""
 
-    def __init__(self, request_ids: Iterable[str | int], rest: Any) -> None:
+    def __init__(self, request_ids: Iterable[str | int], rest: Any, unanswered: UnansweredRequests) -> None:
         self._omitted = list(request_ids)
         self._inner = rest
+        self._unanswered = unanswered
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -115,7 +169,11 @@ class Omitting:
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message, unless it answers a request that was already answered."""
         message = item.message
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in self._omitted:
+        if not isinstance(message, JSONRPCResponse | JSONRPCError):
+            await self._inner.send(item)
+        elif message.id in self._omitted:
             self._omitted.remove(message.id)
-            return
-        await self._inner.send(item)
+            self._unanswered.remove(message.id)
+        else:
+            await self._inner.send(item)
+            self._unanswered.remove(message.id)

@@ -10,13 +10,13 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from mcp.server.stdio import stdio_server
-from mcp_types import JSONRPCError
+from mcp_types import JSONRPCError, jsonrpc_message_adapter
 
 from tests.support.served import serve_home
 from tests.unit.web.test_json_text import anything
 from web.mcp.core_tools import CORE
 from web.mcp.server import always, build_server
-from web.mcp.stdio import HostLines
+from web.mcp.stdio import HostLines, Omitting, UnansweredRequests
 
 REVERIE = str(Path(sys.executable).parent / "reverie")
 HELLO = {
@@ -38,23 +38,23 @@ class Sink:
         pass
 
 
-def converse(lines, until):
-    """Return what the server writes to a host that says these lines and then waits for so many answers."""
+def converse(lines):
+    """Return what the server writes to a host that says these lines and then closes its end."""
     sink = Sink()
 
     async def rest():
         for line in lines:
             yield line
-        while len(sink.lines) < until:  # noqa: ASYNC110 - what is awaited is written by the SDK
-            await anyio.sleep(0.001)
 
     async def serve():
         server = build_server(always(None), CORE)
-        host = HostLines([json.dumps(HELLO).encode()], rest())
+        unanswered = UnansweredRequests()
+        host = HostLines([json.dumps(HELLO).encode()], rest(), unanswered)
         with anyio.fail_after(30):
             async with stdio_server(stdin=host, stdout=sink) as (read, write):
                 host.refuse_by(write.send)
-                await server.run(read, write, server.create_initialization_options())
+                answers = Omitting([], write, unanswered)
+                await server.run(read, answers, server.create_initialization_options())
 
     anyio.run(serve)
     return [json.loads(line) for line in sink.lines]
@@ -70,17 +70,36 @@ bad = st.fixed_dictionaries(
 @given(st.lists(bad, max_size=5))
 def test_each_request_is_answered_with_its_id(requests):
     requests = [{**request, "id": number} for number, request in enumerate(requests)]
-    answers = converse([json.dumps(request).encode() for request in requests], len(requests) + 1)
+    answers = converse([json.dumps(request).encode() for request in requests])
     assert {answer["id"] for answer in answers} == {"hello", *range(len(requests))}
     assert len(answers) == len(requests) + 1
 
 
 def test_what_is_no_request_is_answered_without_an_id():
     lines = [b"not json", b"", b"  \n", b"[]", b"7", b'{"jsonrpc": "2.0", "id": 8, "method": "ping"}']
-    answers = converse(lines, 5)
+    answers = converse(lines)
     assert [answer["id"] for answer in answers if "error" in answer] == [None] * 3
     assert [answer["error"]["code"] for answer in answers if "error" in answer] == [-32700, -32600, -32600]
     assert {"jsonrpc": "2.0", "id": 8, "result": {}} in answers
+
+
+@pytest.mark.parametrize(
+    ("said_last", "timeout_s"),
+    [
+        ({"method": "notifications/cancelled", "params": {"requestId": 2}}, 60),
+        ({"id": 3, "method": "tools/call", "params": {"name": "wait"}}, 0),
+    ],
+    ids=["cancelled", "too slow"],
+)
+def test_a_host_that_left_is_not_waited_for_without_end(said_last, timeout_s):
+    async def leave():
+        unanswered = UnansweredRequests()
+        for said in ({"id": 2, "method": "tools/call", "params": {"name": "wait"}}, said_last):
+            unanswered.follow(jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0"} | said))
+        with anyio.fail_after(30):
+            await unanswered.wait(timeout_s)
+
+    anyio.run(leave)
 
 
 def test_an_error_without_an_id_is_one_that_the_sdk_writes():
@@ -109,10 +128,11 @@ def test_a_host_gets_an_answer_to_every_line(home, tmp_path):
         )
         hello = HELLO | {"params": HELLO["params"] | {"protocolVersion": "2025-03-26"}}
         process.stdin.write(json.dumps(hello).encode() + b"\n" + LINES + b"\n")
-        process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(9)]
-        rest, _ = process.communicate(timeout=60)
-    assert (process.returncode, rest) == (0, b"")
+        # It closes its end without waiting for the answers.
+        written, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    answers = [json.loads(line) for line in written.splitlines()]
+    assert len(answers) == 9
     by_id = {answer["id"]: answer for answer in answers}
     assert set(by_id) == {"hello", 2, 3, 4, None, 6, 7, 8, 9}
     assert [by_id[number]["error"]["code"] for number in (2, 3, None)] == [-32600, -32600, -32700]

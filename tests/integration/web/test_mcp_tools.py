@@ -33,7 +33,7 @@ from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIO
 from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
 from web.mcp.server import always, build_server
-from web.mcp.stdio import Omitting, answered_ids
+from web.mcp.stdio import Omitting, UnansweredRequests, answered_ids
 from web.mcp.tool import (
     Tool,
     ToolCall,
@@ -625,7 +625,7 @@ def conversation(lines, *opening, server=None):
             tasks.start_soon(
                 server.run,
                 from_host,
-                Omitting(answered_ids(opening), to_host),
+                Omitting(answered_ids(opening), to_host, UnansweredRequests()),
                 server.create_initialization_options(),
             )
             for said in [*(json.loads(one.line) for one in opening), *lines]:

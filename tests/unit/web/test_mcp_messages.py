@@ -9,7 +9,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from tests.unit.web.test_json_text import anything
 from web.mcp.messages import DEEPEST, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Refusal, read_message
-from web.mcp.stdio import read_line
+from web.mcp.stdio import HostMessage, read_line
 
 CALL = {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
 
@@ -79,7 +79,7 @@ ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
 def test_what_can_be_repaired_is_read(said, read):
     message = read_message(said if isinstance(said, bytes) else json.dumps(said).encode())
     assert json.loads(message) == read
-    assert read_line(message.encode()) == message
+    assert read_line(message.encode()).line == message
 
 
 messages = st.fixed_dictionaries(
@@ -93,8 +93,8 @@ messages = st.fixed_dictionaries(
 @example(b'{"jsonrpc":"2.0","method":"a","id":1,"params":' + b'{"a":' * 150 + b"1" + b"}" * 151)
 def test_every_line_is_read_by_the_sdk_or_answered(line):
     read = read_line(line)
-    if isinstance(read, str):
-        jsonrpc_message_adapter.validate_json(read)
+    if isinstance(read, HostMessage):
+        assert jsonrpc_message_adapter.validate_json(read.line) == read.message
     else:
         assert read
         for refusal in read:
