@@ -100,7 +100,7 @@ def test_few_files_are_enough(make_stack):
     assert "Too many open files" not in stack.tail("web", lines=1000)
 
 
-def test_whoever_sends_slowly_is_sent_away(front):
+def test_a_slow_client_is_disconnected(front):
     with socket.create_connection((HOST, front.port), timeout=60) as slow:
         slow.sendall(HEAD)
         slow.settimeout(0.2)

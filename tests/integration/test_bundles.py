@@ -150,7 +150,7 @@ def spoil_other(_data):
     "spoil", [spoil_cut, spoil_tail, spoil_byte, spoil_lines, spoil_order, spoil_version, spoil_other]
 )
 @pytest.mark.parametrize("phrase", [None, "correct horse"])
-def test_of_a_bundle_that_is_not_whole_nothing_is_taken(home, other, tmp_path, spoil, phrase):
+def test_an_incomplete_bundle_is_rejected(home, other, tmp_path, spoil, phrase):
     fill(home)
     file = tmp_path / "b"
     write(home, file, None if spoil in (spoil_lines, spoil_order, spoil_version) else phrase)

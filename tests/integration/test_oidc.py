@@ -205,7 +205,7 @@ def test_whom_the_home_does_not_know_is_told_so(browser, provider):
     assert "&lt;eve&gt;@example.com" in answer.get_data(as_text=True)
 
 
-def test_an_address_that_nobody_verified_is_nobodys(browser, provider):
+def test_an_unverified_address_identifies_no_person(browser, provider):
     provider.claims = {"email_verified": False}
     assert is_nobody(browser, sign_in(browser, provider), "does not know you", 403)
 

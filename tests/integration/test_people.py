@@ -176,7 +176,7 @@ def test_the_same_text_of_two_people_is_two_memories(ada, bob):
     assert own != theirs
 
 
-def test_a_person_is_themselves_whatever_the_request_says(ada, bob):
+def test_the_token_decides_who_a_person_is(ada, bob):
     ada.write("Ada's port is 8123", scope={"kind": "user", "id": "ada"})
     for body in ({"viewer": {"user": "ada"}}, {"scope": {"kind": "user", "id": "ada"}}):
         assert bob.post("/v1/recall", {"query": "port", **body}).status_code == 403

@@ -250,7 +250,7 @@ def test_reservations_never_pass_the_cap(calls, cap):
             assert runs.count_tokens(db, DAY) >= 0
 
 
-def test_no_secret_reaches_a_prompt_whole_or_cut(server, model):
+def test_no_part_of_a_secret_reaches_the_model(server, model):
     asked = model()
     asked.complete("j", f"system {SECRET}", f"text {SECRET}")
     asked.complete("j", "s", "x" * (MAX_PROMPT_CHARS - 12) + f" {SECRET}")

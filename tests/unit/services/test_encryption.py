@@ -166,7 +166,7 @@ def test_a_damaged_store_is_damaged_also_where_the_key_is_right(encrypted):
         SqliteDatabase(file, PROFILE, create=False)
 
 
-def test_the_key_is_not_kept_beside_what_it_locks(paths, tmp_path):
+def test_the_key_is_never_in_the_data_directory(paths, tmp_path):
     (tmp_path / "link").symlink_to(paths.root)
     places = [paths.root / "key", paths.root / "workspaces" / "key", tmp_path / "link" / "key", tmp_path]
     for place in (*places, tmp_path / "unplugged" / "key"):
