@@ -40,6 +40,7 @@ from pipeline.text.similarity.pair_classifier import (
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
 from pipeline.text.similarity.replacement import gives_value
 from pipeline.times import utc_now
+from pipeline.write.reindex import reindex
 
 NEIGHBOURS = 8
 # Similar rules crowd together, so the superseded one need not be among the nearest.
@@ -178,6 +179,7 @@ def _link_or_merge(db: Connection, older: Memory, newer: Memory, finding: PairFi
         reasons = (*finding.judgement.reasons, *blockers)
         if relation is Relation.SAME and not blockers:
             duplicates.merge(db, older, newer, duplicates.DEDUP, now, {"cosine": round(finding.cosine, 4)})
+            reindex(db, older)
         else:
             duplicates.add(db, older.seq, newer.seq, finding.cosine, reasons, now)
 

@@ -15,6 +15,7 @@ from pipeline.records import Memory, Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store import index_state, languages, memories, meta, work
 from pipeline.store.database import Database
+from pipeline.text.memory_terms import embedded_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class EmbedStage:
 
 def embed(batch: Sequence[Memory], encoder: Encoder) -> dict[int, Vector]:
     """Return the passage vectors (n × dimension) of each memory by row number."""
-    passages = {memory.seq: encoder.passages(memory.content) for memory in batch}
+    passages = {memory.seq: encoder.passages(embedded_text(memory)) for memory in batch}
     texts = [passage.text for passages_of_memory in passages.values() for passage in passages_of_memory]
     if not texts:
         return {}

@@ -35,13 +35,15 @@ from pipeline.index.segment import (
 )
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.store import changes, index_state, meta
-from pipeline.text.tokens import is_field
+from pipeline.text.tokens import is_field, metadata_term
 
 # How long a first search waits for a segment that is being fetched.
 PATIENCE_S = 3.0
 # In smaller workspaces, words are weighted as in a workspace of this size: rare words are rare because there are few
 # memories.
 YOUNG_WORKSPACE_SIZE = 200
+# What a word in the metadata counts, of one in the text.
+METADATA_WEIGHT = 0.5
 
 
 class TailPostings:
@@ -110,13 +112,17 @@ class Corpus:
         """Return which of the given memories have any of the fields."""
         marked = np.zeros(len(self.norms), np.bool_)
         for field in fields:
-            marked[self.segment.holders(field)] = True
-        marked &= ~self.fresh
-        for field in fields:
-            with self.lock:
-                fresh, _ = self.tail.posting(field)
-            marked[fresh[values_at(self.fresh, fresh)]] = True
+            marked[self.list_holders(field)] = True
         return values_at(marked, seqs)
+
+    def list_holders(self, field: str) -> Seqs:
+        """Return the row numbers of the memories that have a field."""
+        seqs = self.segment.holders(field)
+        if not self.tail.lengths:
+            return seqs
+        with self.lock:
+            fresh, _ = self.tail.posting(field)
+        return np.concatenate((seqs[~self.fresh[seqs]], fresh[values_at(self.fresh, fresh)]))
 
     def score_memories(self, postings: Mapping[str, Posting]) -> Floats:
         """Score every memory for the words of some postings."""
@@ -146,20 +152,21 @@ class Corpus:
 class LexicalScores:
     """The scores of a query, by row number and by session number.
 
+    `postings` has the memories with each token in their text, `metadata` those with it in their metadata only.
     `information` adds up idf(t) · rarity(t) over the query's tokens that a memory contains: how much they share that
     few memories, and few background messages, contain. A ceiling is the score of a text of average length with each
-    of the query's tokens once. `vocabulary_coverage` is the share of the query's rarity that the memories contain,
-    `frequencies` counts the memories with each token.
+    of the query's tokens once. `vocabulary_coverage` is the share of the query's rarity that the memories contain.
     """
 
     corpus: Corpus
+    postings: Mapping[str, Posting]
+    metadata: Mapping[str, Seqs]
     scores: Floats
     information: Floats
     sessions: Floats
     ceiling: float
     session_ceiling: float
     vocabulary_coverage: float
-    frequencies: Mapping[str, int]
 
     @property
     def by_row(self) -> Floats:
@@ -169,6 +176,10 @@ class LexicalScores:
     def top(self, limit: int, allowed: NDArray[np.bool_] | None = None) -> Seqs:
         """Return the row numbers of the best scores above zero, best first; ties go to the older memory."""
         return best_positions(mask_scores(self.scores, allowed), limit)
+
+    def holders(self, token: str) -> Seqs:
+        """Return the row numbers of the memories with a token of the query, in their text or their metadata."""
+        return np.concatenate((self.postings[token][0], self.metadata[token]))
 
     def of(self, seqs: Seqs) -> Floats:
         """Return the scores of given memories, 0 for a memory that does not match."""
@@ -212,20 +223,31 @@ class LexicalIndex:
         postings = {token: corpus.posting(token) for token in dict.fromkeys(tokens)}
         weights = {token: float(idf(corpus.count, len(seqs))) for token, (seqs, _) in postings.items()}
         rarities = {token: rarity(token) for token in postings}
-        information = np.zeros(len(corpus.norms), np.float32)
+        metadata = {
+            token: np.setdiff1d(corpus.list_holders(metadata_term(token)), seqs)
+            for token, (seqs, _) in postings.items()
+        }
+        scores, information = corpus.score_memories(postings), np.zeros(len(corpus.norms), np.float32)
         for token, (seqs, _) in postings.items():
             information[seqs] += float(idf(max(corpus.count, YOUNG_WORKSPACE_SIZE), len(seqs))) * rarities[token]
+        for token, seqs in metadata.items():
+            frequency = len(postings[token][0]) + len(seqs)
+            scores[seqs] += METADATA_WEIGHT * idf(corpus.count, frequency) / (1 + corpus.norms[seqs])
+            information[seqs] += (
+                METADATA_WEIGHT * idf(max(corpus.count, YOUNG_WORKSPACE_SIZE), frequency) * rarities[token]
+            )
         sessions, session_weight = corpus.score_sessions(postings)
-        known = sum(rarities[token] for token, (seqs, _) in postings.items() if len(seqs))
+        known = sum(rarities[token] for token, (seqs, _) in postings.items() if len(seqs) or len(metadata[token]))
         return LexicalScores(
             corpus=corpus,
-            scores=corpus.score_memories(postings),
+            postings=postings,
+            metadata=metadata,
+            scores=scores,
             information=information,
             sessions=sessions,
             ceiling=sum(weights.values()) / (1 + K1),
             session_ceiling=session_weight / (1 + K1),
             vocabulary_coverage=known / max(sum(rarities.values()), 1e-9),
-            frequencies={token: len(seqs) for token, (seqs, _) in postings.items()},
         )
 
     def refresh(self, db: Connection) -> Corpus:

@@ -29,7 +29,8 @@ from pipeline.store import memories
 from pipeline.store.atomic_files import writing
 from pipeline.store.encryption import erase
 from pipeline.store.key import StoreKey, find_key
-from pipeline.text.tokens import is_field, memory_tokens
+from pipeline.text.memory_terms import memory_terms
+from pipeline.text.tokens import is_field
 
 PAGE = 5000
 FORMAT = 3
@@ -131,9 +132,9 @@ def list_documents(db: Connection) -> list[Document]:
     """List the documents of a segment of all active memories."""
     documents: list[Document] = []
     last = 0
-    while page := memories.active_texts(db, last, PAGE):
-        documents.extend((seq, memory_tokens(content, occurred_at)) for seq, content, occurred_at in page)
-        last = page[-1][0]
+    while page := memories.list_searchable(db, last, PAGE):
+        documents.extend((memory.seq, memory_terms(memory)) for memory in page)
+        last = page[-1].seq
     return documents
 
 

@@ -7,21 +7,19 @@ import hashlib
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS, Draft
-from pipeline.text.normalize import normalize_json, normalize_text
+from pipeline.text.normalize import MAX_TAG_CHARS, normalize_json, normalize_tag, normalize_text
 from pipeline.text.redaction import redact, redact_json
 from pipeline.times import utc_text
 
 MAX_KEY_CHARS = 1024
 MAX_ID_CHARS = 200
 MAX_TITLE_CHARS = 300
-MAX_TAG_CHARS = 50
 LEFT_OUT = "left_out"
 
 # Times outside these years are errors of a clock or a unit.
@@ -29,7 +27,6 @@ _FIRST_YEAR, _LAST_YEAR = 1990, 2099
 # Larger numbers are milliseconds, even larger ones microseconds: as seconds they would be after the year 5000.
 _MILLISECONDS_FROM, _MICROSECONDS_FROM = 1e11, 1e14
 _NUMBER = re.compile(r"\d{9,16}(?:\.\d+)?")
-_NO_SLUG = re.compile(r"[^a-z0-9]+")
 # Where a text may be cut, the best position first: each match ends where the next piece starts.
 _ENDS = (
     re.compile(r"\n[ \t]*\n\s*"),
@@ -80,7 +77,7 @@ def time_of(value: Any) -> str | None:
 def tags_of(*values: Any) -> tuple[str, ...]:
     """Return the texts among the values, and in lists of them, as distinct tags."""
     flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
-    slugs = (_slug(item) for item in flat if isinstance(item, str))
+    slugs = (normalize_tag(item) for item in flat if isinstance(item, str))
     return tuple(dict.fromkeys(slug for slug in slugs if slug))[:MAX_TAGS]
 
 
@@ -135,11 +132,6 @@ def _from_text(value: Any) -> datetime | None:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (OverflowError, ValueError):
         return None
-
-
-def _slug(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text[: 4 * MAX_TAG_CHARS]).encode("ascii", "ignore").decode().lower()
-    return _NO_SLUG.sub("-", plain).strip("-")[:MAX_TAG_CHARS].strip("-")
 
 
 def _finite(value: Any) -> Any:

@@ -51,7 +51,7 @@ from pipeline.records import (
 from pipeline.text.normalize import normalize_json
 from pipeline.text.redaction import redact_json
 from pipeline.write.fact_placement import fact_key
-from pipeline.write.fields import Moment, check_details, check_metadata, resolve_scope
+from pipeline.write.fields import Moment, check_details, check_metadata, check_tag, resolve_scope
 from pipeline.write.prepare import check_branch
 
 VERSION = "jsonl 1"
@@ -75,7 +75,7 @@ def _finite(value: dict[str, Any]) -> dict[str, Any]:
 
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS)]
-_Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
+_Tag = Annotated[str, AfterValidator(check_tag)]
 _Object = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 
 

@@ -13,9 +13,9 @@ from pipeline.index.segment import build_segment, list_documents, remove_segment
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Stage
+from pipeline.records.digestion import DIGESTION
 from pipeline.store import changes, index_state, memories, meta, work
 from pipeline.store.database import Database, wake_on_commit
-from pipeline.write.accept import DIGESTION
 
 
 def needs_segment(database: Database, tail_rows: int) -> bool:

@@ -18,6 +18,7 @@ from pipeline.index.row_arrays import NO_ROWS, NOBODY, Floats, RankingFeatures, 
 from pipeline.recall.query import ParsedQuery
 from pipeline.records.recall import Channel
 from pipeline.store import memories
+from pipeline.text.memory_terms import embedded_text
 from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 
@@ -199,8 +200,8 @@ def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype
 
 def _list_identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> list[Seqs]:
     """Return the row numbers of memories with each rare identifier of the query."""
-    rare = (token for token in question.identifiers if 0 < lexical.frequencies.get(token, 0) <= MAX_HOLDERS)
-    return [lexical.corpus.posting(token)[0] for token in rare]
+    holders = [lexical.holders(token) for token in question.identifiers if token in lexical.postings]
+    return [seqs for seqs in holders if 0 < len(seqs) <= MAX_HOLDERS]
 
 
 def _find_literals(
@@ -211,7 +212,7 @@ def _find_literals(
     if len(question.tokens) >= SHORTEST_RUN and not alone:
         near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:RUN_CANDIDATES]
         nearby = memories.by_seqs(db, near.tolist())
-        texts = {seq: search_tokens(memory.content) for seq, memory in nearby.items()}
+        texts = {seq: search_tokens(embedded_text(memory)) for seq, memory in nearby.items()}
         alone = [np.array([_only_run(texts, question.tokens)])]
     return np.unique(np.concatenate([*alone, NO_ROWS]))
 
@@ -221,13 +222,13 @@ def _find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores,
     asked = frozenset(question.tokens)
     if len(asked) < MIN_STATING_WORDS:
         return NO_ROWS
-    holding = [np.isin(top, lexical.corpus.posting(token)[0]) for token in asked]
+    holding = [np.isin(top, lexical.postings[token][0]) for token in asked]
     near = top[np.logical_and.reduce(holding)][:MAX_STATING_CANDIDATES].tolist()
     return np.array(
         [
             seq
             for seq, memory in memories.by_seqs(db, near).items()
-            if any(asked <= set(search_tokens(sentence)) for sentence in split_sentences(memory.content))
+            if any(asked <= set(search_tokens(sentence)) for sentence in split_sentences(embedded_text(memory)))
         ],
         np.int64,
     )

@@ -208,13 +208,17 @@ class Memory(OptionalFields):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The answer to a write: the memory's id, the outcome, and the keyed fact that it ended, if any."""
+    """The answer to a write: the memory's id, the outcome, and the keyed fact that it ended, if any.
+
+    `renamed_tags` has the stored form of each tag that was not stored as given.
+    """
 
     id: str
     outcome: Outcome
     duplicate_of: str | None = None
     reason: str | None = None
     replaced: str | None = None
+    renamed_tags: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +249,8 @@ class Filter:
     """Restrictions of a listing or a recall. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
 
     `as_of` asks for the memories that were valid at a time; without it, only currently valid memories are returned.
-    `candidates` returns only memories that await review; `chain` returns the milestones of a chain.
+    A memory must have all `tags`. `candidates` returns only memories that await review; `chain` returns the
+    milestones of a chain.
     """
 
     kinds: tuple[Kind, ...] = ()
@@ -256,6 +261,7 @@ class Filter:
     archived: bool = False
     as_of: str | None = None
     branch: str | None = None
+    tags: tuple[str, ...] = ()
     candidates: bool = False
     chain: str | None = None
     viewer: Viewer = field(default_factory=Viewer)
@@ -264,7 +270,7 @@ class Filter:
     def narrows(self) -> bool:
         """Return whether the filter excludes more than invisible memories and other people's memories."""
         times = self.since, self.until, self.as_of
-        return any((self.kinds, self.scope, self.session_id, *times, self.branch, self.chain))
+        return any((self.kinds, self.scope, self.session_id, *times, self.branch, self.tags, self.chain))
 
     @property
     def sessions(self) -> frozenset[str]:

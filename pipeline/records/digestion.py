@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from pipeline.records import EntityKind, Stage
 
+# The stages that read the text of a memory.
+DIGESTION = (Stage.EMBED, Stage.ENTITIES)
+
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:

@@ -14,10 +14,11 @@ from pipeline.store.duplicates import REFUSED, PairState
 from pipeline.store.refusals import Refusal, RefusedBy
 from pipeline.store.review import Decision, Waiting
 from pipeline.store.visibility import is_open_to
-from pipeline.text.tokens import memory_tokens
+from pipeline.text.memory_terms import memory_terms
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write.fact_placement import end_before_next
+from pipeline.write.reindex import reindex
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 
 PERSON = "review"
@@ -238,6 +239,7 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
             if let_in:
                 _let_in(db, older, now)
             entry_id = duplicates.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
+            reindex(db, older)
             entry = audit.get(db, entry_id)
             if let_in and entry is not None:
                 audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
@@ -390,5 +392,5 @@ def _let_in(db: Connection, memory: Memory, now: str) -> None:
         changes.append(db, changes.CLOSE, [ended.id])
     memories.update(db, memory.seq, {"candidate": 0}, now)
     number = changes.append(db, changes.CREATE, [memory.id])
-    index_state.put_tokens(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
+    index_state.put_tokens(db, memory.seq, memory_terms(memory), number)
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())

@@ -25,6 +25,7 @@ from pipeline.write.accept import (
     write_one,
 )
 from pipeline.write.prepare import Prepared, prepare
+from pipeline.write.reindex import reindex
 from pipeline.write.revise import restore_memory
 
 PURGED = "was purged"
@@ -93,7 +94,8 @@ class _Update:
     known: set[str]
     effects: WriteEffects = field(default_factory=WriteEffects)
     released: set[int] = field(default_factory=set)
-    refreshed: list[str] = field(default_factory=list)
+    # Memories as they were before.
+    refreshed: list[Memory] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
 
 
@@ -119,7 +121,9 @@ def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]
         taken = tuple(_take_item(update, source, item) for item in items)
         log_and_enqueue(db, update.effects)
         if update.refreshed:
-            changes.append(db, changes.EDIT, update.refreshed)
+            changes.append(db, changes.EDIT, [memory.id for memory in update.refreshed])
+            for memory in update.refreshed:
+                reindex(db, memory)
         archived = _archive_unwanted(db, update.released, update.at)
     return SourceUpdate(taken, archived, tuple(update.restored))
 
@@ -250,7 +254,7 @@ def _refresh(update: _Update, item_seq: int, stored: Memory, memory: Memory) -> 
     changed = {name: value for name, value in current.items() if getattr(stored, name) != value}
     if changed and ingested.is_own(update.db, stored.seq, item_seq):
         memories.update(update.db, stored.seq, changed, update.at)
-        update.refreshed.append(stored.id)
+        update.refreshed.append(stored)
 
 
 def _archive_unwanted(db: Connection, released: Iterable[int], at: str) -> tuple[str, ...]:

@@ -281,16 +281,12 @@ def after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, s
     ).fetchall()
 
 
-def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, str, str]]:
-    """List (row number, content, time) of searchable memories above a row number, in row order.
+def list_searchable(db: Connection, after_seq: int, limit: int) -> list[Memory]:
+    """List the memories that a search may find, above a row number and in row order.
 
     Ended facts are included: they answer questions about the past.
     """
-    return db.execute(
-        "SELECT seq, content, occurred_at FROM memory "
-        "WHERE archived_at IS NULL AND candidate = 0 AND seq > ? ORDER BY seq LIMIT ?",
-        (after_seq, limit),
-    ).fetchall()
+    return select(db, "archived_at IS NULL AND candidate = 0 AND seq > ? ORDER BY seq LIMIT ?", (after_seq, limit))
 
 
 def list_written_by_agents(db: Connection, since: str, limit: int) -> list[tuple[str | None, str]]:

@@ -72,6 +72,12 @@ def m007_row_hashes(db: Database) -> None:
     row_hashes.update(db.conn, [seq for (seq,) in db.execute("SELECT seq FROM memory ORDER BY seq")])
 
 
+@MIGRATIONS()
+def m008_index_all_fields(db: Database) -> None:
+    """Index memories again whose fields, tags, metadata or file were not searchable."""
+    _execute(db, "index_all_fields.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.

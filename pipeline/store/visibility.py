@@ -34,6 +34,8 @@ def condition(criteria: Filter) -> tuple[str, list[Any]]:
     if criteria.kinds:
         parts.append(f"kind IN ({','.join('?' * len(criteria.kinds))})")
         values.extend(criteria.kinds)
+    parts += ["EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)"] * len(criteria.tags)
+    values.extend(criteria.tags)
     for clause, value in (
         ("session_id = ?", criteria.session_id),
         ("occurred_at >= ?", criteria.since),

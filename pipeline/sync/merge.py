@@ -17,6 +17,7 @@ from typing import Any
 from pipeline.errors import PeerRefused
 from pipeline.kinds import TRAITS
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind, Stage
+from pipeline.records.digestion import DIGESTION
 from pipeline.store import (
     changes,
     clock,
@@ -36,10 +37,9 @@ from pipeline.store.log_start import start_log
 from pipeline.store.oplog import Fold, Operation
 from pipeline.store.replicated_records import MEMORY, PURGE, Fields, Key
 from pipeline.text.instructions import instructs
+from pipeline.text.memory_terms import embedded_text, memory_terms
 from pipeline.text.normalize import content_hash
-from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_text
-from pipeline.write.accept import DIGESTION
 from pipeline.write.prepare import join_agent_text
 from pipeline.write.revise import purge_memory
 from pipeline.write.share import follow_scope
@@ -194,7 +194,7 @@ def _unite(db: Connection, before: Memory | None, twin: Memory, memory_id: str, 
     replicated_records.count_confirmations(db, survivor.id)
     if survivor.candidate and not absorbed.candidate:
         number = changes.append(db, changes.EDIT, [survivor.id])
-        index_state.put_tokens(db, survivor.seq, memory_tokens(survivor.content, survivor.occurred_at), number)
+        index_state.put_tokens(db, survivor.seq, memory_terms(survivor), number)
 
 
 def _index(db: Connection, before: Memory | None, memory_id: str) -> None:
@@ -209,12 +209,12 @@ def _index(db: Connection, before: Memory | None, memory_id: str) -> None:
         follow_scope(db, before, now)
     if before is not None and before.content != now.content:
         duplicates.forget_findings(db, now.seq)
-    if before is None or before.content != now.content:
+    if before is None or embedded_text(before) != embedded_text(now):
         work.add(db, [now.seq], DIGESTION, time.time())
     elif before.archived_at is not None and now.archived_at is None:
         work.add(db, [now.seq], [Stage.DEDUP], time.time())
     if now.archived_at is None and not now.candidate:
-        index_state.put_tokens(db, now.seq, memory_tokens(now.content, now.occurred_at), number)
+        index_state.put_tokens(db, now.seq, memory_terms(now), number)
     else:
         index_state.drop_tokens(db, now.seq)
         changes.append(db, changes.ARCHIVE, [memory_id])

@@ -25,6 +25,7 @@ def recall_body_of(query: Query) -> dict[str, Any]:
         "until": filters.until,
         "as_of": filters.as_of,
         "branch": filters.branch,
+        "tags": list(filters.tags) or None,
         "budget_ms": query.budget_ms,
         "min_relevance": query.min_relevance,
     }

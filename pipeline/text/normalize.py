@@ -23,6 +23,9 @@ _INVISIBLE = re.compile(f"(?<={_JOINED}){_UNSEEN}++(?={_JOINED})")
 # Ordering the marks of a letter takes quadratic time; no language uses this many.
 _MARKS = re.compile(r"([^\w\s\x00-\u02ff]{30})([^\w\s\x00-\u02ff]++)")
 _SPACE = re.compile(r"\s+")
+MAX_TAG_CHARS = 50
+TAG = re.compile(rf"[a-z0-9-]{{1,{MAX_TAG_CHARS}}}")
+_NOT_IN_TAGS = re.compile(r"[^a-z0-9]+")
 
 
 def normalize_text(text: str) -> str:
@@ -52,6 +55,14 @@ def _drop_marks(run: re.Match[str]) -> str:
 def normalize_id(text: str) -> str:
     """Return the stored form of a session's or owner's name: normalized, without secrets."""
     return redact(normalize_text(text)).text
+
+
+def normalize_tag(text: str) -> str:
+    """Return the stored form of a tag, of a to z, 0 to 9 and hyphens; empty if no such character is left."""
+    if TAG.fullmatch(text):
+        return text
+    plain = unicodedata.normalize("NFKD", text[: 4 * MAX_TAG_CHARS].casefold()).encode("ascii", "ignore").decode()
+    return _NOT_IN_TAGS.sub("-", plain).strip("-")[:MAX_TAG_CHARS].strip("-")
 
 
 def normalize_json(value: Any) -> Any:

@@ -76,7 +76,7 @@ def search_tokens(text: str) -> list[str]:
 
 
 def memory_tokens(content: str, occurred_at: str) -> list[str]:
-    """Return the terms under which a memory is found: its text's tokens, its day as a person names it, its fields."""
+    """Return the terms of a memory's content: its tokens, its day as a person names it, and its fields."""
     moment = parse(occurred_at)
     day = f"{WEEKDAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month - 1]} {moment.year}"
     return [*search_tokens(content), *search_tokens(day), *_field_terms(content)]
@@ -93,6 +93,11 @@ def identifiers(text: str) -> list[str]:
 def speaker_term(token: str) -> str:
     """Return the term of memories with a token in their speaker's name, as in `Ada Lovelace: …`."""
     return f"{FIELD_PREFIX}by:{token}"
+
+
+def metadata_term(token: str) -> str:
+    """Return the term of memories with a token in their metadata."""
+    return f"{FIELD_PREFIX}in:{token}"
 
 
 def speaker_of(content: str) -> str:

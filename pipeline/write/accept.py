@@ -14,7 +14,8 @@ from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_text
-from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
+from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Trust
+from pipeline.records.digestion import DIGESTION
 from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.store import (
     agent_sessions,
@@ -35,8 +36,8 @@ from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.fact_placement import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
 from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
+from pipeline.write.reindex import reindex
 
-DIGESTION = (Stage.EMBED, Stage.ENTITIES)
 INCOGNITO = "incognito"
 REFUSED = "rejected by a person before"
 
@@ -47,7 +48,8 @@ class WriteEffects:
 
     created: list[tuple[int, Prepared]] = field(default_factory=list)
     queued: list[int] = field(default_factory=list)
-    merged: list[str] = field(default_factory=list)
+    # Memories as they were before another absorbed them.
+    merged: list[Memory] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
 
@@ -68,7 +70,7 @@ def commit(
 def write_all(db: Connection, prepared: Sequence[Prepared], policy: WritePolicy) -> list[Receipt]:
     """Store prepared memories within a transaction, as the policy decides."""
     effects = WriteEffects()
-    receipts = [write_one(db, item, policy, effects) for item in prepared]
+    receipts = [replace(write_one(db, item, policy, effects), renamed_tags=item.renamed_tags) for item in prepared]
     log_and_enqueue(db, effects)
     return receipts
 
@@ -132,7 +134,7 @@ def _write_text(db: Connection, item: Prepared, policy: WritePolicy, effects: Wr
         return _admit(db, item, policy, effects, None)
     _draw_edges(db, duplicate.seq, item, None, effects)
     _reinforce(db, duplicate, replace(memory, trust=_inherit_trust(db, item)))
-    effects.merged.append(duplicate.id)
+    effects.merged.append(duplicate)
     duplicates.compare_again(db, duplicate.seq)
     if duplicate.candidate:
         _review_again(db, duplicate, item, policy, effects)
@@ -152,7 +154,7 @@ def write_moved_memory(db: Connection, item: Prepared, effects: WriteEffects) ->
         same = placement.same
     if same is not None:
         _reinforce(db, same, memory)
-        effects.merged.append(same.id)
+        effects.merged.append(same)
         return Receipt(same.id, Outcome.MERGED, duplicate_of=same.id)
     if placement is not None and not memory.candidate:
         end_replaced_fact(db, placement, memory.updated_at)
@@ -168,7 +170,7 @@ def _write_fact(db: Connection, item: Prepared, policy: WritePolicy, effects: Wr
     if placement.same is not None:
         # Apply immediately: the next item of the batch may be older than this repetition.
         _reinforce(db, placement.same, item.memory)
-        effects.merged.append(placement.same.id)
+        effects.merged.append(placement.same)
         return _record_decision(effects, item.memory, Outcome.MERGED, 1.0, ("already stored",), placement.same.id)
     receipt = _admit(db, item, policy, effects, placement)
     if receipt.outcome is not Outcome.CREATED or placement.replaced is None:
@@ -314,7 +316,9 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
     work.add(db, [*(seq for seq, _ in effects.created), *effects.queued], DIGESTION, time.time())
     # The change log must name a memory's creation before its other changes.
     if effects.merged:
-        changes.append(db, changes.MERGE, effects.merged)
+        changes.append(db, changes.MERGE, [memory.id for memory in effects.merged])
+        for memory in effects.merged:
+            reindex(db, memory)
     review.add_decisions(db, effects.decisions)
 
 

@@ -15,9 +15,9 @@ from ulid import ULID
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import UNSTORED, FactKey, Memory, Source, Stage, Trust
 from pipeline.store import changes, facts, index_state, memories, work
+from pipeline.text.memory_terms import memory_terms
 from pipeline.text.names import MAX_NAME_CHARS, canonical_name
 from pipeline.text.redaction import redact
-from pipeline.text.tokens import memory_tokens
 from pipeline.write.admission import DELIBERATE
 
 UNTRUSTED = frozenset({Source.AMBIENT, Source.IMPORT, Source.SYNC})
@@ -175,5 +175,5 @@ def _cut(db: Connection, fact: Memory, ends: str, resumes: str | None, at: str) 
     seq = memories.insert(db, again)
     facts.move_repeats(db, fact.seq, seq, resumes)
     number = changes.append(db, changes.CREATE, [again.id])
-    index_state.put_tokens(db, seq, memory_tokens(again.content, resumes), number)
+    index_state.put_tokens(db, seq, memory_terms(again), number)
     work.add(db, [seq], (Stage.EMBED, Stage.ENTITIES), time.time())

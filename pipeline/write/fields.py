@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, GoalStatus, Kind, Scope, ScopeKind
-from pipeline.text.normalize import normalize_id, normalize_json, normalize_text
+from pipeline.text.normalize import normalize_id, normalize_json, normalize_tag, normalize_text
 from pipeline.text.redaction import redact_json
 from pipeline.times import normalize_time
 
@@ -90,6 +90,13 @@ class Severity(StrEnum):
     INFO = "info"
     WARNING = "warning"
     CRITICAL = "critical"
+
+
+def check_tag(text: str) -> str:
+    """Return a tag unchanged; raise a validation error if nothing of it can be stored."""
+    if not normalize_tag(text):
+        raise PydanticCustomError("tag", "must contain a letter from a to z or a digit")
+    return text
 
 
 def _to_utc_text(text: str) -> str:

@@ -14,7 +14,7 @@ from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, history, memories, unfinished_writes
 from pipeline.store.database import Database
 from pipeline.store.unfinished_writes import MOVE
-from pipeline.text.tokens import memory_tokens
+from pipeline.text.memory_terms import memory_terms
 from pipeline.times import parse, utc_now
 from pipeline.write.accept import (
     WriteEffects,
@@ -65,7 +65,7 @@ def take_in(
 ) -> Receipt:
     """Store a memory of the workspace `origin` with its history; raise Conflict if it cannot be stored."""
     now = utc_now()
-    item = Prepared(replace(memory, seq=UNSTORED, updated_at=now), memory_tokens(memory.content, memory.occurred_at))
+    item = Prepared(replace(memory, seq=UNSTORED, updated_at=now), memory_terms(memory))
     effects = WriteEffects()
     with database.write() as db:
         if _has_arrived(db, memory, origin, claimed):

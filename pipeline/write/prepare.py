@@ -38,9 +38,9 @@ from pipeline.records import (
     Trust,
 )
 from pipeline.text.instructions import instructs
-from pipeline.text.normalize import content_hash, normalize_id, normalize_text
+from pipeline.text.memory_terms import memory_terms
+from pipeline.text.normalize import content_hash, normalize_id, normalize_tag, normalize_text
 from pipeline.text.redaction import redact
-from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
 from pipeline.write.fields import check_details, clean_metadata, list_texts, normalize_content, resolve_scope
@@ -93,6 +93,7 @@ class Prepared:
     edges: tuple[EdgeDraft, ...] = ()
     echoes: "tuple[Echo, ...]" = ()
     loc: str = ""
+    renamed_tags: Mapping[str, str] | None = None
 
 
 def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
@@ -116,7 +117,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         content=content,
         kind=draft.kind,
         scope=resolve_scope(draft.scope, session_id, f"{loc}scope.id"),
-        tags=tuple(dict.fromkeys(draft.tags)),
+        tags=tuple(dict.fromkeys(map(normalize_tag, draft.tags))),
         metadata=metadata,
         source=draft.source,
         trust=TRUST_OF_SOURCE[draft.source],
@@ -136,8 +137,9 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         memory = _with_key(memory, loc)
     if instructs(join_agent_text(memory)):
         memory = replace(memory, instructs=True)
-    tokens, repeats = memory_tokens(memory.content, memory.occurred_at), find_echoes(memory.content)
-    return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc)
+    tokens, repeats = memory_terms(memory), find_echoes(memory.content)
+    renamed = {tag: stored for tag in draft.tags if (stored := normalize_tag(tag)) != tag}
+    return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc, renamed or None)
 
 
 def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:

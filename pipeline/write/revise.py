@@ -31,15 +31,15 @@ from pipeline.store.refusals import RefusedBy
 from pipeline.store.unfinished_writes import require_unmoved
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
-from pipeline.text.normalize import content_hash, normalize_text
+from pipeline.text.memory_terms import memory_terms
+from pipeline.text.normalize import content_hash, normalize_tag, normalize_text
 from pipeline.text.redaction import redact
-from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
-from pipeline.write.accept import DIGESTION
 from pipeline.write.erase import erase_memories
 from pipeline.write.fact_placement import end_before_next
 from pipeline.write.fields import check_details, clean_metadata, normalize_content
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
+from pipeline.write.reindex import reindex
 from pipeline.write.state import check_state, record_replaced_values
 
 # Detail of a merge: the surviving memory was a candidate and was accepted only because of the merge.
@@ -162,7 +162,8 @@ def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str)
     if survivor is None:
         raise NotFound("Cannot undo the merge: the memory that it was merged into was purged.")
     with _saying_it_alone(db):
-        duplicates.undo_merge(db, survivor, memory, merge, at, memory_tokens(memory.content, memory.occurred_at))
+        duplicates.undo_merge(db, survivor, memory, merge, at, memory_terms(memory))
+        reindex(db, survivor)
     audit.mark_undone(db, merge.id, at)
     if merge.detail.get(LET_IN) and all(merged.candidate for merged in memories.list_merged_into(db, survivor.seq)):
         again = get_existing(db, survivor.id)
@@ -203,7 +204,7 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
         changes.append(db, changes.CLOSE, [ended.id])
     number = changes.append(db, changes.RESTORE, [memory.id])
     if not memory.candidate:
-        index_state.put_tokens(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
+        index_state.put_tokens(db, memory.seq, memory_terms(memory), number)
     # Memories that were stored in the meantime were not compared with it.
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
@@ -228,6 +229,7 @@ def purge_memory(db: Connection, memory: Memory, by: PurgeAuthority = OWNER) -> 
     survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
     if merge is not None and survivor is not None:
         duplicates.take_back(db, survivor, memory, merge, utc_now())
+        reindex(db, survivor)
     doomed = [*memories.list_merged_into(db, memory.seq), memory]
     # Memories that maintenance jobs derived from it quote it.
     made = {seq for purged in doomed for seq in derivations.list_derived_summaries(db, purged.seq)}
@@ -284,7 +286,7 @@ def _checked_content(content: str) -> str:
 # Conversions of a revision's fields to their stored form; other fields are stored unchanged.
 CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "content": _checked_content,
-    "tags": lambda tags: tuple(dict.fromkeys(tags)),
+    "tags": lambda tags: tuple(dict.fromkeys(map(normalize_tag, tags))),
     "metadata": lambda metadata: clean_metadata(metadata, "metadata"),
     "anchor": lambda anchor: complete_anchor(anchor, "anchor"),
     "branch": lambda branch: check_branch(branch, "branch"),
@@ -306,16 +308,13 @@ def _judge_text(memory: Memory, values: Mapping[str, Any]) -> dict[str, bool]:
 def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) -> None:
     with _saying_it_alone(db):
         memories.update(db, memory.seq, values, now)
-    number = changes.append(db, changes.EDIT, [memory.id])
+    changes.append(db, changes.EDIT, [memory.id])
     if values.get("trust") == Trust.EVIDENCE:
         lower_trust(db, memory, now)
     record_replaced_values(db, memory, values, now)
     if "content" in values:
         duplicates.forget_findings(db, memory.seq)
-        index_state.outdate_embedding(db, memory.seq)
-        work.add(db, [memory.seq], DIGESTION, time.time())
-        if memory.archived_at is None and not memory.candidate:
-            index_state.put_tokens(db, memory.seq, memory_tokens(values["content"], memory.occurred_at), number)
+    reindex(db, memory)
 
 
 def get_existing(db: Connection, memory_id: str) -> Memory:

@@ -10,6 +10,7 @@ from sqlite3 import Connection
 
 from pipeline.errors import Conflict
 from pipeline.records import UNSTORED, HistoryEntry, Memory, Outcome, Scope, ScopeKind
+from pipeline.records.digestion import DIGESTION
 from pipeline.records.people import PRIVATE, owner_of
 from pipeline.store import (
     arcs,
@@ -27,9 +28,9 @@ from pipeline.store import (
 from pipeline.store.audit import AuditAction
 from pipeline.store.database import Database
 from pipeline.store.unfinished_writes import require_unmoved
-from pipeline.text.tokens import memory_tokens
+from pipeline.text.memory_terms import memory_terms
 from pipeline.times import utc_now
-from pipeline.write.accept import DIGESTION, WriteEffects, log_and_enqueue, write_moved_memory
+from pipeline.write.accept import WriteEffects, log_and_enqueue, write_moved_memory
 from pipeline.write.prepare import Prepared
 from pipeline.write.revise import archive_memory, edit_text, get_existing, purge_memory, restore_memory, undo_merge
 
@@ -113,7 +114,7 @@ def _take_copy(db: Connection, memory: Memory) -> None:
     """Store a memory under its id, still owned by its person."""
     effects = WriteEffects()
     copy = replace(memory, seq=UNSTORED, updated_at=utc_now())
-    receipt = write_moved_memory(db, Prepared(copy, memory_tokens(memory.content, memory.occurred_at)), effects)
+    receipt = write_moved_memory(db, Prepared(copy, memory_terms(memory)), effects)
     if receipt.outcome is Outcome.MERGED or receipt.id != memory.id:
         raise Conflict(f"The workspace already has this memory: {receipt.id}")
     log_and_enqueue(db, effects)

@@ -40,6 +40,10 @@ turns = st.lists(st.tuples(st.sampled_from([None, "s1", "s2"]), texts), min_size
 queries = st.lists(st.sampled_from([*WORDS, "unknown", "asks", "time"]), min_size=1, max_size=4).map(" ".join)
 
 
+def count_holders(found):
+    return {token: len(found.holders(token)) for token in found.postings}
+
+
 def open_index(database):
     return LexicalIndex(database.file.parent / "lexical", SessionMap())
 
@@ -126,7 +130,7 @@ def test_an_index_that_stays_open_answers_as_one_that_is_opened_afresh(history, 
     np.testing.assert_array_equal(stayed.of(seqs), fresh.of(seqs))
     np.testing.assert_array_equal(stayed.of_sessions(seqs), fresh.of_sessions(seqs))
     assert stayed.top(20).tolist() == fresh.top(20).tolist()
-    assert (stayed.ceiling, stayed.frequencies) == (fresh.ceiling, fresh.frequencies)
+    assert (stayed.ceiling, count_holders(stayed)) == (fresh.ceiling, count_holders(fresh))
 
 
 @settings(max_examples=25)
@@ -191,7 +195,7 @@ def test_a_text_of_average_length_that_holds_every_token_once_reaches_the_ceilin
         found = ask(open_index(database), database, "zebra port")
     assert found.of(everyone(rows))[0] == pytest.approx(found.ceiling, rel=1e-5)
     assert found.of(everyone(rows))[1] < found.ceiling
-    assert found.frequencies == {"zebra": 2, "port": 4}
+    assert count_holders(found) == {"zebra": 2, "port": 4}
 
 
 @pytest.mark.parametrize("in_segment", [set(), {0, 1, 2}])

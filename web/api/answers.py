@@ -90,6 +90,7 @@ class ReceiptAnswer(Answer):
     duplicate_of: str | None = Field(default=None, exclude_if=is_missing)
     reason: str | None = Field(default=None, exclude_if=is_missing)
     replaced: str | None = Field(default=None, exclude_if=is_missing)
+    renamed_tags: dict[str, str] | None = Field(default=None, exclude_if=is_missing)
 
 
 class ScopeAnswer(Answer):

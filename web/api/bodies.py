@@ -42,12 +42,13 @@ from pipeline.records import (
     Viewer,
 )
 from pipeline.records.people import Caller
-from pipeline.text.normalize import normalize_id
-from pipeline.write.fields import Moment, resolve_scope
+from pipeline.text.normalize import normalize_id, normalize_tag
+from pipeline.write.fields import Moment, check_tag, resolve_scope
 from web.api.caller_scope import scope_of_caller, scope_of_query, scope_of_text, session_of, viewer_of
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200
+MAX_TAG_INPUT_CHARS = 200
 
 
 def _not_blank(text: str) -> str:
@@ -95,7 +96,7 @@ GivenSource = Annotated[
 ]
 # No system has a folder whose path contains this character.
 Folder = Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS, pattern=r"^[^\x00]*$")]
-Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG_INPUT_CHARS), AfterValidator(check_tag)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS), AfterValidator(_not_blank)]
 Query = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
@@ -277,6 +278,7 @@ class RecallBody(Body):
     until: Moment | None = None
     as_of: Moment | None = None
     branch: Branch | None = None
+    tags: Annotated[Tags, Field(strict=False)] = ()
     viewer: ViewerBody | None = None
     group: Literal["memory", "session"] = "memory"
     budget_ms: Annotated[int, Field(ge=1, le=10_000), Whole] | None = None
@@ -296,6 +298,7 @@ class RecallBody(Body):
             until=self.until,
             as_of=self.as_of,
             branch=self.branch,
+            tags=tuple(map(normalize_tag, self.tags)),
             viewer=viewer,
         )
 
@@ -333,6 +336,7 @@ class ListQuery(PageQuery):
     session_id: SessionId | None = None
     archived: bool = False
     branch: Branch | None = None
+    tag: Tag | None = None
     chain: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
 
     def filter(self, caller: Caller) -> Filter:
@@ -345,6 +349,7 @@ class ListQuery(PageQuery):
             session_id=session_of(self.session_id, caller),
             archived=self.archived,
             branch=self.branch,
+            tags=() if self.tag is None else (normalize_tag(self.tag),),
             chain=self.chain,
             viewer=viewer_of(Viewer(), caller),
         )

@@ -40,6 +40,7 @@ RESULTS_HELP = "Maximum number of results.  [default: 10]"
     multiple=True,
     help="Only search memories of this kind. Can be repeated.",
 )
+@click.option("--tag", "tags", multiple=True, help="Only search memories with this tag. Can be repeated.")
 @click.option("--session", "session_id", metavar="ID", help="Only search memories of this session.")
 @click.option(
     "--since",

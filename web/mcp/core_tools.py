@@ -23,6 +23,7 @@ from web.mcp.tool import (
     ID,
     NUMBER,
     SESSION,
+    TAGS,
     TEXT,
     TEXTS,
     TIME,
@@ -70,7 +71,7 @@ def prepare(call: ToolCall) -> ToolResult:
 
 def recall(call: ToolCall) -> ToolResult:
     """Find memories."""
-    body = {"k": RECALLED} | call.pick("query", "k", "kinds", "since", "until", "as_of")
+    body = {"k": RECALLED} | call.pick("query", "k", "kinds", "tags", "since", "until", "as_of")
     try:
         answer = call.server.call("POST", "/v1/recall", body | {"viewer": call.viewer()})
     except NotFound:
@@ -250,7 +251,9 @@ def _render_outcome(call: ToolCall, receipt: dict[str, Any]) -> str:
     # A rejected write has no memory to read.
     is_stored = receipt["outcome"] != Outcome.REJECTED
     shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
-    return f"{receipt['outcome']}{shown}" + (f": {receipt['reason']}" if receipt.get("reason") else "")
+    renamed = ", ".join(f"{tag} as {stored}" for tag, stored in (receipt.get("renamed_tags") or {}).items())
+    reason = f": {receipt['reason']}" if receipt.get("reason") else ""
+    return f"{receipt['outcome']}{shown}{reason}" + (f"; tags stored: {flatten(renamed)}" if renamed else "")
 
 
 def _unfinished_goals(call: ToolCall) -> list[dict[str, Any]]:
@@ -292,6 +295,7 @@ CORE: tuple[Tool, ...] = (
             "query": text("A question or key words"),
             "k": limit(100),
             "kinds": {"type": "array", "items": one_of(Kind)},
+            "tags": TEXTS,
             "since": TIME,
             "until": TEXT,
             "as_of": text("Time to answer for"),
@@ -321,7 +325,7 @@ CORE: tuple[Tool, ...] = (
                         "kind": one_of(STORED),
                         "details": DETAILS | {"description": "For a decision or a lesson"},
                         "importance": NUMBER | {"description": "0 to 1; rarely needed"},
-                        "tags": TEXTS,
+                        "tags": TAGS,
                         "edges": items(kind=one_of(["cause", "supports", "contradicts", "supersedes"]), to=ID),
                         "occurred_at": TIME,
                     },

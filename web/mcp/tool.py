@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from pipeline.errors import FieldError, InvalidField, ReverieError
+from pipeline.text.normalize import TAG
 from web.mcp.rendering import ShownIds
 from web.mcp.values import accepts_value, fit_value, is_scalar
 
@@ -20,6 +21,7 @@ NUMBER: Schema = {"type": "number"}
 INTEGER: Schema = {"type": "integer"}
 FLAG: Schema = {"type": "boolean"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
+TAGS: Schema = {"type": "array", "items": {"type": "string", "pattern": f"^{TAG.pattern}$"}}
 TIME: Schema = {"type": "string", "description": "RFC 3339 date-time with offset, or a date"}
 SESSION: Schema = {"type": "string", "description": "Your session"}
 ID: Schema = {"type": "string"}

@@ -21,6 +21,7 @@ from pipeline.store.duplicates import ASKED, DEDUP_JOB, KEPT_APART_BY_RULES, Pai
 from pipeline.text.similarity.normalizer import normalize_pair
 from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Judgement, Relation, classify_pair
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
+from pipeline.write.reindex import reindex
 
 PAGE = 100
 PARTED = "a person separated parts of them"
@@ -159,6 +160,7 @@ def _apply_verdict(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Mem
         survivor, absorbed = both if verdict.survivor.seq == older.seq else (newer, older)
         detail = {"cosine": pair.cosine} | ({"by_model": True} if verdict.same else {})
         duplicates.merge(db, survivor, absorbed, DEDUP_JOB, at, detail)
+        reindex(db, survivor)
         duplicates.settle(db, pair.id, PairState.MERGED, at)
         return "merged"
     asked = (ASKED,) if verdict.same is False or ASKED in pair.reasons else ()

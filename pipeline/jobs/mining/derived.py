@@ -13,15 +13,17 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import Draft, EdgeKind, Kind, Memory, Outcome, Source, Tier, Trust
+from pipeline.records.digestion import DIGESTION
 from pipeline.store import changes, derivations, edges, history, index_state, memories, review, work
 from pipeline.store.database import Database
 from pipeline.store.review import Decision
 from pipeline.text.instructions import instructs
+from pipeline.text.memory_terms import memory_terms
 from pipeline.text.redaction import redact
 from pipeline.text.sentences import split_sentences
-from pipeline.text.tokens import memory_tokens, search_tokens
-from pipeline.write.accept import DIGESTION
+from pipeline.text.tokens import search_tokens
 from pipeline.write.prepare import prepare
+from pipeline.write.reindex import reindex
 
 FEWEST, MOST = 3, 5
 MAX_SENTENCE_CHARS = 400
@@ -77,7 +79,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
     memory = prepare_derived(derivation, at)
     if memory.instructs:
         return None
-    tokens = memory_tokens(memory.content, memory.occurred_at)
+    tokens = memory_terms(memory)
     with database.write() as db:
         if not derivations.are_unused_sources(db, derivation.sources, derivation.job):
             return None
@@ -115,12 +117,10 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
         }
         memories.update(db, known.seq, values, at)
         _add_edges(db, known.seq, derivation, at)
-        number = changes.append(db, changes.EDIT, [known.id])
+        changes.append(db, changes.EDIT, [known.id])
         if memory.content_hash != known.content_hash:
             history.add(db, known.seq, at, "edited", known.content, {"by": derivation.job})
-            index_state.outdate_embedding(db, known.seq)
-            work.add(db, [known.seq], DIGESTION, time.time())
-            index_state.put_tokens(db, known.seq, memory_tokens(memory.content, known.occurred_at), number)
+        reindex(db, current)
     return True
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from pipeline.errors import StoreBusy
 from pipeline.records import Stage
+from pipeline.records.digestion import DIGESTION
 from pipeline.services.timeline import MOST_CHANGES, MOST_WAITING
 from pipeline.store import changes, memories, work
 from pipeline.write import revise
-from pipeline.write.accept import DIGESTION
 from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import write
 from web.dashboard import live

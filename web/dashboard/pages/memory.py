@@ -21,6 +21,7 @@ from pipeline.services.memory_details import (
     read_details,
     read_earlier_text,
 )
+from pipeline.text.normalize import normalize_tag
 from pipeline.write.revise import text_mark
 from pipeline.write.share import is_sharer
 from web.dashboard.memory_events import describe_admission, list_events
@@ -32,7 +33,6 @@ from web.dashboard.view import Moment, Paged, Section, View, back, show
 section = Section("memory")
 
 HISTORY = 10
-_TAG = re.compile(r"[a-z0-9-]{1,50}")
 _BETWEEN_TAGS = re.compile(r"[\s,]+")
 
 Importance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -297,7 +297,7 @@ def _parse_changed_tags(submitted: str, seen: str) -> tuple[str, ...] | None:
     tags = _split_tags(submitted)
     if tags == _split_tags(seen):
         return None
-    if len(tags) > MAX_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
+    if len(tags) > MAX_TAGS or not all(map(normalize_tag, tags)):
         raise InvalidField(FieldError("tags", f"must be at most {MAX_TAGS} tags of letters a to z, digits and hyphens"))
     return tags
 

@@ -1,7 +1,7 @@
 """The answers of the server as dataclasses. Times are timezone-aware datetimes; enum values are plain texts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -35,6 +35,7 @@ class Receipt:
     duplicate_of: str | None = None
     reason: str | None = None
     replaced: str | None = None
+    renamed_tags: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

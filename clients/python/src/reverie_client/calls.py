@@ -81,6 +81,7 @@ class RecallFields(TypedDict, total=False):
     until: datetime
     as_of: datetime
     branch: str
+    tags: Sequence[str]
     viewer: Viewer
     budget_ms: int
     explain: bool
@@ -132,11 +133,12 @@ def memories(
     session_id: str | None = None,
     archived: bool | None = None,
     branch: str | None = None,
+    tag: str | None = None,
     limit: int | None = None,
 ) -> Listing[answers.Memory]:
     """List memories, newest first."""
     query = {"kind": kind, "scope": _name_scope(scope), "session_id": session_id, "archived": archived}
-    return build_listing("/v1/memories", answers.Memory, limit, query | {"branch": branch})
+    return build_listing("/v1/memories", answers.Memory, limit, query | {"branch": branch, "tag": tag})
 
 
 def memory(memory_id: str, *, from_: str | None = None) -> Request[answers.MemoryRecord]:
