@@ -87,7 +87,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.workspace": STORE,
     "pipeline.index": STORE | TEXT,
     "pipeline.write": WORKSPACE | TEXT,
-    "pipeline.digest": INDEX,
+    # A merge of two memories changes the tags by which the survivor is found.
+    "pipeline.digest": INDEX | {"pipeline.write.reindex"},
     "pipeline.recall": INDEX | WORKSPACE,
     "pipeline.feedback": INDEX | WORKSPACE,
     "pipeline.context": VERBS | {"pipeline.identity"},
@@ -118,6 +119,7 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
     "pipeline.team.servers.is_unresponsive": "the hook client starts while an agent waits",
     "pipeline.team.servers.let_rest": "the hook client starts while an agent waits",
     "pipeline.team.servers.name_of": "text to text",
+    "pipeline.write.fields.check_tag": "text to text",
     "pipeline.write.fields.resolve_scope": "record to record",
     "pipeline.write.fact_placement.fact_key": "text to text",
     "pipeline.write.revise.text_mark": "record to text",

@@ -76,6 +76,7 @@ def test_a_new_store_has_every_migration(file):
             "m005_people",
             "m006_log_from_sync_on",
             "m007_row_hashes",
+            "m008_index_all_fields",
         ]
 
 

@@ -27,9 +27,9 @@ from pipeline.records import (
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import agent_sessions, edges as edges_table, history, index_state, memories, review, work
 from pipeline.store.sqlite import SqliteDatabase
+from pipeline.text.memory_terms import memory_terms
 from pipeline.text.normalize import content_hash
 from pipeline.text.redaction import redact
-from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -89,7 +89,7 @@ def holds_together(db):
     held = {seq: tokens for seq, _, tokens in index_state.list_tail_after(db, 0)}
     assert held.keys() == active
     for seq, memory in memories.by_seqs(db, active).items():
-        assert held[seq] == memory_tokens(memory.content, memory.occurred_at)
+        assert held[seq] == memory_terms(memory)
     known = {row[0] for row in db.execute("SELECT seq FROM memory")}
     for seq, stage in db.execute("SELECT memory_seq, stage FROM work"):
         assert (seq in known) == (stage != Stage.PURGE)
