@@ -20,13 +20,13 @@ from pipeline.bootstrap.command import CommandContainer
 from pipeline.records import PERSONAL, Draft
 from pipeline.services import memories
 from pipeline.write import two_stores
-from pipeline.store import oplog, unfinished
+from pipeline.store import oplog, unfinished_writes
 from tests.fakes.in_process import fast_settings
 
 home, act, place, number = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 workspace = CommandContainer(fast_settings(home)).workspace("default")
 moved = memories.write_memory(workspace, Draft("The port is 8123")).id
-module = {"record": oplog, "drop": unfinished}.get(place, two_stores)
+module = {"record": oplog, "drop": unfinished_writes}.get(place, two_stores)
 real, calls = getattr(module, place), iter(range(number))
 
 def hang(*given, **named):
