@@ -65,8 +65,8 @@ def list_texts(workspace):
 PORT, SHIP, TABS = "The port is 8123", "We ship on Tuesdays", "I like tabs"
 
 
-# Before the first commit, between both, and before the batch is marked as finished. Making a store records once.
-@pytest.mark.parametrize(("place", "number", "arrives"), [("record", 2, False), ("record", 3, True), ("drop", 0, True)])
+# Before the first commit, between both, and before the batch is marked as finished.
+@pytest.mark.parametrize(("place", "number", "arrives"), [("record", 1, False), ("record", 2, True), ("drop", 0, True)])
 def test_a_batch_is_in_both_stores_or_in_neither(tmp_path, look, place, number, arrives):
     run_until_killed(KILLED, str(tmp_path / "home"), "batch", place, str(number))
     expected = ([PORT, SHIP], [TABS]) if arrives else ([PORT], [])
