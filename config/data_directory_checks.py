@@ -36,4 +36,4 @@ def find_access_problem(root: Path) -> str | None:
 
 def _find_room_problem(root: Path) -> str | None:
     free = shutil.disk_usage(root).free
-    return f"the disk of {root} has {free // 1024} KiB left; make room" if free < NO_ROOM else None
+    return f"the disk of {root} has {free // 1024} KiB left; free some space" if free < NO_ROOM else None

@@ -277,5 +277,5 @@ def typed_errors(file: Path) -> Iterator[None]:
         raise failure_of(error, file) or StoreDamaged(f"{file} is damaged: {error}") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreFull(f"no room for a copy of {file}: make room on its disk") from error
+            raise StoreFull(f"no room for a copy of {file}: free some space on its disk") from error
         raise StoreUnavailable(f"{file} cannot be copied: {error}") from error

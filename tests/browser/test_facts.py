@@ -20,7 +20,7 @@ def fact_site(site):
 def test_the_slider_asks_about_any_moment_without_leaving_the_page(opened, fact_site):
     page = opened(fact_site, FACT)
     expect(page.locator(".held")).to_contain_text("5434")
-    slider = page.get_by_role("slider", name="Moment")
+    slider = page.get_by_role("slider", name="Time")
     slider.focus()
     slider.press("Home")
     expect(page.locator(".held")).to_contain_text("5433")

@@ -109,7 +109,7 @@ def test_the_map_is_zoomed_and_moved_by_keys_buttons_and_pointer(opened, small_m
     whole = scale(page)
     stage.press("+")
     page.wait_for_function("before => document.querySelector('[data-map]').dataset.scale > before", arg=whole)
-    page.get_by_role("button", name="All", exact=True).click()
+    page.get_by_role("button", name="Show all", exact=True).click()
     page.wait_for_function("before => Number(document.querySelector('[data-map]').dataset.scale) === before", arg=whole)
     stage.hover()
     page.mouse.wheel(0, -200)

@@ -27,9 +27,9 @@ def test_a_memory_is_changed_and_every_change_taken_back(opened, site):
     page = opened(site, path)
 
     page.locator("#edit > summary").click()
-    page.get_by_label("Text", exact=True).fill("It listens on port 6543, behind the proxy")
+    page.get_by_role("textbox", name="Text").fill("It listens on port 6543, behind the proxy")
     page.get_by_label("Tags", exact=True).fill("ops net")
-    page.get_by_label("Importance", exact=True).fill("0.9")
+    page.get_by_role("spinbutton", name="Importance").fill("0.9")
     press(page, "Save")
     expect_status(page, "changed")
     expect(page.locator(".history del")).to_have_text("5433")

@@ -4,12 +4,14 @@ import re
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 import pytest
 from sqlite_utils import Migrations
 
 from pipeline.records import Draft, EdgeKind, Filter, Stage
 from pipeline.store import edges, memories, operations_file, oplog, peers_file, people_file, transcripts, work
+from pipeline.store.log_start import start_log
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.postgres.database import PostgresDatabases
 from pipeline.store.postgres.server import Server
@@ -99,10 +101,15 @@ def read_postgres(db):
     return found
 
 
+def is_of_a_workspace(table):
+    return any(name == "workspace" and "reverie.workspace" in str(default) for name, _, _, default in table.columns)
+
+
 def without_workspace(table):
     """Return a table as it would be if there were one workspace; fail where the workspace is not what leads."""
-    *columns, (last, kind, needed, default) = table.columns
-    assert (last, kind, needed) == ("workspace", "text", True)
+    [(_, kind, needed, default)] = [column for column in table.columns if column[0] == "workspace"]
+    columns = [column for column in table.columns if column[0] != "workspace"]
+    assert (kind, needed) == ("text", True)
     assert re.fullmatch(r"current_setting\('reverie.workspace'\)", default)
     for listed in (*table.unique, *table.indexes.values()):
         assert listed[0] == "workspace", listed
@@ -141,24 +148,26 @@ def compare(file, served):
 
 def test_a_workspace_has_the_same_tables_in_both(server):
     with migrated(MIGRATIONS) as db, server.opened() as home:
-        files, served = read_sqlite(db), read_postgres(home)
-    of_workspaces = {name for name, table in served.items() if table.columns[-1][0] == "workspace"}
-    assert files.keys() - OF_A_FILE == of_workspaces - OF_A_SERVER
-    for name in sorted(files.keys() - OF_A_FILE):
-        compare(files[name], without_workspace(served[name]))
+        # A server always has the triggers, a file from its first exchange on.
+        db.executescript(files("pipeline.store").joinpath("log_triggers.sql").read_text(encoding="utf-8"))
+        in_file, served = read_sqlite(db), read_postgres(home)
+    of_workspaces = {name for name, table in served.items() if is_of_a_workspace(table)}
+    assert in_file.keys() - OF_A_FILE == of_workspaces - OF_A_SERVER
+    for name in sorted(in_file.keys() - OF_A_FILE):
+        compare(in_file[name], without_workspace(served[name]))
 
 
 def test_a_home_has_the_same_tables_in_both(server):
-    files = {}
+    in_files = {}
     for migrations in (module.MIGRATIONS for module in (operations_file, peers_file, people_file, transcripts)):
         with migrated(migrations) as db:
-            files |= read_sqlite(db)
+            in_files |= read_sqlite(db)
     with server.opened() as home:
         served = read_postgres(home)
-    of_homes = {name for name, table in served.items() if table.columns[-1][0] != "workspace"}
-    assert files.keys() - OF_A_FILE == of_homes - OF_A_SERVER
-    for name in sorted(files.keys() - OF_A_FILE):
-        compare(files[name], served[name])
+    of_homes = {name for name, table in served.items() if not is_of_a_workspace(table)}
+    assert in_files.keys() - OF_A_FILE == of_homes - OF_A_SERVER
+    for name in sorted(in_files.keys() - OF_A_FILE):
+        compare(in_files[name], served[name])
 
 
 def test_every_table_of_workspaces_is_kept_apart(server):
@@ -241,6 +250,7 @@ LOOKED_UP = {
 def test_what_is_looked_for_is_found_by_an_index_of_the_workspace(databases, server):
     """A condition that might tell of another's row by failing would be tried on no index."""
     alpha = databases.get("alpha", create=True)
+    start_log(alpha)
     accept_batch(alpha, [Draft(f"Note {number} about the port of staging") for number in range(800)])
     with alpha.write() as db:
         for seq in range(2, 800):

@@ -101,7 +101,7 @@ def test_what_cannot_be_taken_makes_the_workspace_incognito(configs, workspace, 
     put(configs, text)
     wait_until("the other process knows", lambda: workspace.settings.incognito)
     assert not workspace.captures
-    with pytest.raises(StoreClosed, match="until its settings are corrected") as refusal:
+    with pytest.raises(StoreClosed, match="its settings are invalid") as refusal:
         workspace.write_policy()
     assert configs.place("default") in str(refusal.value)
     put(configs, "")

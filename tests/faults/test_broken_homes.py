@@ -225,7 +225,7 @@ class Expected:
 TROUBLED = dict.fromkeys(("status", "errors", "up"), BROKEN) | {"doctor": FAILED}
 UNUSABLE = {
     "read_only": Expected("read-only", "mount it", TROUBLED),
-    "full": Expected("disk of", "make room", TROUBLED),
+    "full": Expected("disk of", "free some space", TROUBLED),
     "foreign": Expected("another user", "chown", dict.fromkeys(COMMANDS, BROKEN) | {"doctor": FAILED}),
 }
 

@@ -136,7 +136,7 @@ def test_broken_vector_files_are_built_anew(stack, damage):
             spoil(file, damage)
         # What is written meanwhile is not blamed for it.
         late = stack.main.remember(f"The canary deployment of {damage} files went well.")
-        wait_until("the damage is told", lambda: reports(stack, "the vector index was broken"))
+        wait_until("the damage is told", lambda: reports(stack, "the vector index was damaged"))
         stack.wait_until_digested(stack.main)
         wait_until("new memories are found", lambda: finds_by_word_of(stack.main, f"canary deployment {damage}", late))
         whole_again_without_restart(stack)
@@ -166,7 +166,7 @@ def test_broken_vector_manifests_are_built_anew(stack):
             os.truncate(file, file.stat().st_size // 2)
         # Recall reads the codes; who writes needs the table.
         stack.main.remember("The manifest of the harbour office lists forty containers.")
-        wait_until("the damage is told", lambda: reports(stack, "the vector index was broken"))
+        wait_until("the damage is told", lambda: reports(stack, "the vector index was damaged"))
         whole_again_without_restart(stack)
     whole_again(stack)
 

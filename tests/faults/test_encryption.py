@@ -160,7 +160,7 @@ def test_a_process_that_opens_a_file_once_more_keeps_its_locks_on_it(make_stack,
         assert backup.count_memories(events) == len(FIRST) + 1
         assert list_locks(events) == held
         done = run(stack, "decrypt")
-        assert (done.returncode, "in use" in done.stderr or "holds" in done.stderr) == (1, True), done
+        assert (done.returncode, "in use" in done.stderr or "process uses" in done.stderr) == (1, True), done
     assert run(stack, "decrypt").returncode == 0
 
 

@@ -102,13 +102,13 @@ def describe_with(statement, monkeypatch):
     """Let the process of limited means run a statement in place of describing a file."""
     program = f"""
 import sys
-from pipeline.ingest.project import limited
+from pipeline.ingest.project import limited_process
 def describe_file(key, *_):
     if key == "bad.py":
         {statement}
-    return limited.Description("", [key])
-limited.describe_file = describe_file
-limited.main()
+    return limited_process.Description("", [key])
+limited_process.describe_file = describe_file
+limited_process.main()
 """
     monkeypatch.setattr(limited_process, "COMMAND", ("-c", program))
     monkeypatch.setattr(limited_process, "SECONDS", 1)

@@ -20,13 +20,13 @@ from pipeline.bootstrap.command import CommandContainer
 from pipeline.records import PERSONAL, Draft
 from pipeline.services import memories
 from pipeline.write import two_stores
-from pipeline.store import oplog, unfinished
+from pipeline.store import oplog, unfinished_writes
 from tests.fakes.in_process import fast_settings
 
 home, act, place, number = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 workspace = CommandContainer(fast_settings(home)).workspace("default")
 moved = memories.write_memory(workspace, Draft("The port is 8123")).id
-module = {"record": oplog, "drop": unfinished}.get(place, two_stores)
+module = {"record": oplog, "drop": unfinished_writes}.get(place, two_stores)
 real, calls = getattr(module, place), iter(range(number))
 
 def hang(*given, **named):
@@ -65,8 +65,8 @@ def list_texts(workspace):
 PORT, SHIP, TABS = "The port is 8123", "We ship on Tuesdays", "I like tabs"
 
 
-# Before the first commit, between both, and before the batch is marked as finished. Making a store records once.
-@pytest.mark.parametrize(("place", "number", "arrives"), [("record", 2, False), ("record", 3, True), ("drop", 0, True)])
+# Before the first commit, between both, and before the batch is marked as finished.
+@pytest.mark.parametrize(("place", "number", "arrives"), [("record", 1, False), ("record", 2, True), ("drop", 0, True)])
 def test_a_batch_is_in_both_stores_or_in_neither(tmp_path, look, place, number, arrives):
     run_until_killed(KILLED, str(tmp_path / "home"), "batch", place, str(number))
     expected = ([PORT, SHIP], [TABS]) if arrives else ([PORT], [])

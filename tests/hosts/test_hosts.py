@@ -65,7 +65,7 @@ def test_without_hooks_the_first_request_says_to_prepare_first(machine, name):
     machine.model.expect(Say())
     machine.ask(QUESTION)
     first = machine.model.requests[0]
-    assert "Call this before anything else with each new request" in json.dumps(first.body["tools"])
+    assert "Call this first with each new request" in json.dumps(first.body["tools"])
     assert "`prepare`" in first.text
 
 

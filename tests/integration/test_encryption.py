@@ -37,7 +37,7 @@ def test_there_and_back(filled, key_file):
 def test_a_place_that_is_none_is_wrong_usage_and_changes_nothing(filled):
     assert "--key-file" in run("encrypt", code=2).output
     inside = filled.root / "reverie.key"
-    assert "locks nothing" in run("encrypt", "--key-file", str(inside), code=2).output
+    assert "in the data directory that the key encrypts" in run("encrypt", "--key-file", str(inside), code=2).output
     assert not inside.exists()
     assert not filled.store_key.exists()
 

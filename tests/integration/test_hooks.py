@@ -614,7 +614,7 @@ def test_a_refused_hook_is_in_the_error_log_once_a_minute(client, app):
         assert stranger.post("/hooks/claude-code", json=event(), headers=headers).status_code == 401
         assert stranger.get("/v1/errors", headers=headers).status_code == 401
     [refusal] = list_refusals(client)
-    assert refusal.startswith("/hooks/claude-code was refused")
+    assert refusal.startswith("A hook event at /hooks/claude-code was rejected")
 
 
 def test_codex_is_told_of_a_prompt(client, digested):

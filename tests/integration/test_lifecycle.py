@@ -274,7 +274,7 @@ def test_the_daemon_comes_up_and_goes_down(stack):
     assert stack.is_empty()
     log = (stack.home / "logs" / "reverie.log").read_text()
     assert "SIGTERM: stopping" in log
-    assert log.count("compiled: once") == 1
+    assert log.count("compiles the embedding model (once") == 1
 
 
 def test_who_has_an_encoder_is_told_of_none_to_compile(stack):

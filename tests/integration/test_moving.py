@@ -455,4 +455,4 @@ def test_a_person_reads_what_to_set_and_what_stays(filled, store_url):
 def test_whoever_encrypts_their_home_is_told_that_the_server_does_not(filled, store_url, key_file):
     choose_key(filled, key_file)
     encrypt_home(filled)
-    assert "this home is encrypted, the server's database is not" in run("migrate", "--to", store_url).output
+    assert "the files here are encrypted, the server's database is not" in run("migrate", "--to", store_url).output

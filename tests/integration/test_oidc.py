@@ -130,9 +130,9 @@ def test_over_tls_the_cookie_goes_by_nothing_else(browser, provider):
 def test_a_state_is_good_once_and_in_the_browser_that_began(browser, provider, place):
     state = begin(browser, provider)["state"]
     other = place[0] and create_app(place[0]).test_client()
-    assert is_nobody(other, come_back(other, code="a-code", state=state), "Begin again")
-    assert is_nobody(browser, come_back(browser, code="a-code", state="made-up"), "Begin again")
-    assert is_nobody(browser, come_back(browser, code="a-code"), "Begin again")
+    assert is_nobody(other, come_back(other, code="a-code", state=state), "Try again on this page")
+    assert is_nobody(browser, come_back(browser, code="a-code", state="made-up"), "Try again on this page")
+    assert is_nobody(browser, come_back(browser, code="a-code"), "Try again on this page")
     assert provider.asked == []
     assert come_back(browser, code="a-code", state=begin(browser, provider)["state"]).status_code == 303
     assert come_back(browser, code="a-code", state=state).status_code == 401
@@ -165,7 +165,7 @@ def test_a_token_that_is_not_the_providers_for_us_and_now_opens_nothing(browser,
     provider.metadata["id_token_signing_alg_values_supported"] = offered
     for name, value in LIES[lie].items():
         setattr(provider, name, value)
-    assert is_nobody(browser, sign_in(browser, provider), "Begin again")
+    assert is_nobody(browser, sign_in(browser, provider), "Try again on this page")
 
 
 def test_without_an_id_token_nobody_is_signed_in(browser, provider):
@@ -194,20 +194,20 @@ def test_what_is_no_token_opens_nothing(browser, provider, text):
 def test_a_provider_that_is_not_the_one_is_not_asked(browser, provider, container, metadata):
     provider.metadata = metadata
     answer = browser.get(BEGIN, headers=HERE)
-    assert is_nobody(browser, answer, "Nobody can be signed in now", 502)
+    assert is_nobody(browser, answer, "Sign-in is not available", 502)
     assert container.operations.errors(workspace=None, limit=1)[0].component == "sign-in"
 
 
 def test_whom_the_home_does_not_know_is_told_so(browser, provider):
     provider.claims = {"email": "<eve>@example.com", "sub": "eve"}
     answer = sign_in(browser, provider)
-    assert is_nobody(browser, answer, "does not know you", 403)
+    assert is_nobody(browser, answer, "You have no account on this server", 403)
     assert "&lt;eve&gt;@example.com" in answer.get_data(as_text=True)
 
 
 def test_an_unverified_address_identifies_no_person(browser, provider):
     provider.claims = {"email_verified": False}
-    assert is_nobody(browser, sign_in(browser, provider), "does not know you", 403)
+    assert is_nobody(browser, sign_in(browser, provider), "You have no account on this server", 403)
 
 
 def test_a_subject_is_as_good(browser, provider, container):
@@ -232,15 +232,15 @@ def test_who_is_removed_or_had_every_token_revoked_is_signed_out(browser, provid
     assert browser.get("/", headers=HERE).status_code == 200
     people.remove_person(container.people, ada)
     assert browser.get("/", headers=HERE).status_code == 401
-    assert is_nobody(browser, sign_in(browser, provider), "does not know you", 403)
+    assert is_nobody(browser, sign_in(browser, provider), "You have no account on this server", 403)
 
 
 def test_a_provider_that_is_down_is_told_on_a_page(tmp_path):
     port = free_port()
     with opened(tmp_path / "home", f"http://127.0.0.1:{port}") as (container, browser):
         answer = browser.get(BEGIN, headers=HERE)
-        assert is_nobody(browser, answer, "cannot be reached", 502)
-        assert "cannot be reached" in container.operations.errors(workspace=None, limit=1)[0].message
+        assert is_nobody(browser, answer, "Cannot reach the provider", 502)
+        assert "Cannot reach the provider" in container.operations.errors(workspace=None, limit=1)[0].message
         # Once it is there, all is well.
         with LyingProvider(port).running() as provider:
             assert sign_in(browser, provider).status_code == 303

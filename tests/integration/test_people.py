@@ -10,6 +10,7 @@ from pipeline.records import EdgeKind
 from pipeline.services import people
 from pipeline.services.sync import USUAL_SCOPES
 from pipeline.store import edges, memories, meta, oplog
+from pipeline.store.log_start import start_log
 from pipeline.sync.merge import merge
 from pipeline.times import utc_now
 from tests.fakes.client import CheckedClient
@@ -209,7 +210,7 @@ def test_who_is_removed_leaves_no_name_to_be_taken(container, app, ada):
 
 
 def test_no_folder_of_the_server_is_looked_at_for_a_person(container, ada, tmp_path, monkeypatch):
-    monkeypatch.setattr("web.endpoint.choose_workspace", None)
+    monkeypatch.setattr("web.call.choose_workspace", None)
     transcript = tmp_path / "s1.jsonl"
     transcript.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": "We use port 8123."}}))
     stop = {"hook_event_name": "Stop", "session_id": "s1", "transcript_path": str(transcript)}
@@ -297,6 +298,7 @@ def test_what_a_memory_said_before_it_was_shared_stays_its_persons(ada, bob):
 
 def test_a_share_is_logged_for_other_machines_and_can_be_undone(container, join, ada, bob):
     owner = join("Olga", "owner")
+    start_log(container.databases.get(TEAM))
     own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
     ada.post(f"/v1/memories/{own}/share")
     shared = [one["fields"] for one in container.sync.list_changes(TEAM, 0, 50) if one["kind"] == "memory"][-1]

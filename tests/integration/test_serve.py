@@ -41,7 +41,7 @@ def test_beyond_loopback_it_says_what_is_missing(stack, command):
     assert code == 1
     assert says.count("\n") == 1
     assert "without TLS" in says
-    assert "reverie serve --behind-proxy" in says
+    assert "reverie team serve --behind-proxy" in says
     code, says = run(stack, command, **environment, REVERIE_BEHIND_PROXY="127.0.0.1")
     assert code == 1
     assert "reverie user add NAME" in says

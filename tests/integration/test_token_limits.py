@@ -82,7 +82,7 @@ def test_where_much_waits_people_are_put_off_until_less_does(tmp_path):
     with opened(tmp_path / "home", limit_queue=2) as (owner, join, _container):
         ada = join("Ada")
         # The owner's memory waits to be embedded and read for entities.
-        assert is_limited(ada.post("/v1/memories", {"content": "One more"}), "wait in team already")
+        assert is_limited(ada.post("/v1/memories", {"content": "One more"}), "are already pending in team")
         assert ada.recall("noon")["results"]
         assert owner.write("The owner writes on", workspace=TEAM)
 
@@ -143,7 +143,7 @@ def test_several_servers_count_together_in_redis_and_each_for_itself_without(tmp
         one.take(ADA, 0)
     # It was asked once, and then left alone for a while.
     assert len(problems) == 1
-    assert "Redis cannot be asked" in problems[0]
+    assert "Redis is unreachable" in problems[0]
     clock[0] += REST_S
     two.take(ADA, 0)
     assert len(problems) == 2

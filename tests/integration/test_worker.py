@@ -20,7 +20,7 @@ DEADLINE_S = 90
 
 IMPATIENT = """
 from huey.bin.huey_consumer import consumer_main
-from pipeline.services.encoder import DocumentEncoders
+from pipeline.index.encoders import DocumentEncoders
 from tests.fakes.encoder import HashEncoder
 from workers import crew
 crew.IDLE_S = 0.2

@@ -15,8 +15,8 @@ INTERRUPTED = 130
 
 _WRONG_OWNER = "the file belongs to another user; run the command as its owner, or change the owner with `chown -R`"
 _REMEDIES = {
-    errno.ENOSPC: "make room on the disk",
-    errno.EDQUOT: "make room on the disk",
+    errno.ENOSPC: "free some space on the disk",
+    errno.EDQUOT: "free some space on the disk",
     errno.EROFS: "mount it for writing, or set REVERIE_HOME to another directory",
     errno.EACCES: _WRONG_OWNER,
     errno.EPERM: _WRONG_OWNER,

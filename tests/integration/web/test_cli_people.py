@@ -112,6 +112,6 @@ def test_copies_are_taken_listed_and_put_back(home):
     assert [(one["taken"], one["people"]) for one in copies] == [("before-restore", 2), ("daily", 2)]
     home.people.unlink()
     found = snapshot("restore", taken["name"])
-    assert "not known" in found.stderr
+    assert "may be valid again" in found.stderr
     assert caller_of(home, kept) is not None
     assert "There is no snapshot named nothing" in snapshot("restore", "nothing", code=1).output

@@ -84,7 +84,7 @@ def test_this_home_joins_another(here, elsewhere, shared):
         (("join", "AAAA-BBBB"), "mistyped"),
         (("add", "disk", "ftp://host/x"), "dir:PATH"),
         (("add", "disk", "http://example.org"), "https://"),
-        (("add", "disk", "https://me:secret@example.org"), "no password"),
+        (("add", "disk", "https://me:secret@example.org"), "neither a password nor a query"),
         (("add", "../x", "dir:/tmp/x"), "a-z"),
         (("now", "nowhere"), "no remote nowhere"),
         (("remove", "nowhere"), "no remote nowhere"),

@@ -226,7 +226,7 @@ def test_what_cannot_be_kept_is_told(home):
     home.paths.outlooks.mkdir()
     home.finder.keep()
     (error,) = home.operations.errors(workspace=None, limit=5)
-    assert "not kept" in error.message
+    assert "Cannot save the due times" in error.message
 
 
 def test_other_schedules_make_what_was_known_worthless(home, looks):
