@@ -19,6 +19,7 @@ from pipeline.write.revise import archive, restore
 from tests.fakes.in_process import accept_batch, fast_settings
 
 IMPATIENT = WriterProfile("FULL", 1000, 200)
+PATIENT = WriterProfile("FULL", 1000, 20_000)
 SAID = "The staging database listens on port 6543"
 
 
@@ -36,8 +37,8 @@ def open_more(settings):
     """Open the stores of the home as one more process does."""
     opened = []
 
-    def open_one(on_commit=lambda *_: None):
-        opened.append(open_stores(settings, IMPATIENT, str, on_commit))
+    def open_one(on_commit=lambda *_: None, profile=IMPATIENT):
+        opened.append(open_stores(settings, profile, str, on_commit))
         return opened[-1]
 
     yield open_one
@@ -187,7 +188,7 @@ def test_a_commit_wakes_whoever_digests_what_it_wrote(open_more):
 
 
 def test_what_one_worker_claims_no_other_gets(open_more):
-    databases = [open_more().databases.get("alpha", create=True) for _ in range(4)]
+    databases = [open_more(profile=PATIENT).databases.get("alpha", create=True) for _ in range(4)]
     accept_batch(databases[0], [Draft(f"Note {number} about the staging database") for number in range(20)])
     claimed, start = [], threading.Barrier(4)
 
@@ -210,7 +211,7 @@ def test_several_first_openings_at_once_agree_on_the_schema(settings):
 
     def open_it():
         start.wait()
-        stores = open_stores(settings, WriterProfile("FULL", 1000, 20_000), str)
+        stores = open_stores(settings, PATIENT, str)
         try:
             with stores.databases.get("default", create=True).read() as db:
                 nodes.append(meta.get(db, meta.NODE))
