@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from web.hooks.codex_rollout import read_said
+from web.hooks.hosts import read_gemini
 from web.hooks.transcript import read_transcript
 
 RECORDS = Path(__file__).parents[2] / "data" / "host_records"
@@ -72,3 +73,9 @@ def test_a_codex_turn_that_the_end_of_the_program_cut_off_is_left_out_when_the_s
     start = next(line for line in lines if '"task_started"' in line)
     assert "never push on Mondays" in str(read_codex("codex"))
     assert "never push on Mondays" not in str(read_said([*lines, start]))
+
+
+def test_gemini_leaves_only_finished_turns():
+    events = map(json.loads, (RECORDS / "gemini-events.jsonl").read_text(encoding="utf-8").splitlines())
+    said = [message["content"] for event in events for message in read_gemini(event).get("said", ())]
+    assert said == FINISHED
