@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
 from pipeline.identity.project_file import read_nearest_override
+from pipeline.identity.renames import Renames
 from pipeline.identity.repository import (
     UnreadableFile,
     open_repository,
@@ -53,7 +54,8 @@ def choose_workspace(
     A Git project starts with its own empty workspace. Other folders share the default workspace, unless they have
     one. A caller with open stores passes `exists`. Raises InvalidField for an unreadable folder.
     """
-    fallback, exists = settings.workspace, exists or partial(has_workspace, settings)
+    renames = Renames(settings.paths.renames)
+    fallback, exists = renames.find(settings.workspace), exists or partial(has_workspace, settings)
     if folder is None:
         return WorkspaceChoice(explicit or environment or fallback, "no folder is known", None)
     identity = identify(
@@ -65,6 +67,9 @@ def choose_workspace(
     )
     if identity.rule == "explicit":
         return WorkspaceChoice(identity.id, "this call uses it", identity)
+    name = renames.find(identity.id)
+    if name != identity.id:
+        identity = replace(identity, id=name, detail=f"{identity.detail}; {identity.id} is called {name} now")
     if identity.rule in ("environment", "file"):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     if fallback != DEFAULT_WORKSPACE:
