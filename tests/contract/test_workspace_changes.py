@@ -1,5 +1,6 @@
 """Workspaces are renamed, merged and deleted in files and on a PostgreSQL server."""
 
+import psutil
 import psycopg
 import pytest
 
@@ -16,7 +17,9 @@ from pipeline.services.workspace_changes import (
 from pipeline.services.workspace_listing import list_workspaces
 from pipeline.services.workspaces import choose_workspace
 from pipeline.store import memories
+from tests.fakes.command_line import run, run_json
 from tests.fakes.in_process import accept_batch, open_web
+from web.cli import processes
 
 PORT = Draft("Staging listens on port 6543", tags=("staging",))
 QUEUE = Draft("The job queue runs on SQLite", kind=Kind.DECISION)
@@ -155,3 +158,28 @@ def test_an_unknown_or_ambiguous_name_is_refused(name, said):
         find_by_prefix(name, KNOWN)
     with pytest.raises(InvalidField, match="no workspaces yet"):
         find_by_prefix(name, [])
+
+
+def test_the_command_line_asks_before_it_changes_a_workspace(home, fill, read):
+    fill(shop_0c2afda7=[PORT], other=[QUEUE])
+    asked = run("workspace", "delete", "shop", stdin="n\n", code=1).stderr
+    assert "Delete workspace shop-0c2afda7 with 1 memory and all snapshots?" in asked
+    assert "nothing was deleted" in asked
+    run("--json", "workspace", "delete", "shop", code=2)
+    assert "and delete shop-0c2afda7" in run("workspace", "merge", "shop", "other", stdin="n\n", code=1).stderr
+    assert run_json("workspace", "rename", "shop", "webshop") == {"from": "shop-0c2afda7", "to": "webshop"}
+    assert read("webshop") == [PORT.content]
+    assert run_json("workspace", "merge", "web", "other", "--yes")["memories"] == 1
+    assert read("other") == [PORT.content, QUEUE.content]
+    run("workspace", "delete", "nowhere", "--yes", code=2)
+    run("workspace", "delete", "other", "--yes")
+    assert list_workspaces(home) == []
+
+
+def test_a_workspace_is_not_changed_while_reverie_runs(home, fill, monkeypatch):
+    fill(shop=[PORT])
+    running = processes.Running("web", psutil.Process())
+    monkeypatch.setattr(processes, "list_running", lambda _settings: [running])
+    for command in (("delete", "shop", "--yes"), ("rename", "shop", "new"), ("merge", "shop", "shop", "--yes")):
+        assert "Stop it with `reverie down`" in run("workspace", *command, code=1).stderr
+    assert list_workspaces(home) == ["shop"]
