@@ -8,7 +8,6 @@ from sqlite3 import Connection
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
 from pipeline.capture.own_words import drop_host_text, list_own_lines
 from pipeline.capture.stage import CaptureSettings
-from pipeline.capture.unfinished_turns import find_finished
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
 from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
@@ -19,6 +18,7 @@ from pipeline.store import agent_sessions, memories, turns, work
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
+from pipeline.text.unfinished_turns import find_finished
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import accept

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.capture.unfinished_turns import FAILED, INTERRUPTED, USER, find_finished
 from pipeline.errors import UnreadableTranscript
 from pipeline.records.transcripts import TranscriptMark
+from pipeline.text.unfinished_turns import FAILED, INTERRUPTED, USER, find_finished
 from web.hooks.codex_rollout import find_start, read_lines
 
 SUFFIX = ".jsonl"

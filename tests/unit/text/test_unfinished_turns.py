@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.capture.unfinished_turns import find_finished
+from pipeline.text.unfinished_turns import find_finished
 
 INTERRUPTIONS = [
     "[Request interrupted by user]",
