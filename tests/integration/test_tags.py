@@ -47,6 +47,7 @@ def test_an_agent_is_told_under_which_tags_a_batch_was_stored(client):
 
 
 def test_the_command_line_shows_renamed_tags(container, client, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         assert (
@@ -66,7 +67,9 @@ def test_the_command_line_shows_renamed_tags(container, client, tmp_path, monkey
 
 def test_a_tag_in_the_dashboard_is_folded(client):
     memory_id = client.write("Two lines", tags=["ops"])
-    sign_in(client).submit(f"/w/default/memories/{memory_id}", "Save", content="Two lines", tags="OPS, Rate_Limit")
+    sign_in(client).submit(
+        f"/w/default/memories/{memory_id}", "Save", content="Two lines", tags="OPS, Rate_Limit", importance="0.5"
+    )
     assert read_tags(client, memory_id) == ["ops", "rate-limit"]
 
 
