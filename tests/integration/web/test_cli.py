@@ -483,14 +483,15 @@ def test_a_project_uses_anothers_workspace_once_a_person_agrees(project, empty_h
     file = project / ".reverie.toml"
     file.write_text('workspace = "theirs"')
     told = run("workspace", "current")
-    assert told.stdout == "default\n"
+    own = run_json("workspace", "why")["id"]
+    assert told.stdout == f"{own}\n"
     assert "to agree, run `reverie workspace trust`" in told.stderr
     assert "claims theirs" in run_json("workspace", "why")["detail"]
     assert "Agree?" in run("workspace", "trust", stdin="n\n", code=130).stderr
     assert run_json("workspace", "trust", "--yes") == {"file": str(file), "workspace": "theirs", "agreed": True}
     assert run("workspace", "current").stdout == "theirs\n"
     assert "no longer used in" in run("workspace", "trust", "--revoke").stdout
-    assert run("workspace", "current").stdout == "default\n"
+    assert run("workspace", "current").stdout == f"{own}\n"
     assert run_json("workspace", "trust", "--revoke", code=1)["error"]["type"] == "NotFound"
     file.unlink()
     assert run_json("workspace", "trust", code=1)["error"]["type"] == "InvalidField"
