@@ -100,7 +100,9 @@ def _delete_indexes(settings: Settings, workspace_id: str) -> None:
     """Delete the indexes of a workspace on this machine and on object storage."""
     shutil.rmtree(settings.paths.workspace(workspace_id).root, ignore_errors=True)
     objects = open_storage(settings)
-    for part in _SHARED if objects is not None else ():
+    if objects is None:
+        return
+    for part in _SHARED:
         below = objects.below(f"{part}/{workspace_id}")
         below.delete(below.list())
 
