@@ -137,6 +137,11 @@ class HomePaths:
         return self.root / "claims.json"
 
     @property
+    def renames(self) -> Path:
+        """Return the file of the new names of renamed and merged workspaces."""
+        return self.root / "renames.json"
+
+    @property
     def outlooks(self) -> Path:
         """Return the file with the scheduler's last state of every workspace."""
         return self.root / "outlooks.json"

@@ -148,8 +148,10 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("said_records", "distill"): "the end of a turn proposes lessons",
     ("said_records", "turns"): "the end of a turn stores what was said",
     ("team", "recall"): "a recall with teams starts with this machine's",
-    ("team", "workspaces"): "a team is asked about the project of a folder",
     ("team_briefing", "team"): "one module sends, the other renders",
+    ("workspace_changes", "export"): "a merge imports an export of the other workspace",
+    ("workspace_changes", "workspace_listing"): "a name must be free",
+    ("workspace_changes", "workspaces"): "the default workspace keeps its name",
     ("workspaces", "workspace_listing"): "a folder's workspace is used if it exists",
 }
 

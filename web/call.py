@@ -19,7 +19,7 @@ from pipeline.records.people import Caller, Role
 from pipeline.services.workspaces import choose_workspace, note_claim
 from pipeline.workspace import Workspace
 from web.access import Need, may_enter, may_write, require
-from web.contract import INCOGNITO_HEADER, PROJECT_HEADER
+from web.contract import INCOGNITO_HEADER
 
 DEFAULT_WORKSPACE = "default"
 
@@ -58,11 +58,6 @@ class Call:
     def named_workspace(self) -> str | None:
         """Return the workspace that a header of the request names, None without that header."""
         return _workspace_of_header(self.headers, WORKSPACE_HEADER)
-
-    @property
-    def project(self) -> str:
-        """Return the workspace to ask teams for: the project's own, whether it exists on this machine or not."""
-        return _workspace_of_header(self.headers, PROJECT_HEADER) or self.workspace_id
 
     def enter(self, workspace_id: str, need: Role = Role.READER) -> Workspace:
         """Return a workspace as the caller may use it; raise NotFound or Forbidden if they may not."""
@@ -123,8 +118,8 @@ def workspace_of_caller(container: WebContainer, caller: Caller, workspace_id: s
 def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
     """Return the workspace that the header names, else the workspace of a folder, and note that it is in use.
 
-    With `to_write`, the project's own workspace is returned even if it does not exist yet. A person's folder is on
-    their own machine: no folder is looked up here, and only the header counts.
+    With `to_write`, record the workspace that a project's file claims. A person's folder is on their own machine: no
+    folder is looked up here, and only the header counts.
     """
     workspace = workspace_finder(call, to_write=to_write)(folder)
     call.container.prefetcher.notify_activity(workspace.id)
@@ -145,7 +140,6 @@ def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: 
         call.container.settings,
         explicit=explicit,
         environment=None,
-        to_write=to_write,
     )
     if choice.identity is not None:
         try:

@@ -17,7 +17,7 @@ from pipeline.errors import (
 )
 from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
-from web.contract import CALLER_HEADER, INCOGNITO_HEADER, PROJECT_HEADER
+from web.contract import CALLER_HEADER, INCOGNITO_HEADER
 from web.own_server import OwnServerCheck
 
 ANSWER_TIMEOUT_S = 60.0
@@ -44,13 +44,11 @@ class Client:
         timeout_s: float = ANSWER_TIMEOUT_S,
         revive: Callable[[], bool] | None = None,
         caller: str | None = None,
-        project: str = "",
         incognito: bool = False,
     ) -> None:
         self.url = url.rstrip("/")
         self.workspace = workspace
         self._token = token
-        self._project = project
         self._caller = {} if caller is None else {CALLER_HEADER: caller}
         if incognito:
             self._caller[INCOGNITO_HEADER] = "true"
@@ -72,7 +70,6 @@ class Client:
         timeout_s: float = ANSWER_TIMEOUT_S,
         revive: Callable[[], bool] | None = None,
         caller: str | None = None,
-        project: str = "",
     ) -> Self:
         """Return a client of the server and the workspace in the settings; `workspace` overrides the latter."""
         # Only a server creates the token: a client must not create a data directory.
@@ -85,7 +82,6 @@ class Client:
             timeout_s=timeout_s,
             revive=revive,
             caller=caller,
-            project=project,
             incognito=environment_incognito(),
         )
 
@@ -106,12 +102,9 @@ class Client:
         body: Any = None,
         query: Mapping[str, Any] | None = None,
         workspace: str | None = None,
-        project: str | None = None,
     ) -> Any:
         """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
         headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace, **self._caller}
-        if project or self._project:
-            headers[PROJECT_HEADER] = project or self._project
         data = None
         if body is not None:
             data = _encode(json.dumps(body, ensure_ascii=False), "body")

@@ -1,7 +1,5 @@
 """Headers of the HTTP API that the server and its clients share, in addition to the header of the workspace."""
 
-# The project's own workspace. A team may have it even if it does not exist here yet and another one is used.
-PROJECT_HEADER = "X-Reverie-Project"
 # "true" makes a request incognito. Clients send it if the environment asks for it.
 INCOGNITO_HEADER = "X-Reverie-Incognito"
 # The kind of caller. The tools of an agent name themselves, because their writes can be turned off.

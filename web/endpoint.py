@@ -251,7 +251,7 @@ def _ask_team(call: Call, name: str, sent: EndpointRequest) -> Any:
     if sent.method != "GET":
         body = json.loads(sent.read_body())
         del body["to"]
-    return call.container.teams.send(name, sent.method, quote(sent.path), call.project, body)
+    return call.container.teams.send(name, sent.method, quote(sent.path), call.workspace_id, body)
 
 
 def _check_path(path: Mapping[str, str]) -> None:

@@ -26,6 +26,8 @@ _NOTICE = re.compile(
 _LONG_NOTICE = re.compile(
     r"\s*(?:\[SYSTEM NOTIFICATION\b|This session is being continued from a previous conversation"
     r"|Base directory for this skill:|# AGENTS\.md instructions for |Stop hook feedback:"
+    r"|(?:SessionStart|UserPromptSubmit|PreToolUse|PostToolUse|Stop)(?::\w+)? hook (?:success|error|additional context"
+    r"|blocking error|feedback|stopped continuation)\b"
     r"|Another \w+ session sent a message)"
 )
 

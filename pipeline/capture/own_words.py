@@ -48,6 +48,13 @@ def list_own_lines(message: str) -> list[str]:
     return [line for passage in split_message(message) if passage.origin is Origin.PERSON for line in passage.lines]
 
 
+def drop_host_text(message: str) -> str:
+    """Return a message without the passages of the host; unchanged if there are none."""
+    passages = split_message(message)
+    kept = ["\n".join(passage.lines) for passage in passages if passage.origin is not Origin.HOST]
+    return message if len(kept) == len(passages) else "\n\n".join(kept)
+
+
 def is_host_notice(message: str) -> bool:
     """Return whether a host wrote the entire message."""
     origin = None

@@ -1,4 +1,4 @@
-"""The entities stage: link a memory to the entities that it names.
+"""The entities stage: link a memory to the entities that it names, and tag it with them if it has no tags.
 
 Rules on spelling come first, then names and dates from a tagger.
 """
@@ -18,6 +18,7 @@ from pipeline.records import EntityKind, Kind
 from pipeline.records.digestion import EntityMention, WorkItem
 from pipeline.store import entities, memories, work
 from pipeline.store.database import Database
+from pipeline.text.derived_tags import derive_tags
 from pipeline.text.entities import find_entities_by_rule
 from pipeline.text.known_names import (
     IS_SOFTWARE,
@@ -155,6 +156,7 @@ class EntitiesStage:
                 for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
                     if item.seq in mentions:
                         entities.link(db, item.seq, mentions[item.seq])
+                        memories.add_missing_tags(db, item.seq, derive_tags(batch[item.seq].kind, mentions[item.seq]))
 
 
 def extract_from_code(text: str) -> list[EntityMention]:

@@ -1,7 +1,6 @@
 """Claims of project files to a workspace: a cloned repository could name any workspace, so a person approves each."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import InvalidField, NotFound
 from pipeline.identity.git import Git
+from pipeline.identity.private_json import write_private_json
 from pipeline.identity.repository import root_of_folder
 from pipeline.times import utc_now
 
@@ -84,12 +84,7 @@ class Claims:
     def _store(self, claims: Sequence[Claim]) -> None:
         agreed = [claim for claim in claims if claim.agreed]
         waiting = [claim for claim in claims if not claim.agreed][:MAX_WAITING]
-        draft = self._file.with_name(f".{self._file.name}-{os.urandom(4).hex()}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump([asdict(claim) for claim in (*agreed, *waiting)], file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._file)
+        write_private_json(self._file, [asdict(claim) for claim in (*agreed, *waiting)])
 
 
 def _names(claim: Claim, file: Path, workspace: str) -> bool:

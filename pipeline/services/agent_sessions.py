@@ -106,7 +106,7 @@ def identify_session(session_id: str, agent_id: str, cwd: str, person_id: str | 
 
 
 class AgentSessionService:
-    """Answer the events of agents' sessions; `usual` is the workspace of projects without their own workspace."""
+    """Answer the events of agents' sessions; `usual` is the workspace of folders without their own workspace."""
 
     def __init__(
         self,
@@ -291,12 +291,11 @@ class AgentSessionService:
     def _is_incognito(self, workspace: Workspace, session: AgentSession) -> bool:
         """Return whether a session or its workspace is incognito.
 
-        Sessions of a project without its own workspace are incognito in the usual workspace.
+        A session that was made incognito outside a project stays incognito when it moves into one.
         """
-        known = [store for store in (workspace, self._usual) if store.exists]
-        # A project may have its own settings before its first memory.
-        if any(store.settings.incognito for store in (workspace, *known[:1])):
+        if workspace.settings.incognito:
             return True
+        known = [store for store in (workspace, self._usual) if store.exists]
         return any(is_any_incognito(store, list_session_names(None, session.id)) for store in known)
 
     def _add_action(

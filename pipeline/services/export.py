@@ -79,13 +79,18 @@ def export_bundle(
     return bundle.write_bundle(target, _copy_each(paths, databases, workspaces), circle, phrase)
 
 
-def import_bundle(paths: HomePaths, stores: Stores, source: Path, phrase: str | None) -> BundleMerged:
-    """Merge a bundle into this data directory; raise InvalidField for a damaged or incomplete bundle."""
+def import_bundle(
+    paths: HomePaths, stores: Stores, source: Path, phrase: str | None, *, target: str | None = None
+) -> BundleMerged:
+    """Merge a bundle into this data directory, or all of it into the workspace `target`.
+
+    Raises InvalidField for a damaged or incomplete bundle.
+    """
     paths.ensure()
     try:
         circle, databases = _circle(stores.peers), stores.databases
         return bundle.merge_bundle(
-            source, phrase, lambda workspace: databases.get(_named(workspace), create=True), circle
+            source, phrase, lambda workspace: databases.get(_named(target or workspace), create=True), circle
         )
     except PeerRefused as error:
         raise InvalidField(FieldError(source.name, str(error))) from error

@@ -19,7 +19,6 @@ from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Answer, ChannelReport, ChannelState, Hit, Query
 from pipeline.services.recall import merge_answers, recall_memories
-from pipeline.services.workspaces import choose_workspace
 from pipeline.team.hits import is_for_teams, read_prepared, read_recalled, recall_body_of
 from pipeline.team.servers import LOCAL, TeamServer, list_servers
 from pipeline.times import elapsed_ms
@@ -173,24 +172,20 @@ class TeamService:
         self._teams: dict[str, Team] = {}
         self._read_at: int | None = None
 
-    def ask_recall(self, workspace: Workspace, project: str, query: Query) -> Asked:
-        """Start a recall query to every team; to none if the query is only for this machine.
-
-        `project` is the workspace of the query's project at the teams.
-        """
+    def ask_recall(self, workspace: Workspace, query: Query) -> Asked:
+        """Start a recall query to every team; to none if the query is only for this machine."""
         if not (self._known() and is_for_teams(query.filter)) or self._is_off_the_record(
             workspace, query.filter.sessions
         ):
             return Asked()
-        return self._ask(project, "/v1/recall", recall_body_of(query), query.budget_ms, read_recalled)
+        return self._ask(workspace.id, "/v1/recall", recall_body_of(query), query.budget_ms, read_recalled)
 
     def ask_prepare(self, workspace: Workspace, session: AgentSession, message: str, budget_ms: int) -> Asked:
         """Start a query to every team for the memories about a message."""
         sessions = list_session_names(None, session.id, session.viewer.session)
         if not self._known() or self._is_off_the_record(workspace, sessions):
             return Asked()
-        project = _project_of(workspace, session.cwd)
-        return self._ask(project, "/v1/prepare", {"message": message}, budget_ms, read_prepared)
+        return self._ask(workspace.id, "/v1/prepare", {"message": message}, budget_ms, read_prepared)
 
     def send(self, name: str, method: str, path: str, workspace_id: str, body: Any = None) -> Any:
         """Send a request to a team; raise InvalidField for an unknown team."""
@@ -246,10 +241,9 @@ def recall_beside_teams(
     feedback: FeedbackWriter,
     teams: TeamService,
     query: Query,
-    project: str,
 ) -> Answer:
     """Answer a query from this machine and its teams, within the time limit of the query."""
-    asked = teams.ask_recall(workspace, project, query)
+    asked = teams.ask_recall(workspace, query)
     if not asked.waiting:
         return recall_memories(workspace, contexts, feedback, query)
     nothing: NotFound | None = None
@@ -264,12 +258,6 @@ def recall_beside_teams(
     for answer in answers:
         merged = merge_answers(merged, _without_known(answer, merged), query)
     return replace(merged, took_ms=elapsed_ms(asked.began))
-
-
-def _project_of(workspace: Workspace, folder: str) -> str:
-    """Return the workspace of a folder's project at the teams, even if it does not exist on this machine."""
-    choice = choose_workspace(Path(folder) if folder else None, workspace.settings, explicit=None, environment=None)
-    return choice.project if choice.project is not None and choice.workspace == workspace.id else workspace.id
 
 
 def _without_known(answer: TeamAnswer, known: Answer) -> Answer:

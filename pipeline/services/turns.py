@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
-from pipeline.capture.own_words import is_host_notice, list_own_lines
+from pipeline.capture.own_words import drop_host_text, list_own_lines
 from pipeline.capture.stage import CaptureSettings
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
@@ -18,6 +18,7 @@ from pipeline.store import agent_sessions, memories, turns, work
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
+from pipeline.text.unfinished_turns import find_finished
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -51,8 +52,9 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
 def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message]) -> int:
     """Store the messages of a session and queue those of people for capture; return the number stored.
 
-    Store nothing if capture is off or the session is incognito.
+    Store nothing if capture is off or the session is incognito, and nothing of interrupted and failed turns.
     """
+    messages = [messages[number] for number in find_finished((item.role, item.content) for item in messages)]
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
     with workspace.create().write() as db:
@@ -65,9 +67,9 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
 def add_turns(db: Connection, messages: Sequence[Message]) -> int:
     """Store messages within a transaction and queue those of people for capture; return the number stored.
 
-    Skip user messages that a host wrote.
+    Leave out what a host wrote into a user's message.
     """
-    clean = [message for message in map(_clean, messages) if message.content and not _is_notice(message)]
+    clean = [message for message in map(_clean, messages) if message.content]
     seqs = turns.add(db, clean)
     asked = [(seq, message) for seq, message in zip(seqs, clean, strict=True) if message.role is Role.USER]
     if asked:
@@ -143,12 +145,9 @@ def _find_meant(
 
 
 def _clean(message: Message) -> Message:
+    content = drop_host_text(message.content) if message.role is Role.USER else message.content
     # Redact before truncating, because redaction does not recognize half of a secret.
-    return replace(message, content=redact(normalize_text(message.content)).text[:MAX_CONTENT_CHARS])
-
-
-def _is_notice(message: Message) -> bool:
-    return message.role is Role.USER and is_host_notice(message.content)
+    return replace(message, content=redact(normalize_text(content)).text[:MAX_CONTENT_CHARS])
 
 
 def _name(prompt: str) -> str:

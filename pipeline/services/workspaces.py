@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
 from pipeline.identity.project_file import read_nearest_override
+from pipeline.identity.renames import Renames
 from pipeline.identity.repository import (
     UnreadableFile,
     open_repository,
@@ -22,21 +23,17 @@ from pipeline.services.workspace_listing import has_workspace
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # The form of ids derived from a folder or a remote.
 DERIVED = re.compile(r".+-[0-9a-f]{8}")
-# Rules that identify a folder as a project: a write there may create the project's workspace.
+# Rules that identify a folder as a project, which never uses the workspace of another folder.
 OF_A_PROJECT = frozenset({"git-remote", "git"})
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceChoice:
-    """The chosen workspace, the reason, and the identity of its folder, if any.
-
-    `project` is the project's own workspace while another one is used until the first write: a team may have it.
-    """
+    """The chosen workspace, the reason, and the identity of its folder, if any."""
 
     workspace: str
     reason: str
     identity: Identity | None
-    project: str | None = None
 
     @property
     def detail(self) -> str:
@@ -50,15 +47,15 @@ def choose_workspace(
     *,
     explicit: str | None,
     environment: str | None,
-    to_write: bool = False,
     exists: Callable[[str], bool] | None = None,
 ) -> WorkspaceChoice:
     """Choose a workspace: that of the call, environment or project file, else the setting, else the folder's own.
 
-    With `to_write`, choose a project's own workspace even if it does not exist yet. A caller with open stores passes
-    `exists`. Raises InvalidField for an unreadable folder.
+    A Git project starts with its own empty workspace. Other folders share the default workspace, unless they have
+    one. A caller with open stores passes `exists`. Raises InvalidField for an unreadable folder.
     """
-    fallback, exists = settings.workspace, exists or partial(has_workspace, settings)
+    renames = Renames(settings.paths.renames)
+    fallback, exists = renames.find(settings.workspace), exists or partial(has_workspace, settings)
     if folder is None:
         return WorkspaceChoice(explicit or environment or fallback, "no folder is known", None)
     identity = identify(
@@ -70,15 +67,17 @@ def choose_workspace(
     )
     if identity.rule == "explicit":
         return WorkspaceChoice(identity.id, "this call uses it", identity)
+    name = renames.find(identity.id)
+    if name != identity.id:
+        identity = replace(identity, id=name, detail=f"{identity.detail}; {identity.id} is called {name} now")
     if identity.rule in ("environment", "file"):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     if fallback != DEFAULT_WORKSPACE:
         reason = f"commands and hooks use {fallback}, by the setting workspace"
         return WorkspaceChoice(fallback, reason, identity)
-    if exists(identity.id) or (to_write and identity.rule in OF_A_PROJECT):
+    if identity.rule in OF_A_PROJECT or exists(identity.id):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
-    reason = f"nothing was written to it yet, so commands and hooks use {fallback}"
-    return WorkspaceChoice(fallback, reason, identity, identity.id if identity.rule in OF_A_PROJECT else None)
+    return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, which such folders share", identity)
 
 
 def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> None:

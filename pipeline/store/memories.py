@@ -229,6 +229,17 @@ def reinforce(db: Connection, seq: int, *, importance: float, confirmed: bool, t
     row_hashes.update_on_commit(db, seq)
 
 
+def add_missing_tags(db: Connection, seq: int, tags: Sequence[str]) -> None:
+    """Set the tags of a memory that was stored without tags and not changed since."""
+    if not tags:
+        return
+    changed = db.execute(
+        "UPDATE memory SET tags = ? WHERE seq = ? AND tags = '[]' AND updated_at = created_at", (json.dumps(tags), seq)
+    )
+    if changed.rowcount:
+        row_hashes.update_on_commit(db, seq)
+
+
 def unreinforce(db: Connection, seq: int, *, importance: float, trust: str, tags: Sequence[str], at: str) -> None:
     """Undo a reinforcement."""
     db.execute(

@@ -60,13 +60,35 @@ class _HomeFile:
 
 
 OPERATIONS: Final = Part("operations", PartKind.HOME)
+PEERS: Final = Part("peers", PartKind.HOME)
+_PEOPLE: Final = Part("people", PartKind.HOME)
 _HOME_FILES: Final[Mapping[Part, _HomeFile]] = {
-    Part("peers", PartKind.HOME): _HomeFile(peers_file.MIGRATIONS, lambda paths: paths.peers),
+    PEERS: _HomeFile(peers_file.MIGRATIONS, lambda paths: paths.peers),
     Part("transcripts", PartKind.HOME): _HomeFile(transcripts.MIGRATIONS, lambda paths: paths.transcripts),
-    Part("people", PartKind.HOME): _HomeFile(people_file.MIGRATIONS, lambda paths: paths.people),
+    _PEOPLE: _HomeFile(people_file.MIGRATIONS, lambda paths: paths.people),
     OPERATIONS: _HomeFile(operations_file.MIGRATIONS, lambda paths: paths.operations),
 }
 HOME_PARTS: Final = tuple(_HOME_FILES)
+# The tables outside of workspaces whose rows are about one workspace.
+RECORDS_ABOUT_WORKSPACES: Final = (
+    (OPERATIONS, "error"),
+    (OPERATIONS, "hook_run"),
+    (PEERS, "sent"),
+    (PEERS, "held_back"),
+    (PEERS, "put_aside"),
+    (_PEOPLE, "workspace_grant"),
+    (_PEOPLE, "access"),
+)
+
+
+def rename_workspace(table: str) -> str:
+    """Return the statement that renames the workspace `:old` in a table to `:new`."""
+    return f"UPDATE {table} SET workspace = :new WHERE workspace = :old"  # noqa: S608 - a name from the list above
+
+
+def forget_workspace(table: str) -> str:
+    """Return the statement that deletes the rows of a table about the workspace `:old`."""
+    return f"DELETE FROM {table} WHERE workspace = :old"  # noqa: S608 - a name from the list above
 
 
 def list_tables(part: Part) -> Sequence[Table]:
@@ -103,6 +125,14 @@ class StoreLocation(ABC):
 
         Raises Conflict if the part changed from `before` (None for a part that did not exist).
         """
+
+    @abstractmethod
+    def rename(self, workspace_id: str, new_id: str) -> None:
+        """Rename a workspace, with the roles of people in it; its sync state is forgotten."""
+
+    @abstractmethod
+    def delete(self, workspace_id: str) -> None:
+        """Delete a workspace, its settings, and all records about it outside of it."""
 
     def settle(self) -> None:  # noqa: B027 - most places have nothing to do
         """Prepare moved parts for use."""
@@ -187,6 +217,30 @@ class HomeFiles(StoreLocation):
                 backup.replace_store_file(draft, file)
         finally:
             backup.remove(draft)
+
+    def rename(self, workspace_id: str, new_id: str) -> None:
+        """Rename the folder of a workspace, and update the other records about it."""
+        self.paths.workspace(workspace_id).root.rename(self.paths.workspace(new_id).root)
+        for part, table in RECORDS_ABOUT_WORKSPACES:
+            self._execute(part, forget_workspace(table), {"old": new_id})
+            if part == PEERS:
+                self._execute(part, forget_workspace(table), {"old": workspace_id})
+            else:
+                self._execute(part, rename_workspace(table), {"old": workspace_id, "new": new_id})
+
+    def delete(self, workspace_id: str) -> None:
+        """Delete the folder of a workspace, and the other records about it."""
+        shutil.rmtree(self.paths.workspace(workspace_id).root)
+        for part, table in RECORDS_ABOUT_WORKSPACES:
+            self._execute(part, forget_workspace(table), {"old": workspace_id})
+
+    def _execute(self, part: Part, statement: str, values: Mapping[str, str]) -> None:
+        file = self._file(part)
+        if not file.is_file():
+            return
+        with backup.typed_errors(file), closing(driver.connect(file)) as db:
+            make_ready(db, file, _migrations_of(part))
+            db.execute(statement, values)
 
     def known(self, part: Part, home: str) -> set[str]:
         """Return the digests of a part when it was last equal here and in another place."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.records import CAPTURED_TAG, Kind, Memory
+from pipeline.text.derived_tags import drop_repeating_tags
 from pipeline.text.tokens import memory_tokens, metadata_term, search_tokens
 
 # Beyond these, metadata is data rather than description.
@@ -39,8 +40,8 @@ def memory_terms(memory: Memory) -> list[str]:
 
 
 def list_own_tags(memory: Memory) -> tuple[str, ...]:
-    """Return the tags that say what a memory is about; capture tags a statement with its class."""
-    return () if CAPTURED_TAG in memory.tags else memory.tags
+    """Return the tags that say more than the text of a memory; capture tags a statement with its class."""
+    return () if CAPTURED_TAG in memory.tags else drop_repeating_tags(memory.tags, memory.kind, memory.content)
 
 
 def _field_texts(memory: Memory) -> list[str]:

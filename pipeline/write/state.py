@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.errors import PreconditionFailed
 from pipeline.records import Memory
 from pipeline.store import history
+from pipeline.text.derived_tags import drop_repeating_tags
 
 # All fields that a client can change.
 _FIELDS = (
@@ -36,6 +37,8 @@ _LABELS = ("tags", "metadata")
 def state_tag(memory: Memory) -> str:
     """Return a tag that changes with every change that a client can make to a memory."""
     fields = asdict(memory)
+    # Digestion may add tags that repeat the text.
+    fields["tags"] = drop_repeating_tags(memory.tags, memory.kind, memory.content)
     text = json.dumps([fields[name] for name in _FIELDS], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

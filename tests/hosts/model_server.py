@@ -30,6 +30,28 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Fail:
+    """An error instead of an answer."""
+
+    status: int = 400
+    message: str = "the prompt is too long"
+
+    @property
+    def body(self) -> bytes:
+        """Return the answer of a server that refuses a request."""
+        error = {"type": "invalid_request_error", "code": self.status, "message": self.message}
+        return json.dumps({"type": "error", "error": error}).encode()
+
+
+@dataclass(frozen=True)
+class Stall:
+    """No answer until the host gives up, its user interrupts it, or the server ends."""
+
+
+Turn = Say | Call | Fail | Stall
+
+
+@dataclass(frozen=True)
 class ModelRequest:
     """What a host sent for one step of its agent."""
 
@@ -84,9 +106,10 @@ class ModelServer:
     """Serves on a free port of loopback; a context."""
 
     def __init__(self) -> None:
-        self.script: list[Say | Call] = []
+        self.script: list[Turn] = []
         self.requests: list[ModelRequest] = []
         self._lock = threading.Lock()
+        self._ended = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -100,16 +123,17 @@ class ModelServer:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._ended.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
-    def expect(self, *script: Say | Call) -> None:
+    def expect(self, *script: Turn) -> None:
         """Answer the next steps so, and forget the requests so far."""
         with self._lock:
             self.script, self.requests = list(script), []
 
-    def _next(self, request: ModelRequest) -> Say | Call:
+    def _next(self, request: ModelRequest) -> Turn:
         # Hosts ask for titles and summaries beside the agent's steps, without tools, and for verdicts in JSON: without
         # one that it can read, Gemini CLI asks for a minute and a half.
         if request.body.get("generationConfig", {}).get("responseMimeType") == "application/json":
@@ -141,16 +165,21 @@ class ModelServer:
                     self._send(b"{}", "application/json")
                     return
                 turn = model._next(request)
-                if isinstance(turn, Call):
-                    turn = Call(_resolve(turn.tool, request.tools), turn.arguments)
+                if isinstance(turn, Stall):
+                    model._ended.wait()
+                    return
+                if isinstance(turn, Fail):
+                    self._send(turn.body, "application/json", turn.status)
+                    return
+                turn = _resolve(turn, request.tools)
                 events = list(speak(turn, len(model.requests)))
                 if "generateContent" in self.path:
                     self._send(json.dumps(events[-1][1]).encode(), "application/json")
                     return
                 self._send(b"".join(map(_encode, events)), "text/event-stream")
 
-            def _send(self, body: bytes, kind: str) -> None:
-                self.send_response(200)
+            def _send(self, body: bytes, kind: str, status: int = 200) -> None:
+                self.send_response(status)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -162,8 +191,11 @@ class ModelServer:
         return Handler
 
 
-def _resolve(name: str, tools: list[str]) -> str:
-    return next((tool for tool in tools if tool == name or tool.endswith(name)), name)
+def _resolve(turn: Say | Call, tools: list[str]) -> Say | Call:
+    if isinstance(turn, Say):
+        return turn
+    name = next((tool for tool in tools if tool == turn.tool or tool.endswith(turn.tool)), turn.tool)
+    return Call(name, turn.arguments)
 
 
 def _encode(event: Event) -> bytes:

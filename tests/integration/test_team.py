@@ -156,10 +156,8 @@ def test_a_project_that_has_nothing_here_yet_is_asked_of_the_team_by_its_own_nam
     theirs = acme.remember(PARCELS, workspace=own)
     body = {"message": QUESTION, "cwd": str(clone)}
     assert [hit["id"] for hit in joined.client.post("/v1/prepare", body).get_json()["team"]] == [theirs]
-    asked = joined.client.call("POST", "/v1/recall", json={"query": "parcels"}, headers={"X-Reverie-Project": own})
-    assert [hit["id"] for hit in asked.get_json()["results"]] == [theirs]
-    wrong = joined.client.call("POST", "/v1/recall", json={"query": "parcels"}, headers={"X-Reverie-Project": "../x"})
-    assert wrong.status_code == 400
+    asked = joined.client.recall("parcels", workspace=own)
+    assert [hit["id"] for hit in asked["results"]] == [theirs]
 
 
 @pytest.mark.parametrize(

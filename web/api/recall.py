@@ -21,9 +21,7 @@ MEMORIES_PER_SESSION = 12
 def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     """Search memories within a deadline, best first."""
     home = call.container
-    answer = recall_beside_teams(
-        call.workspace, home.contexts, home.feedback, home.teams, _query(call, body), call.project
-    )
+    answer = recall_beside_teams(call.workspace, home.contexts, home.feedback, home.teams, _query(call, body))
     return answers.RecallAnswer(
         results=_group_by_session(answer, body.k) if body.group == "session" else _hits(answer.hits[: body.k]),
         took_ms=answer.took_ms,

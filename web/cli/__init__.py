@@ -21,6 +21,8 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "status": Entry("status", "Show what is running"),
         "doctor": Entry("doctor", "Find and fix problems"),
         "setup": Entry("setup", "Connect coding agents"),
+        "off": Entry("project_switch", "Turn off in this project"),
+        "on": Entry("project_switch", "Turn on in this project"),
         "dashboard": Entry("status", "Open the dashboard"),
         "remember": Entry("memories", "Store a memory"),
         "recall": Entry("recall", "Search memories"),
@@ -45,7 +47,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "graph": Entry("graph", "Entities and threads"),
         "sync": Entry("sync", "Sync with other machines"),
         "team": Entry("team", "Memory shared by a team"),
-        "workspace": Entry("workspaces", "Choose and list workspaces"),
+        "workspace": Entry("workspaces", "Manage workspaces"),
     },
     "Administration": {
         "config": Entry("settings", "Show and change settings"),

@@ -54,9 +54,6 @@ SUGGESTIONS: Mapping[str, str] = {
     "disable": "To stop Reverie, run `reverie down`. To store nothing new, run `reverie config set capture off`.",
     "install": "To connect your coding agents, run `reverie setup`. To start Reverie at login, run "
     "`reverie service install`.",
-    "off": "To stop Reverie, run `reverie down`. To stop capture, run `reverie config set capture off`. To keep a "
-    "session out of memory, run `reverie sessions incognito on`.",
-    "on": "To start Reverie, run `reverie up --daemon`. To start capture, run `reverie config set capture on`.",
     "remove": _DELETE,
     "restart": "Run `reverie down`, then `reverie up --daemon`.",
     "rm": _DELETE,

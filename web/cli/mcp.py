@@ -96,13 +96,6 @@ def _open_bridge(state: State) -> "Bridge":
     from web.mcp.bridge import Bridge
 
     settings = state.settings
-
-    def project() -> str | None:
-        # Only teams need the project.
-        if not settings.paths.servers.is_dir():
-            return None
-        return choose_for_folder(_find_folder(), settings, state.named_workspace).project
-
-    bridge = Bridge(settings, _workspace_chooser(state), lambda: launch(settings), project)
+    bridge = Bridge(settings, _workspace_chooser(state), lambda: launch(settings))
     bridge.start_in_background()
     return bridge

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -73,7 +74,13 @@ def remember(state: State, /, text: str, severity: str | None, **fields: Any) ->
     receipt = state.store(lambda client: client.remember(body), fields["to"])
     duplicate = f" (same as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
     reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
-    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}")
+    renamed = _describe_renamed(receipt.get("renamed_tags") or {})
+    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}{renamed}")
+
+
+def _describe_renamed(renamed: Mapping[str, str]) -> str:
+    tags = ", ".join(f"{plain(tag)} as {stored or 'nothing'}" for tag, stored in renamed.items())
+    return f"; tags stored: {tags}" if tags else ""
 
 
 @click.command("list", cls=Command)
@@ -283,6 +290,8 @@ def _print_links(memory: dict[str, Any]) -> None:
 @pass_state
 def edit(state: State, /, memory_id: str, *, no_tags: bool, **fields: Any) -> None:
     """Change the memory ID. Without options, edit its text in your editor; its history keeps the old text."""
+    from pipeline.text.normalize import normalize_tag
+
     if no_tags and fields["tags"]:
         raise click.UsageError("--tag and --no-tags exclude each other.")
     changes = options.select_given_options(fields) | ({"tags": []} if no_tags else {})
@@ -296,7 +305,8 @@ def edit(state: State, /, memory_id: str, *, no_tags: bool, **fields: Any) -> No
                 return
             changes = {"content": text}
         memory = client.edit(memory_id, changes)
-    state.show(memory, f"changed {memory['id']}: {', '.join(changes)}")
+    renamed = {tag: stored for tag in fields["tags"] if (stored := normalize_tag(tag)) != tag}
+    state.show(memory, f"changed {memory['id']}: {', '.join(changes)}{_describe_renamed(renamed)}")
 
 
 def _edit_text(text: str) -> str | None:

@@ -55,16 +55,13 @@ class State:
 
     def client(self, timeout_s: float = 60.0, *, to_write: bool = False) -> "Client":
         """Return a client of the configured server; `to_write` means that the command stores something new."""
-        choice = self.choice(Path(), to_write=to_write)
-        return self.client_of(choice.workspace, timeout_s=timeout_s, project=choice.project)
+        return self.client_of(self.choice(Path(), to_write=to_write).workspace, timeout_s=timeout_s)
 
-    def client_of(self, workspace: str, *, timeout_s: float = 60.0, project: str | None = None) -> "Client":
+    def client_of(self, workspace: str, *, timeout_s: float = 60.0) -> "Client":
         """Return a client for a workspace; it restarts a stack that died."""
         from web.client import Client
 
-        return Client.from_settings(
-            self.settings, workspace, timeout_s=timeout_s, revive=self._revive, project=project or ""
-        )
+        return Client.from_settings(self.settings, workspace, timeout_s=timeout_s, revive=self._revive)
 
     def _revive(self) -> bool:
         from web.cli.background import revive
@@ -137,7 +134,7 @@ def choose_for_folder(
 ) -> "WorkspaceChoice":
     """Choose the workspace of a folder; ignore an invalid `.reverie.toml`.
 
-    With `to_write`, choose a Git project's own workspace even if it does not exist yet.
+    With `to_write`, record the workspace that the project's file claims.
     """
     from config.settings import environment_workspace
     from pipeline.services.workspaces import choose_workspace, note_claim
@@ -147,7 +144,6 @@ def choose_for_folder(
         settings,
         explicit=named,
         environment=environment_workspace(),
-        to_write=to_write,
     )
     if to_write and choice.identity is not None:
         note_claim(settings, choice.identity, to_write=True)

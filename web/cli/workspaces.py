@@ -1,20 +1,21 @@
-"""Commands for workspaces: list and choose them, show their size, move memories between them."""
+"""Commands for workspaces: list, choose, rename, merge and delete them, move memories between them."""
 
 from pathlib import Path
 
 import click
 
 from pipeline.enums import Outcome
-from pipeline.errors import Conflict, ServerUnreachable
+from pipeline.errors import Conflict, InvalidField, ServerUnreachable
 from web.cli import options
 from web.cli.command import Group, pass_state
-from web.cli.render import describe_encoder, format_size, print_pairs, table
+from web.cli.local_store import nothing_runs
+from web.cli.render import count_of, describe_encoder, format_size, print_pairs, table
 from web.cli.state import State, choose_for_folder
 
 
 @click.group(cls=Group)
 def workspace() -> None:
-    """List workspaces, choose the one that commands use, and show what it contains."""
+    """List, choose, rename, merge and delete workspaces, and show what they contain."""
 
 
 @workspace.command("list")
@@ -95,15 +96,12 @@ def adopt(state: State, folder: Path) -> None:
 @click.argument("name", metavar="ID")
 @pass_state
 def use(state: State, name: str) -> None:
-    """Use the workspace ID by default; the first write creates it."""
-    from config.paths import WORKSPACE_ID, is_workspace_id
+    """Use the workspace ID in every folder; the start of an ID is enough. `use default` ends that."""
     from config.settings import load_settings
     from config.settings_edits import save_setting
+    from pipeline.services.workspaces import DEFAULT_WORKSPACE
 
-    if not is_workspace_id(name):
-        raise click.BadParameter(
-            f"{name!r} is not a workspace ID. An ID matches {WORKSPACE_ID.pattern}.", param_hint="ID"
-        )
+    name = name if name == DEFAULT_WORKSPACE else _find(state, name)
     paths = state.settings.paths
     save_setting(paths, "workspace", name)
     choice = choose_for_folder(Path(), load_settings())
@@ -118,6 +116,74 @@ def use(state: State, name: str) -> None:
         click.echo(f"REVERIE_WORKSPACE={effective} in the environment takes precedence", err=True)
     else:
         click.echo(f"in this folder, {effective} takes precedence: {choice.identity.detail}", err=True)
+
+
+@workspace.command("rename")
+@click.argument("name", metavar="ID")
+@click.argument("new_name", metavar="NAME")
+@pass_state
+def rename(state: State, name: str, new_name: str) -> None:
+    """Rename the workspace ID to NAME; its project uses the new name. Stop Reverie first."""
+    from pipeline.services.workspace_changes import rename_workspace
+
+    with nothing_runs(state.settings, "rename a workspace"):
+        name = _find(state, name)
+        rename_workspace(state.settings, name, new_name)
+    state.show({"from": name, "to": new_name}, f"workspace {name} is called {new_name} now")
+
+
+@workspace.command("merge")
+@click.argument("name", metavar="ID")
+@click.argument("target", metavar="TARGET")
+@options.yes
+@pass_state
+def merge(state: State, name: str, target: str, *, yes: bool) -> int:
+    """Move all memories of the workspace ID to the workspace TARGET, then delete ID. Stop Reverie first."""
+    from pipeline.services.workspace_changes import count_memories, merge_workspaces
+
+    with nothing_runs(state.settings, "merge workspaces"):
+        name, target = _find(state, name), _find(state, target)
+        memories = count_memories(state.settings, name)
+        count = count_of(memories, "memory", "memories")
+        question = f"Move {count} from workspace {name} to {target}, and delete {name} with its sessions?"
+        if not options.confirm(state, question, yes=yes, refusal="nothing was changed"):
+            return 1
+        merge_workspaces(state.settings, name, target)
+    answer = {"from": name, "to": target, "memories": memories}
+    state.show(answer, f"moved {count} from {name} to {target}; the project of {name} uses {target} now")
+    return 0
+
+
+@workspace.command("delete")
+@click.argument("name", metavar="ID")
+@options.yes
+@pass_state
+def delete(state: State, name: str, *, yes: bool) -> int:
+    """Delete the workspace ID with all its memories, sessions and snapshots. Stop Reverie first."""
+    from pipeline.services.workspace_changes import count_memories, delete_workspace
+
+    with nothing_runs(state.settings, "delete a workspace"):
+        name = _find(state, name)
+        memories = count_memories(state.settings, name)
+        count = count_of(memories, "memory", "memories")
+        question = f"Delete workspace {name} with {count} and all snapshots? This cannot be undone."
+        if not options.confirm(state, question, yes=yes, refusal="nothing was deleted"):
+            return 1
+        delete_workspace(state.settings, name)
+    state.show({"workspace": name, "memories": memories}, f"deleted workspace {name} with {count}")
+    return 0
+
+
+def _find(state: State, name: str) -> str:
+    """Return the workspace that a name or the start of a name means."""
+    from pipeline.services.workspace_changes import find_by_prefix
+    from pipeline.services.workspace_listing import list_workspaces as list_existing
+
+    try:
+        return find_by_prefix(name, list_existing(state.settings))
+    except InvalidField as error:
+        hint = 'To create a workspace, run `reverie -w ID remember "…"`.'
+        raise click.BadParameter(f"{error.errors[0].msg} {hint}", param_hint="ID") from error
 
 
 @workspace.command("move")

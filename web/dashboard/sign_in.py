@@ -33,7 +33,7 @@ from flask import (
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from werkzeug.wrappers import Response as AnyResponse
 
-from config.paths import FileState, file_state
+from config.paths import FileState, file_state, is_workspace_id
 from config.settings import Settings
 from pipeline.errors import ReverieError
 from pipeline.records.people import HOME_OWNER, Caller
@@ -235,16 +235,20 @@ def sign_sessions_with(app: Flask, token: str) -> None:
     app.secret_key = hmac.digest(token.encode() or secrets.token_bytes(32), bound_to.encode(), "sha256")
 
 
-def new_link() -> str:
-    """Return the path of a one-time link that signs in as the caller."""
+def new_link(workspace_id: str | None = None) -> str:
+    """Return the path of a one-time link that signs in as the caller, and opens a workspace if one is given."""
     links: Links | SharedLinks = current_app.extensions[EXTENSION]
-    return url_for("dashboard.sign_in", code=links.make(Holder(g.caller.person_id, g.caller.token_id)))
+    code = links.make(Holder(g.caller.person_id, g.caller.token_id))
+    return url_for("dashboard.sign_in", code=code, workspace=workspace_id)
 
 
 @api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201, needs=Access.ANYBODY))
-def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a call
-    """Create a one-time link that opens the dashboard."""
-    return LinkAnswer(url=urljoin(request.host_url, new_link()), expires_in_s=LINK_LIFETIME_S)
+def make_link(call: Call) -> LinkAnswer:
+    """Create a one-time link that opens the dashboard, in the workspace that the request names."""
+    return LinkAnswer(
+        url=urljoin(request.host_url, new_link(call.named_workspace)),
+        expires_in_s=LINK_LIFETIME_S,
+    )
 
 
 def open_door() -> AnyResponse | None:
@@ -305,17 +309,19 @@ def sign_in() -> AnyResponse:
     holder = links.redeem(request.args.get("code", ""))
     if holder is None:
         return refusal("This link has expired or was already used.")
-    return begin_session(holder)
+    return begin_session(holder, request.args.get("workspace", ""))
 
 
-def begin_session(holder: Holder) -> AnyResponse:
-    """Sign this browser in and redirect it to the dashboard."""
+def begin_session(holder: Holder, workspace_id: str = "") -> AnyResponse:
+    """Sign this browser in and redirect it to a workspace, or to the one that it viewed last."""
     _end_session()
     session.permanent = True
     session["id"] = _sessions().begin()
     session["csrf"] = secrets.token_urlsafe(32)
     if holder.person_id is not None:
         session.update(person=holder.person_id, token=holder.token_id, at=utc_now())
+    if is_workspace_id(workspace_id):
+        return redirect(url_for("dashboard.overview_home", workspace=workspace_id), 303)
     return redirect(url_for("dashboard.home"), 303)
 
 

@@ -200,13 +200,14 @@ def _said(call: Call, event: HookEvent) -> SaidSource | None:
     # A person's transcript is on their own machine. A file with that path on this machine is another one.
     if not event.transcript_path or call.caller.person is not None:
         return None
-    return SaidSource(partial(_read_said, Path(event.transcript_path), event.session_id), find_workspace)
+    read = partial(_read_said, Path(event.transcript_path), event.session_id, is_answered=event.name == "Stop")
+    return SaidSource(read, find_workspace)
 
 
 def _read_said(
-    transcript: Path, session_id: str, mark: TranscriptMark | None
+    transcript: Path, session_id: str, mark: TranscriptMark | None, *, is_answered: bool
 ) -> tuple[list[SaidRecord], TranscriptMark | None]:
-    messages, behind = read_transcript(transcript, session_id, mark)
+    messages, behind = read_transcript(transcript, session_id, mark, is_answered=is_answered)
     records = [
         SaidRecord(
             Role(message["role"]), message["content"], message.get("id"), message.get("at"), message.get("cwd", "")

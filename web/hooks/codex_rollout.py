@@ -100,11 +100,17 @@ def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
     A forked session copies turns with their ids and new times, so a message is identified by its turn id, if any.
     """
     messages: list[dict[str, str]] = []
-    turn_id = folder = None
+    turn_id = folder = open_turn = None
     for line in lines:
         entry = _entry(line)
         payload = _payload_of(entry)
         turn_id = payload.get("turn_id") or turn_id
+        if _ends_unfinished(payload):
+            _drop_turn(messages, turn_id)
+        elif payload.get("type") == "task_started" and open_turn is not None:
+            # The program ended before the turn did.
+            _drop_turn(messages, open_turn)
+        open_turn = _find_open_turn(payload, open_turn)
         folder = payload.get("cwd") if entry.get("type") == TURN_CONTEXT else folder
         role = _ROLES.get(str(payload.get("type"))) or _ROLES.get(str(_item(payload).get("type")))
         text = payload.get("message") or _spoken(_item(payload))
@@ -118,6 +124,30 @@ def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
         fields = {key: value for key, value in known.items() if isinstance(value, str) and value}
         messages.append({"role": role, "content": text, **fields})
     return messages
+
+
+def _ends_unfinished(payload: Payload) -> bool:
+    """Return whether a record ends a turn that the user interrupted, or that failed."""
+    kind = payload.get("type")
+    return kind == "turn_aborted" or (kind == "task_complete" and bool(payload.get("error")))
+
+
+def _find_open_turn(payload: Payload, open_turn: str | None) -> str | None:
+    """Return the id of the turn that runs after a record."""
+    if payload.get("type") == "task_started":
+        return str(payload.get("turn_id") or "") or None
+    return None if payload.get("type") in ("task_complete", "turn_aborted") else open_turn
+
+
+def _drop_turn(messages: list[dict[str, str]], turn_id: str | None) -> None:
+    """Remove the messages of a turn: those with its id, or from the last message of the user on if it has none."""
+    prompts = (number for number in range(len(messages) - 1, -1, -1) if messages[number]["role"] == "user")
+    start = next(prompts, len(messages))
+    messages[:] = [
+        message
+        for number, message in enumerate(messages)
+        if (not message.get("id", "").startswith(f"{turn_id} ") if turn_id else number < start)
+    ]
 
 
 def _spoken(item: Payload) -> str:

@@ -23,6 +23,8 @@ GEMINI_EVENTS = {
 }
 GEMINI_NAMES = {ours: theirs for theirs, ours in GEMINI_EVENTS.items()}
 GEMINI_TOOLS = {"run_shell_command": "Bash", "replace": "Edit", "write_file": "Write"}
+# Gemini CLI sends this as the answer of a turn that was interrupted or that failed.
+UNANSWERED = "[no response text]"
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 
 
@@ -53,7 +55,7 @@ def codex(call: Call) -> Response:
 def gemini(call: Call) -> Response:
     """Answer one event."""
     # Without a person Gemini would wait forever for the answer to a question.
-    return answer_event(call, "gemini", _read_gemini, _write_gemini, can_ask=False)
+    return answer_event(call, "gemini", read_gemini, _write_gemini, can_ask=False)
 
 
 def _read_codex(event: Fields) -> Fields:
@@ -66,7 +68,7 @@ def _read_codex(event: Fields) -> Fields:
     return event | {"tool_input": {"path": files[0]}} if files else event
 
 
-def _read_gemini(event: Fields) -> Fields:
+def read_gemini(event: Fields) -> Fields:
     """Return an event with Claude Code's names, and with the failure in the response."""
     name, tool = event.get("hook_event_name"), event.get("tool_name")
     read = dict(event)
@@ -75,7 +77,8 @@ def _read_gemini(event: Fields) -> Fields:
     if name == "AfterAgent":
         # The event at the end of a turn contains the turn.
         spoken = (("user", event.get("prompt")), ("assistant", event.get("prompt_response")))
-        read["said"] = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
+        said = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
+        read["said"] = [] if event.get("prompt_response") == UNANSWERED else said
         read.pop("transcript_path", None)
     if isinstance(tool, str):
         read["tool_name"] = GEMINI_TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))

@@ -89,7 +89,7 @@ def _send(url: str, path: str, requests: Sequence[_Request], answers: "SimpleQue
 
 def headers_for(settings: Settings, server: TeamServer, folder: Path) -> dict[str, str]:
     """Return the headers of a request about a folder: the token, and the workspace of the project."""
-    choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace(), to_write=True)
+    choice = choose_workspace(folder, settings, explicit=None, environment=environment_workspace())
     headers = {"Authorization": f"Bearer {server.token}", WORKSPACE_HEADER: choice.workspace}
     return headers | ({INCOGNITO_HEADER: "true"} if environment_incognito() else {})
 

@@ -1,19 +1,20 @@
 """Read the messages of a session from Claude Code's transcript."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UnreadableTranscript
 from pipeline.records.transcripts import TranscriptMark
+from pipeline.text.unfinished_turns import FAILED, INTERRUPTED, USER, find_finished
 from web.hooks.codex_rollout import find_start, read_lines
 
 SUFFIX = ".jsonl"
 # The folder of transcripts within Claude Code's own folder.
 PROJECTS = "projects"
 MOST_MESSAGES = 400
-ROLES = ("user", "assistant")
+ROLES = (USER, "assistant")
 
 # Role and content, and if known the id, time and folder of the record. A plain dict, because the hook client reads
 # transcripts while an agent waits, and a validated model takes a second to import.
@@ -21,12 +22,13 @@ Said = dict[str, str]
 
 
 def read_transcript(
-    file: Path, session_id: str, mark: TranscriptMark | None
+    file: Path, session_id: str, mark: TranscriptMark | None, *, is_answered: bool = True
 ) -> tuple[list[Said], TranscriptMark | None]:
-    """Return the messages after a mark in a session's transcript, and the mark after them.
+    """Return the messages of finished turns after a mark in a session's transcript, and the mark after them.
 
-    A transcript that was rewritten since is read from its start. Raises UnreadableTranscript for a file that is
-    not the session's transcript.
+    `is_answered` is whether the host reported the end of the last turn: its answer may not be written yet. A
+    transcript that was rewritten since is read from its start. Raises UnreadableTranscript for a file that is not the
+    session's transcript.
     """
     target = _locate(file, session_id)
     if target is None:
@@ -35,8 +37,7 @@ def read_transcript(
         lines, behind = read_lines(target, find_start(target, mark))
     except OSError as error:
         raise UnreadableTranscript(file, f"cannot be read ({error.strerror})") from error
-    messages = [message for line in lines if (message := _read_message(line, session_id)) is not None]
-    return messages[-MOST_MESSAGES:], behind
+    return _list_finished(lines, session_id, is_answered=is_answered)[-MOST_MESSAGES:], behind
 
 
 def _locate(file: Path, session_id: str) -> Path | None:
@@ -69,23 +70,48 @@ def _leads_within(file: Path, target: Path, session_id: str) -> bool:
     return named and target.is_relative_to(file.parent.parent.resolve())
 
 
-def _read_message(line: str, session_id: str) -> Said | None:
+def _list_finished(lines: Iterable[str], session_id: str, *, is_answered: bool) -> list[Said]:
+    """Return the messages of finished turns."""
+    messages: list[Said] = []
+    prompt: Mapping[str, Any] | None = None
+    for entry in (_read_entry(line, session_id) for line in lines):
+        if entry is None:
+            continue
+        message = _read_message(entry)
+        if entry["type"] != USER:
+            prompt = None
+        elif message is not None:
+            # A prompt that was interrupted before its answer is left in the file: the next one has the same parent.
+            if prompt is not None and prompt.get("parentUuid") == entry.get("parentUuid", ""):
+                messages.append({"role": USER, "content": INTERRUPTED})
+            prompt = entry
+        messages += [] if message is None else [message]
+    if prompt is not None and not is_answered:
+        messages.append({"role": USER, "content": INTERRUPTED})
+    return [messages[number] for number in find_finished((item["role"], item["content"]) for item in messages)]
+
+
+def _read_entry(line: str, session_id: str) -> Mapping[str, Any] | None:
+    """Return a record of the person or the agent, None for other records."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    message = entry.get("message") if isinstance(entry, dict) else None
     # Skip messages of subagents, summaries and messages of the program: the person did not write them.
-    if not isinstance(message, dict) or any(entry.get(name) for name in ("isSidechain", "isMeta", "isCompactSummary")):
+    if not isinstance(entry, dict) or any(entry.get(name) for name in ("isSidechain", "isMeta", "isCompactSummary")):
         return None
     # A forked session copies records of the original session, which are read there.
-    if entry.get("sessionId") not in (None, session_id):
-        return None
-    if entry.get("type") not in ROLES or entry.get("toolUseResult") is not None:
-        return None
-    text = _text(message)
+    is_foreign = entry.get("sessionId") not in (None, session_id)
+    is_message = entry.get("type") in ROLES and isinstance(entry.get("message"), dict)
+    return None if is_foreign or not is_message else entry
+
+
+def _read_message(entry: Mapping[str, Any]) -> Said | None:
+    text = None if entry.get("toolUseResult") is not None else _text(entry["message"])
     if not text:
         return None
+    if entry.get("isApiErrorMessage"):
+        text = f"{FAILED} {text}"
     known = {"id": entry.get("uuid"), "at": entry.get("timestamp"), "cwd": entry.get("cwd")}
     return {
         "role": entry["type"],

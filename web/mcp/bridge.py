@@ -37,7 +37,7 @@ Start = Callable[[], Started]
 
 
 class Choose(Protocol):
-    """Chooses the workspace to read or to write. A project's own workspace is used as soon as it exists."""
+    """Chooses the workspace of the folder. With `to_write`, it records the workspace that a project's file claims."""
 
     def __call__(self, *, to_write: bool = False) -> str:
         """Return its id."""
@@ -51,12 +51,10 @@ class Bridge:
         settings: Settings,
         workspace: Choose,
         start: Start,
-        project: Callable[[], str | None] = lambda: None,
         *,
         deadline_s: float = START_DEADLINE_S,
     ) -> None:
         self.workspace = workspace
-        self._project = project
         self._settings = settings
         self._start = start
         self._deadline_s = deadline_s
@@ -95,7 +93,7 @@ class Bridge:
             client = self._ready()
             try:
                 chosen = self.workspace(to_write=_stores(method, path))
-                answer = client.call(method, path, body, query, chosen, self._project())
+                answer = client.call(method, path, body, query, chosen)
             except ServerUnreachable as error:
                 self._answered_at = float("-inf")
                 if isinstance(error, AnswerLost) and not _reads(method, path):
@@ -168,7 +166,6 @@ class TeamBridge:
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Send one request; repeat a request that only reads if its answer was lost."""
-        # Always the project's own workspace: other people may have written to it.
         chosen = self._workspace(to_write=True)
         try:
             return self._client.call(method, path, body, query, chosen)

@@ -25,6 +25,7 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Scope
 from pipeline.store import arcs as store, meta
 from pipeline.store.arcs import CUT, TITLE_SEPARATOR, Arc, ArcStatus, StoredArc, Strand
+from pipeline.text.derived_tags import drop_repeating_tags
 from pipeline.times import parse
 
 NEWEST = 20_000
@@ -140,12 +141,18 @@ def _read_view(job: JobRun, scope: Scope, newest: int) -> _View | None:
         if not page:
             break
         seen, before = seen + len(page), page[-1].seq
-        strands += (strand for strand in page if not _is_chatter(strand))
+        strands += (_drop_repeating(strand) for strand in page if not _is_chatter(strand))
     with job.database.read() as db:
         stored = store.of_scope(db, scope)
         moments = store.moments(db, (seq for arc in stored for seq in arc.arc.members), job.at)
     strands.sort(key=lambda strand: (strand.occurred_at, strand.seq))
     return _View(strands, mentions, stored, moments, before if seen >= newest else 0)
+
+
+def _drop_repeating(strand: Strand) -> Strand:
+    """Return a strand without derived tags: its names tie it to others already."""
+    tags = drop_repeating_tags(strand.tags, strand.kind, strand.content)
+    return strand if tags == strand.tags else replace(strand, tags=tags)
 
 
 def _is_chatter(strand: Strand) -> bool:

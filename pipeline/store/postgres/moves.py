@@ -11,8 +11,18 @@ from pipeline.errors import Conflict, FieldError, InvalidField, ReverieError, St
 from pipeline.store import home_values
 from pipeline.store.config_tables import ConfigTables
 from pipeline.store.config_values import CONFIG
-from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, fingerprint
-from pipeline.store.moves import HOME_PARTS, Part, PartKind, StoreLocation, list_tables
+from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, copy, fingerprint
+from pipeline.store.moves import (
+    HOME_PARTS,
+    PEERS,
+    RECORDS_ABOUT_WORKSPACES,
+    Part,
+    PartKind,
+    StoreLocation,
+    forget_workspace,
+    list_tables,
+    rename_workspace,
+)
 from pipeline.store.postgres import schema
 from pipeline.store.postgres.connection import PostgresConnection
 from pipeline.store.postgres.copying import PostgresTables
@@ -25,6 +35,9 @@ _PATIENCE = "5s"
 _UNHURRIED = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1"
 _READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_UNHURRIED}"
 _WRITE = f"BEGIN; SET LOCAL lock_timeout = '{_PATIENCE}'; {_UNHURRIED}"
+_TABLES_OF_WORKSPACES = """
+SELECT table_name FROM information_schema.columns WHERE table_schema = current_schema() AND column_name = 'workspace'
+"""
 _OTHERS = """
 SELECT count(*), min(coalesce(host(client_addr), 'this machine')) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'reverie' AND pid <> pg_backend_pid()
@@ -83,6 +96,32 @@ class PostgresLocation(StoreLocation):
                     "SET commits = workspace.commits + 1, written_ns = excluded.written_ns",
                     (part.name, time.time_ns()),
                 )
+            db.run_script("COMMIT")
+
+    def rename(self, workspace_id: str, new_id: str) -> None:
+        """Copy a workspace under its new name, update the other records about it, then delete the old one."""
+        for kind in (PartKind.SETTINGS, PartKind.WORKSPACE):
+            with self.reading(Part(workspace_id, kind)) as old:
+                if old is not None:
+                    with self.writing(Part(new_id, kind), None) as new:
+                        copy(old, new)
+        with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
+            for part, table in RECORDS_ABOUT_WORKSPACES:
+                if part != PEERS:
+                    db.execute(forget_workspace(table), {"old": new_id})
+                    db.execute(rename_workspace(table), {"old": workspace_id, "new": new_id})
+            db.run_script("COMMIT")
+        self.delete(workspace_id)
+
+    def delete(self, workspace_id: str) -> None:
+        """Delete the rows of a workspace in all tables, and its settings, in one transaction."""
+        with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
+            db.execute(f"SELECT {schema.LOCK_SCHEMA}, pg_advisory_xact_lock(hashtextextended(?, 0))", (workspace_id,))
+            db.execute("SELECT set_config('reverie.workspace', ?, true)", (workspace_id,))
+            for (table,) in db.execute(_TABLES_OF_WORKSPACES).fetchall():
+                db.execute(forget_workspace(table), {"old": workspace_id})
+            db.execute("DELETE FROM home_value WHERE name = ?", (CONFIG + workspace_id,))
+            db.execute("DELETE FROM workspace WHERE id = ?", (workspace_id,))
             db.run_script("COMMIT")
 
     def settle(self) -> None:

@@ -368,14 +368,54 @@ def test_workspaces_are_listed_with_and_without_a_server(server, tmp_path, monke
     assert run_json("workspace", "list")["items"] == [{"id": "alone", "memories": None}]
 
 
+def make_workspaces(home, *names):
+    for name in names:
+        events = home / "workspaces" / name / "events.sqlite"
+        events.parent.mkdir(parents=True, exist_ok=True)
+        events.touch()
+
+
 def test_a_workspace_is_used_from_then_on(empty_home, monkeypatch):
     assert run("workspace", "current").stdout == "default\n"
-    run("workspace", "use", "project-a")
-    assert run_json("workspace", "current") == {"workspace": "project-a"}
+    make_workspaces(empty_home, "healthchecks-0d1a25a8", "shop", "shop-0c2afda7")
+    run("workspace", "use", "healthchecks")
+    assert run_json("workspace", "current") == {"workspace": "healthchecks-0d1a25a8"}
     assert run("-w", "other", "workspace", "current").stdout == "other\n"
-    run("workspace", "use", "../outside", code=2)
     monkeypatch.setenv("REVERIE_WORKSPACE", "loud")
-    assert "REVERIE_WORKSPACE=loud" in run("workspace", "use", "project-b").stderr
+    assert "REVERIE_WORKSPACE=loud" in run("workspace", "use", "shop").stderr
+    monkeypatch.delenv("REVERIE_WORKSPACE")
+    run("workspace", "use", "default")
+    assert run("workspace", "current").stdout == "default\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("healtcheck", "The workspaces are: healthchecks-0d1a25a8, shop-0c2afda7, shop-1d1a25a8"),
+        ("healthchecks-2", "there is no workspace healthchecks-2"),
+        ("../outside", "there is no workspace ../outside"),
+        ("shop", "shop is the start of several workspaces: shop-0c2afda7, shop-1d1a25a8"),
+        ("Shop", "there is no workspace Shop"),
+    ],
+)
+def test_an_unknown_workspace_is_refused(empty_home, name, said):
+    """A mistyped name must not send every project to a new empty workspace."""
+    make_workspaces(empty_home, "healthchecks-0d1a25a8", "shop-0c2afda7", "shop-1d1a25a8")
+    error = " ".join(run("workspace", "use", name, code=2).stderr.split())
+    assert said in error
+    assert "reverie -w ID remember" in error
+    assert run("workspace", "current").stdout == "default\n"
+
+
+def test_reverie_is_turned_off_and_on_in_a_project(project, tmp_path, monkeypatch):
+    assert "Reverie is off" in run("off").stdout
+    told = {setting["name"]: setting["value"] for setting in run_json("config")["settings"]}
+    assert (told["hooks"], told["incognito"]) == (False, True)
+    assert run_json("on")["on"] is True
+    told = {setting["name"]: setting["value"] for setting in run_json("config")["settings"]}
+    assert (told["hooks"], told["incognito"]) == (True, False)
+    monkeypatch.chdir(tmp_path)
+    assert "is in no Git repository and shares workspace default" in run("off", code=1).stderr
 
 
 @pytest.fixture
@@ -391,13 +431,11 @@ def test_why_tells_id_rule_and_whether_it_is_used(project, empty_home):
     told = run_json("workspace", "why")
     assert set(told) == {"id", "rule", "detail"}
     assert (told["id"][:2], told["rule"]) == ("r-", "git-remote")
-    assert "is h/o/r; nothing was written to it yet, so commands and hooks use default" in told["detail"]
+    assert "is h/o/r; commands and hooks use it" in told["detail"]
     assert "hunter2" not in str(told)
-    assert run("workspace", "current").stdout == "default\n"
+    assert run("workspace", "current").stdout == f"{told['id']}\n"
 
-    events = empty_home / "workspaces" / told["id"] / "events.sqlite"
-    events.parent.mkdir(parents=True)
-    events.touch()
+    make_workspaces(empty_home, told["id"], "set")
     assert run("workspace", "why").stdout.startswith(f"{told['id']} (by git-remote)\nremote origin of ")
     assert run("workspace", "why").stdout.endswith("; commands and hooks use it\n")
     assert run("workspace", "current").stdout == f"{told['id']}\n"
@@ -426,8 +464,9 @@ def test_why_follows_every_rule(project, tmp_path, monkeypatch):
     run("workspace", "why", "--folder", str(tmp_path / "nowhere"), code=2)
 
 
-def test_a_folders_file_decides_and_a_broken_one_is_named(project):
+def test_a_folders_file_decides_and_a_broken_one_is_named(project, empty_home):
     (project / ".reverie.toml").write_text('workspace = "own"')
+    make_workspaces(empty_home, "set")
     assert run("workspace", "current").stdout == "own\n"
     assert "in this folder, own takes precedence" in run("workspace", "use", "set").stderr
     (project / ".reverie.toml").write_text('colour = "red"')
@@ -444,14 +483,15 @@ def test_a_project_uses_anothers_workspace_once_a_person_agrees(project, empty_h
     file = project / ".reverie.toml"
     file.write_text('workspace = "theirs"')
     told = run("workspace", "current")
-    assert told.stdout == "default\n"
+    own = run_json("workspace", "why")["id"]
+    assert told.stdout == f"{own}\n"
     assert "to agree, run `reverie workspace trust`" in told.stderr
     assert "claims theirs" in run_json("workspace", "why")["detail"]
     assert "Agree?" in run("workspace", "trust", stdin="n\n", code=130).stderr
     assert run_json("workspace", "trust", "--yes") == {"file": str(file), "workspace": "theirs", "agreed": True}
     assert run("workspace", "current").stdout == "theirs\n"
     assert "no longer used in" in run("workspace", "trust", "--revoke").stdout
-    assert run("workspace", "current").stdout == "default\n"
+    assert run("workspace", "current").stdout == f"{own}\n"
     assert run_json("workspace", "trust", "--revoke", code=1)["error"]["type"] == "NotFound"
     file.unlink()
     assert run_json("workspace", "trust", code=1)["error"]["type"] == "InvalidField"

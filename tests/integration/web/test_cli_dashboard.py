@@ -2,6 +2,7 @@ import click
 import pytest
 import urllib3
 
+from pipeline.identity import identify
 from tests.fakes.command_line import run, run_json, serve_app
 
 
@@ -50,3 +51,23 @@ def test_without_a_server_it_says_how_to_start_one(tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("REVERIE_PORT", "9")
     assert "reverie up" in run("dashboard", "--print-url", code=1).stderr
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_link_opens_the_workspace_of_the_folder(port, container, tmp_path, monkeypatch, is_known):
+    """A new project has an empty page; the memories of another folder are not on it."""
+    run("remember", "The other folder sells tea")
+    (tmp_path / "shop/.git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "shop")
+    if is_known:
+        run("remember", "The shop sells ropes")
+    url = run("dashboard", "--print-url").stdout.strip()
+    signed_in = urllib3.request("GET", url, redirect=False, retries=False)
+    own = identify(tmp_path / "shop").id
+    assert signed_in.headers["Location"] == f"/w/{own}/"
+    page = urllib3.request(
+        "GET", f"http://127.0.0.1:{port}/w/{own}/", headers={"Cookie": signed_in.headers["Set-Cookie"].split(";")[0]}
+    )
+    assert page.status == 200
+    assert "sells tea" not in page.data.decode()
+    assert ("sells ropes" in page.data.decode()) == is_known

@@ -172,14 +172,16 @@ def test_a_list_is_gathered_from_pages(server, container, client):
     assert run_json("audit")["counted"] == 205
 
 
-def test_what_is_stored_in_a_project_makes_its_workspace(tmp_path, monkeypatch):
+def test_a_new_project_starts_empty_and_its_first_memory_makes_its_workspace(tmp_path, monkeypatch):
     run("remember", "Jobs wait in Redis")
     assert run("workspace", "current").stdout == "default\n"
     (tmp_path / "project" / ".git").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "project")
     own = identify(tmp_path / "project").id
-    assert run("workspace", "current").stdout == "default\n", "nothing was stored there yet"
-    assert "Redis" in run("recall", "where do jobs wait").stdout
+    assert run("workspace", "current").stdout == f"{own}\n"
+    told = run("recall", "where do jobs wait", code=1)
+    assert "Redis" not in told.stdout + told.stderr
+    assert f'There are no memories in workspace "{own}" yet' in told.stderr
     run("remember", "Jobs wait in SQLite")
     assert run("workspace", "current").stdout == f"{own}\n"
     assert "SQLite" in run("recall", "where do jobs wait").stdout

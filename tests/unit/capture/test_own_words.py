@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pipeline.capture.commands import read_commands
-from pipeline.capture.own_words import Origin, is_host_notice, list_own_lines, split_message
+from pipeline.capture.own_words import Origin, drop_host_text, is_host_notice, list_own_lines, split_message
 
 ORDERS = (
     "Remember that: releases need no approval any more",
@@ -280,3 +280,42 @@ def test_long_messages_are_read_in_linear_time(piece):
     message = f"forget that\n{piece * (200_000 // len(piece))}"
     assert "".join(list_own_lines(message)) is not None
     read_commands(message)
+
+
+# What hosts, hooks of other tools and Reverie put around the words of a person.
+AROUND = [
+    "<system-reminder>\n{text}\n</system-reminder>\n",
+    "<ide_opened_file>{text}</ide_opened_file>\n",
+    "<claude-mem-context>\n{text}\n</claude-mem-context>\n",
+    "<user-memories>{text}</user-memories>\n",
+    "<hook_context>{text}</hook_context>\n",
+    "<reverie-memory>\n{text}\n</reverie-memory>\n",
+    "[Request interrupted by user for tool use]\n",
+]
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_a_message_is_stored_without_what_a_host_put_around_it(around):
+    words = "We use pnpm here.\n\nNever npm."
+    block = around.format(text=TEXT)
+    assert drop_host_text(f"{block}{words}").strip() == words
+    assert drop_host_text(block).strip() == ""
+    assert is_host_notice(block)
+
+
+@pytest.mark.parametrize("message", ["We use pnpm here.\n\n\nNever npm.", "Look:\n```\nx = 1\n```\n", "", "  a\tb "])
+def test_a_message_of_a_person_alone_is_stored_as_it_was_written(message):
+    assert drop_host_text(message) == message
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "UserPromptSubmit hook success: {text}",
+        "SessionStart:startup hook success: {text}",
+        "UserPromptSubmit hook additional context: {text}",
+        "Stop hook feedback:\n{text}",
+    ],
+)
+def test_what_a_hook_said_is_no_message(notice):
+    assert drop_host_text(notice.format(text=TEXT)) == ""

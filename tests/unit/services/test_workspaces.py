@@ -21,13 +21,13 @@ from pipeline.services.workspaces import (
 def choose(tmp_path):
     """Choose the workspace of a folder in a home where some workspaces were written to."""
 
-    def chosen(folder, *existing, explicit=None, environment=None, to_write=False, **configured) -> WorkspaceChoice:
+    def chosen(folder, *existing, explicit=None, environment=None, **configured) -> WorkspaceChoice:
         settings = Settings(home=tmp_path / "home", **configured)
         for name in existing:
             events = settings.paths.workspace(name).events
             events.parent.mkdir(parents=True, exist_ok=True)
             events.touch()
-        return choose_workspace(folder, settings, explicit=explicit, environment=environment, to_write=to_write)
+        return choose_workspace(folder, settings, explicit=explicit, environment=environment)
 
     return chosen
 
@@ -44,20 +44,33 @@ def make_repository(folder):
     return folder
 
 
-def test_a_derived_workspace_is_used_once_it_exists(choose, folder):
+def test_outside_git_the_workspace_of_a_folder_is_used_if_it_exists(choose, folder):
     derived = identify(folder).id
     before = choose(folder)
     after = choose(folder, derived)
     assert (before.workspace, after.workspace) == ("default", derived)
-    assert "nothing was written to it yet" in before.reason
+    assert "in no git repository" in before.detail
     assert choose(folder, derived, workspace="set").workspace == "set"
 
 
-def test_to_write_a_projects_own_workspace_is_used_before_it_exists(choose, folder):
-    assert choose(folder, to_write=True).workspace == "default"
+@pytest.mark.parametrize("place", [".", "src/deep", "../linked"])
+def test_a_new_project_uses_its_own_empty_workspace_and_never_default(choose, folder, place):
+    """What was said outside a project must not appear inside it."""
     project = make_repository(folder / "lock")
-    assert choose(project, to_write=True).workspace == identify(project).id
-    assert choose(project).workspace == "default"
+    (project / "src/deep").mkdir(parents=True)
+    (folder / "linked").symlink_to(project, target_is_directory=True)
+    choice = choose(project / place, "default", "other-0d1a25a8")
+    assert choice.workspace == identify(project).id
+    assert "default" not in choice.detail
+
+
+def test_a_project_without_a_remote_has_its_own_workspace_too(choose, folder):
+    (folder / "alone/.git").mkdir(parents=True)
+    assert choose(folder / "alone", "default").workspace == identify(folder / "alone").id
+
+
+def test_a_workspace_that_the_user_has_set_is_used_in_every_project(choose, folder):
+    assert choose(make_repository(folder / "lock"), "set", workspace="set").workspace == "set"
 
 
 def test_a_named_workspace_is_used_whether_it_exists_or_not(choose, folder, tmp_path):
@@ -73,7 +86,7 @@ def test_a_named_workspace_is_used_whether_it_exists_or_not(choose, folder, tmp_
 def test_a_file_names_no_workspace_that_is_or_may_be_anothers(choose, folder, name):
     """What exists is another's, the set one is everybody's, and whose a derived one is can be computed by anybody."""
     (folder / ".reverie.toml").write_text(f'workspace = "{name}"')
-    choice = choose(folder, "theirs", to_write=True, workspace="set")
+    choice = choose(folder, "theirs", workspace="set")
     assert (choice.identity.waits, choice.identity.id) == (True, identify(folder).id)
 
 
@@ -85,7 +98,7 @@ def test_the_first_to_write_under_a_name_owns_it_until_a_person_lets_others_in(t
         file.write_text('workspace = "canal"')
 
     def identity(file):
-        choice = choose_workspace(file.parent, settings, explicit=None, environment=None, to_write=True)
+        choice = choose_workspace(file.parent, settings, explicit=None, environment=None)
         note_claim(settings, choice.identity, to_write=True)
         return choice.identity
 

@@ -21,5 +21,5 @@ def test_gemini_takes_a_decision_before_a_tool_and_no_context():
 
 
 def test_gemini_s_name_of_a_server_s_tool_is_read():
-    read = hosts._read_gemini({"hook_event_name": "BeforeTool", "tool_name": "mcp_reverie_recall_more"})
+    read = hosts.read_gemini({"hook_event_name": "BeforeTool", "tool_name": "mcp_reverie_recall_more"})
     assert (read["hook_event_name"], read["tool_name"]) == ("PreToolUse", "mcp__reverie__recall_more")

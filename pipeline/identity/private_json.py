@@ -1,0 +1,16 @@
+"""Write small JSON files of the data directory."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_private_json(file: Path, value: Any) -> None:
+    """Replace a file, which only its owner can read, by a value as JSON; after a crash it has the old or new value."""
+    draft = file.with_name(f".{file.name}-{os.urandom(4).hex()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        json.dump(value, stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(file)

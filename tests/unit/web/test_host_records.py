@@ -1,0 +1,81 @@
+"""Records that real hosts wrote while a stand-in for their model failed and their user interrupted them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from web.hooks.codex_rollout import read_said
+from web.hooks.hosts import read_gemini
+from web.hooks.transcript import read_transcript
+
+RECORDS = Path(__file__).parents[2] / "data" / "host_records"
+FINISHED = ["Say hello: we always greet in Welsh", "Hello there.", "We use pnpm here, not npm", "I will use pnpm."]
+# Said in turns that were interrupted or failed, or written by a host or another tool.
+LOST = ["deploy only on Fridays", "staging port is 6543", "Prompt is too long", "interrupted by user", "make ship"]
+
+
+def read_claude(tmp_path, name, **options):
+    lines = (RECORDS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    session = next(entry["sessionId"] for line in lines if "sessionId" in (entry := json.loads(line)))
+    file = tmp_path / "projects" / "slug" / f"{session}.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(lines), encoding="utf-8")
+    return [message["content"] for message in read_transcript(file, session, None, **options)[0]]
+
+
+def read_codex(name):
+    return [
+        message["content"]
+        for message in read_said((RECORDS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    ]
+
+
+def test_claude_code_leaves_only_finished_turns(tmp_path):
+    said = read_claude(tmp_path, "claude-code")
+    assert said[:4] == FINISHED
+    assert said[-1] == "Done."
+    assert [text for text in LOST if text in str(said)] == []
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_prompt_that_was_interrupted_at_the_end_of_a_session_is_left_out(tmp_path, is_answered):
+    assert read_claude(tmp_path, "claude-code-interrupted-at-the-end", is_answered=is_answered) == []
+
+
+def test_a_prompt_without_an_answer_is_left_out_unless_the_host_reported_one(tmp_path):
+    lines = (RECORDS / "claude-code.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    answers = [number for number, line in enumerate(lines) if '"type": "assistant"' in line]
+    cut = tmp_path / "cut" / "projects" / "slug"
+    cut.mkdir(parents=True)
+    session = json.loads(lines[0])["sessionId"]
+    (cut / f"{session}.jsonl").write_text("".join(lines[: answers[0]]), encoding="utf-8")
+    for is_answered, expected in ((True, FINISHED[:1]), (False, [])):
+        read, _ = read_transcript(cut / f"{session}.jsonl", session, None, is_answered=is_answered)
+        assert [message["content"] for message in read] == expected
+    shutil.rmtree(cut)
+
+
+def test_codex_leaves_only_finished_turns():
+    said = read_codex("codex")
+    assert said[:4] == FINISHED
+    assert [text for text in [*LOST, "make check"] if text in str(said)] == []
+
+
+@pytest.mark.parametrize("name", ["codex-failed", "codex-interrupted-at-the-end"])
+def test_a_codex_session_of_one_broken_turn_has_no_messages(name):
+    assert read_codex(name) == []
+
+
+def test_a_codex_turn_that_the_end_of_the_program_cut_off_is_left_out_when_the_session_goes_on():
+    lines = (RECORDS / "codex.jsonl").read_text(encoding="utf-8").splitlines()
+    start = next(line for line in lines if '"task_started"' in line)
+    assert "never push on Mondays" in str(read_codex("codex"))
+    assert "never push on Mondays" not in str(read_said([*lines, start]))
+
+
+def test_gemini_leaves_only_finished_turns():
+    events = map(json.loads, (RECORDS / "gemini-events.jsonl").read_text(encoding="utf-8").splitlines())
+    said = [message["content"] for event in events for message in read_gemini(event).get("said", ())]
+    assert said == FINISHED
