@@ -1,4 +1,4 @@
-"""What people say that lasts, told from what they say for the moment by the real encoder: 434 turns, four languages."""
+"""Statements that last, recognized by the real encoders in 1,024 turns of two authors, in four languages."""
 
 import re
 from collections import Counter
@@ -13,7 +13,8 @@ from pipeline.index.encoder import OnnxEncoder
 from pipeline.store.turns import Role, Turn
 from tests.support.encoders import load_classifiers
 
-TURNS = Path(__file__).parents[1] / "data" / "turns"
+DATA = Path(__file__).parents[1] / "data"
+TURNS, OTHER_HAND = DATA / "turns", DATA / "turns_of_another_hand"
 LANGUAGES = ("english", "french", "german", "spanish")
 MARKED = re.compile(r"\{(\w+): ([^}]*)\}")
 
@@ -22,9 +23,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def load(language):
+def load(language, folder=TURNS):
     """Return (what was said, what of it lasts and as what) for each turn."""
-    lines = (TURNS / f"{language}.txt").read_text(encoding="utf-8").splitlines()
+    lines = (folder / f"{language}.txt").read_text(encoding="utf-8").splitlines()
     return [(MARKED.sub(r"\2", line), {text: Label(label) for label, text in MARKED.findall(line)}) for line in lines]
 
 
@@ -33,26 +34,50 @@ def classifier(models):
     return load_classifiers()[0]
 
 
+@pytest.fixture(scope="module")
+def english_classifier(models):
+    return load_classifiers()[2]
+
+
+def find_label(sentence, kept):
+    """Return the text of a turn that lasts and that a sentence is, is part of, or contains for the most part."""
+    for text in kept:
+        shorter, longer = sorted((sentence, text), key=len)
+        if shorter in longer and 2 * len(shorter) >= len(longer):
+            return text
+    return None
+
+
 def count(classifier, turns):
     counted = Counter()
     for said, kept in turns:
-        found = {one.sentence for one in choose_lasting(classifier.classify(list_sentences(said)))}
-        counted["right"] += len(found & set(kept))
-        counted["wrong"] += len(found - set(kept))
-        counted["missed"] += len(set(kept) - found)
+        missed = dict(kept)
+        for statement in choose_lasting(classifier.classify(list_sentences(said))):
+            text = find_label(statement.sentence, missed)
+            label = missed.pop(text, None)
+            counted["wrong" if text is None else "right"] += 1
+            counted["named right"] += label == statement.label
+        counted["missed"] += len(missed)
     return counted
 
 
-def test_the_set_is_large_and_half_of_it_says_nothing_that_lasts():
-    turns = [turn for language in LANGUAGES for turn in load(language)]
+@pytest.mark.parametrize("folder", [TURNS, OTHER_HAND], ids=lambda folder: folder.name)
+def test_the_set_is_large_and_half_of_it_says_nothing_that_lasts(folder):
+    turns = [turn for language in LANGUAGES for turn in load(language, folder)]
     assert len(turns) >= 400
     assert 0.45 <= sum(not kept for _, kept in turns) / len(turns) <= 0.55
     assert {label for _, kept in turns for label in kept.values()} == set(Label) - {Label.NONE}
 
 
-def test_no_turn_of_the_set_is_an_example():
+@pytest.mark.parametrize("folder", [TURNS, OTHER_HAND], ids=lambda folder: folder.name)
+def test_no_turn_of_the_set_is_an_example(folder):
     learned = {sentence.lower() for sentence, _ in list_examples()}
-    said = [kept_or_said.lower() for name in LANGUAGES for said, kept in load(name) for kept_or_said in (said, *kept)]
+    said = [
+        kept_or_said.lower()
+        for name in LANGUAGES
+        for said, kept in load(name, folder)
+        for kept_or_said in (said, *kept)
+    ]
     # A few words of agreement are the same in every conversation.
     assert [one for one in said if one in learned and len(one.split()) > 3] == []
 

@@ -11,6 +11,7 @@ from pipeline.index.encoder import ENGLISH, MULTILINGUAL
 from pipeline.index.encoders import BackgroundWork, DocumentEncoders, choose_statement_model
 from pipeline.store import languages
 from tests.fakes.encoder import HashEncoder
+from tests.fakes.in_process import scratch_database
 
 DEADLINE_S = 20
 
@@ -96,9 +97,10 @@ def test_an_encoder_is_compiled_outside_of_the_caller(tmp_path, monkeypatch):
         ("ici on utilise toujours pnpm et pas npm", MULTILINGUAL),
     ],
 )
-def test_english_needs_one_encoder(text, model, db, tmp_path, monkeypatch):
+def test_english_needs_one_encoder(text, model, tmp_path, monkeypatch):
     monkeypatch.setattr(encoders, "has_multilingual", lambda: True)
     settings = load_settings({"REVERIE_HOME": str(tmp_path)})
-    assert choose_statement_model(settings, db, text) == model
-    languages.record_other_languages(db, "5 of 9 memories", embed_again=False)
-    assert choose_statement_model(settings, db, text) == MULTILINGUAL
+    with scratch_database() as database, database.write() as db:
+        assert choose_statement_model(settings, db, text) == model
+        languages.record_other_languages(db, "5 of 9 memories", embed_again=False)
+        assert choose_statement_model(settings, db, text) == MULTILINGUAL
