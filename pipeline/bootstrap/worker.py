@@ -23,6 +23,7 @@ from pipeline.index.encoders import (
     choose_model,
     choose_statement_model,
     follows_languages,
+    is_encoder_compiled,
 )
 from pipeline.index.storage import (
     all_vector_tables,
@@ -65,7 +66,7 @@ class WorkerContainer:
         self.encoders = DocumentEncoders(settings, shared_models(settings, self.objects))
         self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
         self._statements: dict[str, StatementClassifier] = {}
-        self._injections: InjectionClassifier | None = None
+        self._injections: dict[bool, InjectionClassifier] = {}
         # Threads that need the tagger wait for the first one to load it.
         self._loading = threading.Lock()
 
@@ -133,7 +134,7 @@ class WorkerContainer:
             Stage.EMBED: embed,
             Stage.ENTITIES: EntitiesStage(context.database, lambda: self.tagger),
             Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
-            Stage.SCREEN: ScreenStage(context.database, self._injection_classifier),
+            Stage.SCREEN: ScreenStage(context.database, partial(self._injection_classifier, workspace_id)),
             Stage.CAPTURE: self._capture(workspace_id, context),
             Stage.PURGE: PurgeStage(
                 context.database,
@@ -172,13 +173,21 @@ class WorkerContainer:
                 self._statements[model] = StatementClassifier.load(encoder, folder)
         return self._statements[model]
 
-    def _injection_classifier(self) -> InjectionClassifier:
-        # Two encoders together generalize better to new phrasings than either of them (decision 0041).
-        encoders = [self.encoders.get(ENGLISH), self.encoders.get(MULTILINGUAL)]
+    def _injection_classifier(self, workspace_id: str) -> InjectionClassifier:
+        """Return the classifier of injections; raise EncoderPending while it is made."""
+        # Two encoders together generalize better than one (decision 0041), but English does not compile a second one.
+        with self.databases.get(workspace_id).read() as db:
+            needs_both = choose_model(self.settings, db) == MULTILINGUAL
+        both = needs_both or is_encoder_compiled(self.settings, MULTILINGUAL)
+        encoders = [self.encoders.get(model) for model in ((ENGLISH, MULTILINGUAL) if both else (ENGLISH,))]
+        folder = self.settings.paths.models / "injections"
+        if not InjectionClassifier.is_fitted([encoder.name for encoder in encoders], folder):
+            fit = partial(InjectionClassifier.load, encoders, folder)
+            self.encoders.background.require("classifier of injections", fit)
         with self._loading:
-            if self._injections is None:
-                self._injections = InjectionClassifier.load(encoders, self.settings.paths.models / "injections")
-        return self._injections
+            if both not in self._injections:
+                self._injections[both] = InjectionClassifier.load(encoders, folder)
+        return self._injections[both]
 
     def close(self) -> None:
         """Close all files."""

@@ -82,10 +82,8 @@ def explain_dropped(statements: Iterable[Statement], chosen: Sequence[Statement]
         if statement in chosen or statement.lasts < MIN_NEAR_PROBABILITY:
             continue
         if statement.lasts < MIN_LASTING_PROBABILITY:
-            yield (
-                statement,
-                f"it matters later with probability {statement.lasts:.2f}; {MIN_LASTING_PROBABILITY} is needed",
-            )
+            probability = f"probability {statement.lasts:.2f} that it matters later"
+            yield statement, f"{probability}; {MIN_LASTING_PROBABILITY} is needed"
         else:
             yield statement, f"{MAX_PROPOSALS_PER_TURN} other statements of the turn are more certain"
 

@@ -9,7 +9,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from pipeline.index.encoder import Encoder
-from pipeline.index.sentence_classifier import Example, Examples, SentenceClassifier, list_examples as read_examples
+from pipeline.index.sentence_classifier import (
+    Example,
+    Examples,
+    SentenceClassifier,
+    is_fitted,
+    list_examples as read_examples,
+)
 
 
 class Label(StrEnum):
@@ -56,7 +62,7 @@ class StatementClassifier:
     @staticmethod
     def is_fitted(model: str, folder: Path) -> bool:
         """Return whether a folder contains the classifier of a model."""
-        return SentenceClassifier.is_fitted(model, EXAMPLES, folder)
+        return is_fitted([model], EXAMPLES, folder)
 
     def classify(self, sentences: Sequence[str]) -> list[Statement]:
         """Return the class of each sentence, in order."""

@@ -81,11 +81,6 @@ class SentenceClassifier:
         """Load the classifier from a folder, or fit it and store it there."""
         return cls(encoders, examples, _load(encoders, examples, folder, fit))
 
-    @staticmethod
-    def is_fitted(model: str, examples: Examples, folder: Path) -> bool:
-        """Return whether a folder contains the classifier of a model."""
-        return _file_of([model], examples, folder).exists()
-
     def weigh(self, sentences: Sequence[str]) -> Matrix:
         """Return the estimated probability of each label for each sentence; shape (sentences, labels)."""
         if not sentences:
@@ -199,6 +194,11 @@ def _load(
     np.save(draft, fitted, allow_pickle=False)
     draft.replace(file)
     return fitted
+
+
+def is_fitted(models: Sequence[str], examples: Examples, folder: Path) -> bool:
+    """Return whether a folder contains the weights for the encoders of some models."""
+    return _file_of(models, examples, folder).exists()
 
 
 def _file_of(models: Sequence[str], examples: Examples, folder: Path) -> Path:
