@@ -34,11 +34,6 @@ def classifier(models):
     return load_classifiers()[0]
 
 
-@pytest.fixture(scope="module")
-def english_classifier(models):
-    return load_classifiers()[2]
-
-
 def find_label(sentence, kept):
     """Return the text of a turn that lasts and that a sentence is, is part of, or contains for the most part."""
     for text in kept:
@@ -108,22 +103,72 @@ def test_only_what_is_about_the_person_goes_to_their_store(classifier):
     assert len(of_project) <= 0.02 * known[False], of_project
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_statements_of_another_author_are_recognized(classifier, language):
+    counted = count(classifier, load(language, OTHER_HAND))
+    print(language, counted)
+    assert counted["right"] / (counted["right"] + counted["wrong"]) >= 0.8
+    assert counted["right"] / (counted["right"] + counted["missed"]) >= 0.7
+    assert counted["named right"] / counted["right"] >= 0.7
+
+
+SAID = {
+    "we use pnpm here": Label.FACT,
+    "always use pnpm": Label.RULE,
+    "please answer in German from now on": Label.PREFERENCE,
+    "call me Alex": Label.IDENTITY,
+    "fyi my staging database is on port 6543 now, not 5432": Label.FACT,
+    "hier nehmen wir pnpm": Label.FACT,
+    "nenn mich Alex": Label.IDENTITY,
+    "aquí usamos pnpm": Label.FACT,
+    "llámame Alex": Label.IDENTITY,
+    "ici on utilise pnpm": Label.FACT,
+    "appelle-moi Alex": Label.IDENTITY,
+}
+REQUESTED = (
+    "I want to add a `follow_redirects` option to the client so that callers can turn it off.",
+    "I want token-based login, no sessions.",
+    "use pnpm for this command",
+    "let's rename this function",
+    "Ich will eine Option `follow_redirects` einbauen.",
+    "Quiero añadir una opción `follow_redirects`.",
+    "Je veux ajouter une option `follow_redirects`.",
+)
+
+
+def test_short_statements_are_recognized_and_requests_are_not(classifier):
+    lasts = {statement.sentence: statement.lasts for statement in classifier.classify([*SAID, *REQUESTED])}
+    lasting = [sentence for sentence, probability in lasts.items() if probability >= MIN_LASTING_PROBABILITY]
+    assert lasting == list(SAID)
+
+
 @pytest.fixture(scope="module")
 def encoder(multilingual_model):
     return OnnxEncoder.load(multilingual_model, threads=1)
 
 
+@pytest.fixture
+def few_examples(monkeypatch):
+    """A fortieth of the examples, because encoding all of them takes half a minute."""
+    few = list_examples()[::40]
+    monkeypatch.setattr("pipeline.index.sentence_classifier.list_examples", lambda _examples: few)
+
+
+@pytest.mark.usefixtures("few_examples")
 def test_a_classifier_is_fitted_once(encoder, tmp_path, monkeypatch):
+    assert not StatementClassifier.is_fitted(encoder.name, tmp_path)
     first = StatementClassifier.load(encoder, tmp_path)
+    assert StatementClassifier.is_fitted(encoder.name, tmp_path)
     monkeypatch.setattr("pipeline.index.sentence_classifier.fit", lambda *_given: pytest.fail("fitted twice"))
     again = StatementClassifier.load(encoder, tmp_path)
     assert again.classify(["Never push to main."]) == first.classify(["Never push to main."])
     assert again.classify([]) == []
 
 
+@pytest.mark.usefixtures("few_examples")
 def test_a_damaged_classifier_is_fitted_anew(encoder, tmp_path):
-    StatementClassifier.load(encoder, tmp_path)
+    sentences = ["Never push to main without a review."]
+    before = StatementClassifier.load(encoder, tmp_path).classify(sentences)
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"junk")
-    found = StatementClassifier.load(encoder, tmp_path).classify(["Never push to main without a review."])
-    assert found[0].lasts > MIN_LASTING_PROBABILITY
+    assert StatementClassifier.load(encoder, tmp_path).classify(sentences) == before
