@@ -7,7 +7,7 @@ _ABBREVIATED = re.compile(r"(?:^|[\s(])(?:[^\W\d_]|\d{1,2}|[A-ZÀ-ÞА-ЯЁІЇ�
 # The longest abbreviation with the character before it and its full stop.
 _TAIL_CHARS = 8
 # A sentence that starts in lower case, as people type in a chat. An ellipsis is a pause within a sentence.
-_TYPED_ENDS = re.compile(r"(?<=\w[.!?]|[)\"'”»`!?][.!?])\s+(?=[a-zà-ÿа-яёіїєґ¿¡])")
+_TYPED_ENDS = re.compile(r"(?<=\w[.!?]|[)\"'”»`!?][.!?]|\s[!?])\s+(?=[a-zà-ÿа-яёіїєґ¿¡])")
 _TYPED_ABBREVIATED = re.compile(
     r"(?:^|[\s(.])(?:[^\W_]|vs|etc|eg|ie|cf|bzw|ca|approx|max|min|incl|inkl|resp|usw|ggf|evtl|bspw|zb|nr|no|ej|env|aprox)\.$",
     re.IGNORECASE,

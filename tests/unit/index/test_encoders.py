@@ -94,7 +94,7 @@ def test_an_encoder_is_compiled_outside_of_the_caller(tmp_path, monkeypatch):
         ("fyi my staging database is on port 6543 now, not 5432", ENGLISH),
         ("wir nehmen hier immer pnpm und nicht npm", MULTILINGUAL),
         ("aquí usamos siempre pnpm y no npm", MULTILINGUAL),
-        ("ici on utilise toujours pnpm et pas npm", MULTILINGUAL),
+        ("nous utilisons toujours pnpm ici et jamais npm", MULTILINGUAL),
     ],
 )
 def test_english_needs_one_encoder(text, model, tmp_path, monkeypatch):
