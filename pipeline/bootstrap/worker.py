@@ -178,7 +178,7 @@ class WorkerContainer:
         # Two encoders together generalize better than one (decision 0041), but English does not compile a second one.
         with self.databases.get(workspace_id).read() as db:
             needs_both = choose_model(self.settings, db) == MULTILINGUAL
-        both = needs_both or is_encoder_compiled(self.settings, MULTILINGUAL)
+        both = needs_both or True in self._injections or is_encoder_compiled(self.settings, MULTILINGUAL)
         encoders = [self.encoders.get(model) for model in ((ENGLISH, MULTILINGUAL) if both else (ENGLISH,))]
         folder = self.settings.paths.models / "injections"
         if not InjectionClassifier.is_fitted([encoder.name for encoder in encoders], folder):

