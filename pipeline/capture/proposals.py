@@ -63,7 +63,8 @@ def list_sentences(message: str) -> list[str]:
     long_enough = [
         sentence
         for sentence in sentences
-        if len(sentence.split()) >= MIN_WORDS_PER_SENTENCE and len(sentence) <= LONGEST_SENTENCE
+        if sum(any(map(str.isalnum, word)) for word in sentence.split()) >= MIN_WORDS_PER_SENTENCE
+        and len(sentence) <= LONGEST_SENTENCE
     ]
     # Questions are no statements.
     return [sentence for sentence in long_enough if not sentence.endswith(("?", "？"))][-MOST_SENTENCES:]
