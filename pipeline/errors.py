@@ -19,6 +19,7 @@ ReverieError
 │   └── StoreClosed      the workspace's settings are invalid: they may have forbidden to store anything
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder exists yet
+│   └── EncoderPending       it is being made in the background
 ├── ExtraMissing         a package of an optional feature is not installed (501)
 ├── UnreadableTranscript a host's transcript is not a regular file, or cannot be opened
 ├── StageFailed          a stage could not digest a memory
@@ -146,6 +147,10 @@ class IndexUnavailable(ReverieError):
 
 class EncoderUnavailable(ReverieError):
     """The encoder is not compiled or cannot be loaded yet."""
+
+
+class EncoderPending(EncoderUnavailable):
+    """The encoder or a classifier over it is being made in the background: try again later."""
 
 
 class ExtraMissing(ReverieError):

@@ -21,9 +21,9 @@ from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
 from pipeline.index.encoders import (
     DocumentEncoders,
     choose_model,
+    choose_statement_model,
     follows_languages,
-    has_multilingual,
-    usual_model,
+    is_encoder_compiled,
 )
 from pipeline.index.storage import (
     all_vector_tables,
@@ -65,8 +65,8 @@ class WorkerContainer:
         self.objects = open_storage(settings)
         self.encoders = DocumentEncoders(settings, shared_models(settings, self.objects))
         self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
-        self._statements: StatementClassifier | None = None
-        self._injections: InjectionClassifier | None = None
+        self._statements: dict[str, StatementClassifier] = {}
+        self._injections: dict[bool, InjectionClassifier] = {}
         # Threads that need the tagger wait for the first one to load it.
         self._loading = threading.Lock()
 
@@ -134,7 +134,7 @@ class WorkerContainer:
             Stage.EMBED: embed,
             Stage.ENTITIES: EntitiesStage(context.database, lambda: self.tagger),
             Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
-            Stage.SCREEN: ScreenStage(context.database, self._injection_classifier),
+            Stage.SCREEN: ScreenStage(context.database, partial(self._injection_classifier, workspace_id)),
             Stage.CAPTURE: self._capture(workspace_id, context),
             Stage.PURGE: PurgeStage(
                 context.database,
@@ -155,26 +155,39 @@ class WorkerContainer:
             context.database,
             lambda person_id: self.databases.get(personal_workspace_of(person_id), create=True),
             lambda: capture_settings(self.workspace_settings, workspace_id),
-            self._classifier,
+            partial(self._classifier, workspace_id),
             context.model,
         )
 
-    def _classifier(self) -> StatementClassifier:
-        # The multilingual encoder recognizes statements best, also in English (decision 0024).
-        model = MULTILINGUAL if has_multilingual() else usual_model(self.settings)
-        encoder = self.encoders.get(model)
+    def _classifier(self, workspace_id: str, text: str) -> StatementClassifier:
+        """Return the classifier of a text's sentences; raise EncoderPending while it is made."""
+        with self.databases.get(workspace_id).read() as db:
+            model = choose_statement_model(self.settings, db, text)
+        encoder, folder = self.encoders.get(model), self.settings.paths.models / "statements"
+        if not StatementClassifier.is_fitted(encoder.name, folder):
+            # Encoding the examples takes half a minute.
+            fit = partial(StatementClassifier.load, encoder, folder)
+            self.encoders.background.require(f"classifier of statements for {model}", fit)
         with self._loading:
-            if self._statements is None:
-                self._statements = StatementClassifier.load(encoder, self.settings.paths.models / "statements")
-        return self._statements
+            if model not in self._statements:
+                self._statements[model] = StatementClassifier.load(encoder, folder)
+        return self._statements[model]
 
-    def _injection_classifier(self) -> InjectionClassifier:
-        # Two encoders together generalize better to new phrasings than either of them (decision 0041).
-        encoders = [self.encoders.get(ENGLISH), self.encoders.get(MULTILINGUAL)]
+    def _injection_classifier(self, workspace_id: str) -> InjectionClassifier:
+        """Return the classifier of injections; raise EncoderPending while it is made."""
+        # Two encoders together generalize better than one (decision 0041), but English does not compile a second one.
+        with self.databases.get(workspace_id).read() as db:
+            needs_both = choose_model(self.settings, db) == MULTILINGUAL
+        both = needs_both or True in self._injections or is_encoder_compiled(self.settings, MULTILINGUAL)
+        encoders = [self.encoders.get(model) for model in ((ENGLISH, MULTILINGUAL) if both else (ENGLISH,))]
+        folder = self.settings.paths.models / "injections"
+        if not InjectionClassifier.is_fitted([encoder.name for encoder in encoders], folder):
+            fit = partial(InjectionClassifier.load, encoders, folder)
+            self.encoders.background.require("classifier of injections", fit)
         with self._loading:
-            if self._injections is None:
-                self._injections = InjectionClassifier.load(encoders, self.settings.paths.models / "injections")
-        return self._injections
+            if both not in self._injections:
+                self._injections[both] = InjectionClassifier.load(encoders, folder)
+        return self._injections[both]
 
     def close(self) -> None:
         """Close all files."""

@@ -11,16 +11,18 @@ from pipeline.capture.statements import Label, Statement
 from pipeline.records import CAPTURED_TAG, Draft, Kind, Memory, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
-from pipeline.text.sentences import split_sentences
+from pipeline.text.sentences import split_typed_sentences
 
 # Of a longer message, read the end (usually the request) and the start.
 READ_CHARS = 6000
 MOST_SENTENCES = 60
 LONGEST_SENTENCE = 400
-MIN_WORDS_PER_SENTENCE = 3
+MIN_WORDS_PER_SENTENCE = 2
 # Minimum probabilities that a sentence is lasting, and that it is about the person rather than the project.
-MIN_LASTING_PROBABILITY = 0.7
-ABOUT_PERSON = 0.7
+MIN_LASTING_PROBABILITY = 0.6
+ABOUT_PERSON = 0.5
+# Sentences with at least this probability are listed as considered.
+MIN_NEAR_PROBABILITY = 0.4
 MAX_PROPOSALS_PER_TURN = 5
 
 _KINDS = {
@@ -57,11 +59,12 @@ def list_sentences(message: str) -> list[str]:
         half = READ_CHARS // 2
         text = f"{text[:half]}\n{text[-half:]}"
     lines = [line for line in text.splitlines() if read_command(line) is None]
-    sentences = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
+    sentences = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_typed_sentences(line)]
     long_enough = [
         sentence
         for sentence in sentences
-        if len(sentence.split()) >= MIN_WORDS_PER_SENTENCE and len(sentence) <= LONGEST_SENTENCE
+        if sum(any(map(str.isalnum, word)) for word in sentence.split()) >= MIN_WORDS_PER_SENTENCE
+        and len(sentence) <= LONGEST_SENTENCE
     ]
     # Questions are no statements.
     return [sentence for sentence in long_enough if not sentence.endswith(("?", "？"))][-MOST_SENTENCES:]
@@ -72,6 +75,18 @@ def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
     lasting = [statement for statement in statements if statement.lasts >= MIN_LASTING_PROBABILITY]
     best = sorted(lasting, key=lambda statement: statement.lasts, reverse=True)[:MAX_PROPOSALS_PER_TURN]
     return [statement for statement in lasting if statement in best]
+
+
+def explain_dropped(statements: Iterable[Statement], chosen: Sequence[Statement]) -> Iterator[tuple[Statement, str]]:
+    """Yield the statements that may last but were not chosen, each with the reason."""
+    for statement in statements:
+        if statement in chosen or statement.lasts < MIN_NEAR_PROBABILITY:
+            continue
+        if statement.lasts < MIN_LASTING_PROBABILITY:
+            probability = f"probability {statement.lasts:.2f} that it matters later"
+            yield statement, f"{probability}; {MIN_LASTING_PROBABILITY} is needed"
+        else:
+            yield statement, f"{MAX_PROPOSALS_PER_TURN} other statements of the turn are more certain"
 
 
 def propose(

@@ -3,26 +3,32 @@
 Every proposal passes admission like any other write. Statements about the person go to their own store.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from sqlite3 import Connection
 
 from pipeline.capture.model import extract
-from pipeline.capture.proposals import Proposal, choose_lasting, list_sentences, propose
+from pipeline.capture.proposals import Proposal, choose_lasting, explain_dropped, list_sentences, propose
 from pipeline.capture.statements import Statement, StatementClassifier
+from pipeline.digest.stage_loop import PENDING_S
+from pipeline.errors import EncoderPending
 from pipeline.jobs.model import JobModel
-from pipeline.records import Memory, Scope
+from pipeline.records import Memory, Outcome, Scope
 from pipeline.records.digestion import WorkItem
 from pipeline.records.people import owner_of
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import agent_sessions, facts, turns, work
+from pipeline.store import agent_sessions, facts, near_statements, turns, work
 from pipeline.store.database import Database
+from pipeline.store.near_statements import NearStatement, checksum_of
 from pipeline.store.turns import Role, Turn
 from pipeline.times import utc_now
 from pipeline.write.accept import commit
 from pipeline.write.fact_placement import fact_key
 from pipeline.write.prepare import Prepared, prepare, prepare_fact
+
+Dropped = tuple[Statement, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,60 +47,91 @@ class CaptureStage:
     database: Database
     personal: Callable[[str | None], Database]
     settings: Callable[[], CaptureSettings]
-    classifier: Callable[[], StatementClassifier]
+    # The classifier of the sentences of a text, by its language.
+    classifier: Callable[[str], StatementClassifier]
     model: Callable[[], JobModel | None]
 
     def load(self) -> None:
-        """Load the classifier, if turns are to be read."""
-        if self.settings().is_on:
-            self.classifier()
+        """Load nothing: the language of each turn decides which classifier is needed."""
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Read each turn in a separate transaction: a worker that dies between two repeats none."""
+        """Read each turn in a separate transaction: a worker that dies between two repeats none.
+
+        Turns whose encoder is being made are postponed.
+        """
         with self.database.read() as db:
             turns_by_seq = {turn.seq: turn for turn in turns.by_seqs(db, [item.seq for item in items])}
         settings, model = self.settings(), self.model()
         for item in items:
             turn = turns_by_seq.get(item.seq)
-            if turn is not None and turn.role is Role.USER and settings.is_on and not self._is_silent(turn):
-                self._offer(turn, self._find_lasting(turn, model), settings)
+            dropped: list[NearStatement] = []
+            try:
+                if turn is not None and turn.role is Role.USER and settings.is_on and not self._is_silent(turn):
+                    dropped = self._read(turn, settings, model)
+            except EncoderPending:
+                with self.database.write() as db:
+                    work.postpone(db, [item], owner, time.time() + PENDING_S)
+                continue
             with self.database.write() as db:
+                if dropped:
+                    near_statements.add(db, dropped)
                 work.complete(db, [item], owner)
+
+    def _read(self, turn: Turn, settings: CaptureSettings, model: JobModel | None) -> list[NearStatement]:
+        """Offer the lasting statements of a turn to the store; return those that were considered and dropped."""
+        chosen, dropped = self._find_lasting(turn, model)
+        dropped += self._offer(turn, chosen, settings)
+        return [
+            NearStatement(turn.seq, checksum_of(statement.sentence), statement.lasts, statement.label, reason)
+            for statement, reason in dropped
+        ]
 
     def _is_silent(self, turn: Turn) -> bool:
         """Return whether a session of the turn became incognito since."""
         with self.database.read() as db:
             return agent_sessions.is_any_incognito(db, [turn.session_id])
 
-    def _find_lasting(self, turn: Turn, model: JobModel | None) -> list[Statement]:
+    def _find_lasting(self, turn: Turn, model: JobModel | None) -> tuple[list[Statement], list[Dropped]]:
+        """Return the statements that last, and those that were considered and dropped, with the reason."""
         sentences = list_sentences(turn.content)
         if not sentences:
-            return []
+            return [], []
         if model is not None:
             with self.database.read() as db:
                 before = turns.find_before(db, turn)
             statements = extract(model, "\n".join(sentences), "" if before is None else before.content)
             if statements is not None:
-                return statements
-        return choose_lasting(self.classifier().classify(sentences))
+                return statements, []
+        classified = self.classifier(" ".join(sentences)).classify(sentences)
+        chosen = choose_lasting(classified)
+        return chosen, list(explain_dropped(classified, chosen))
 
-    def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> None:
+    def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> list[Dropped]:
+        """Offer statements to the store; return the rejected ones with the reason."""
         if not statements:
-            return
+            return []
         with self.database.read() as db:
             known = partial(_list_named_facts, db)
             proposals = list(propose(turn, statements, known, personal=settings.personal))
         who = owner_of(turn.session_id)
         policy = replace(settings.policy, author=who)
+        rejected: list[Dropped] = []
         for to_person in (False, True):
             offered = [
-                _prepare(proposal)
-                for proposal in proposals
+                (statement, _prepare(proposal))
+                for statement, proposal in zip(statements, proposals, strict=True)
                 if (proposal.about_person and settings.personal) is to_person
             ]
             if offered:
                 # A turn that is read twice proposes nothing new: its statements are stored by then.
-                commit(self.personal(who) if to_person else self.database, offered, policy)
+                database = self.personal(who) if to_person else self.database
+                receipts = commit(database, [prepared for _, prepared in offered], policy)
+                rejected += [
+                    (statement, receipt.reason or "rejected")
+                    for (statement, _), receipt in zip(offered, receipts, strict=True)
+                    if receipt.outcome is Outcome.REJECTED
+                ]
+        return rejected
 
 
 def _list_named_facts(db: Connection, text: str) -> list[Memory]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.records import INNER_QUOTES, Trust
+from pipeline.records import INNER_QUOTES, THE_USER, Trust
 
 
 def quote(text: str) -> str:
@@ -19,30 +19,33 @@ def quote(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The source of a text, and whether it may appear without quotation marks."""
+    """The source of a text, whether it may appear without quotation marks, and the verb that introduces it."""
 
     source: str
     trusted: bool = False
+    verb: str = "noted"
 
     def say(self, value: Any) -> str:
         """Return a text or a value as one line."""
         text = flatten(value)
-        return " ".join(text.split()) if self.trusted else f"{self.source} noted: {quote(text)}"
+        return " ".join(text.split()) if self.trusted else f"{self.source} {self.verb}: {quote(text)}"
 
     def say_lines(self, text: str) -> str:
         """Return a text with its lines, each in quotation marks unless its source is trusted."""
         if self.trusted:
             return text
         lines = (f"> “{line.translate(INNER_QUOTES)}”" for line in text.splitlines())
-        return "\n".join([f"{self.source} noted:", *lines])
+        return "\n".join([f"{self.source} {self.verb}:", *lines])
 
 
 # The source of a name or title that comes from many memories, or that any client may have set.
 ANYBODY = Speaker("memories")
 
 
-def find_speaker(source: str, trust: str | None, *, instructs: bool) -> Speaker:
-    """Return the speaker of a memory's texts; a suspected injection is always quoted."""
+def find_speaker(source: str, trust: str | None, *, instructs: bool, said_by: str | None = None) -> Speaker:
+    """Return the speaker of a memory's texts; a suspected injection is always quoted, without the person's name."""
+    if said_by is not None and trust != Trust.TRUSTED and not instructs:
+        return Speaker("the user" if said_by == THE_USER else said_by, verb="said")
     return Speaker(source, trusted=trust == Trust.TRUSTED and not instructs)
 
 

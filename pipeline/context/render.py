@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pipeline.context.quoting import find_speaker
 from pipeline.kinds import render_text
-from pipeline.records import HEADER, RULES_HEADER, SHORT_ID, TEAM_HEADER, Kind, Memory
+from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, SHORT_ID, TEAM_HEADER, Kind, Memory, Trust
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
 from pipeline.times import age
@@ -29,20 +29,27 @@ class Entry:
     of_person: bool = False
     team: str | None = None
 
+    @property
+    def header(self) -> str:
+        """Return the header of the part of a block to which the memory belongs."""
+        if self.record is not None:
+            return RULES_HEADER
+        if self.team is not None:
+            return TEAM_HEADER
+        is_said = self.memory.said_by is not None and not self.memory.instructs
+        return SAID_HEADER if is_said and self.memory.trust is not Trust.TRUSTED else HEADER
+
 
 def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
-    """Render memories that fit, rules first, most useful first; return the text and the rendered entries.
+    """Render memories that fit, rules and statements first; return the text and the rendered entries.
 
     Skip entries that are too long. The text is None if no entry fits.
     """
     rendered: list[Entry] = []
     lines: list[str] = []
     used = -1
-    for header, part in (
-        (RULES_HEADER, [entry for entry in entries if entry.record is not None]),
-        (HEADER, [entry for entry in entries if entry.record is None and entry.team is None]),
-        (TEAM_HEADER, [entry for entry in entries if entry.team is not None]),
-    ):
+    for header in (RULES_HEADER, SAID_HEADER, HEADER, TEAM_HEADER):
+        part = [entry for entry in entries if entry.header == header]
         opened = False
         for entry in part:
             added = [render_line(entry, now)] if opened else [header, render_line(entry, now)]
@@ -61,12 +68,13 @@ def render_line(entry: Entry, now: datetime) -> str:
     text = " ".join((entry.excerpt or render_text(memory)).split())
     if len(text) > LONGEST_LINE:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
-    said = find_speaker(memory.source, memory.trust, instructs=memory.instructs).say(text)
+    said_by = memory.said_by if entry.team is None else None
+    speaker = find_speaker(memory.source, memory.trust, instructs=memory.instructs, said_by=said_by)
     when = f"{age(memory.occurred_at, now)}{_due(memory, now)}"
     marks = [memory.id[-SHORT_ID:], memory.kind, *(["about the user"] if memory.is_of_person else []), when]
     marks += [] if entry.record is None else [entry.record]
     marks += [] if entry.team is None else [f"team {entry.team}"]
-    return f"- [{' · '.join(marks)}] {said}{_notes(entry)}"
+    return f"- [{' · '.join(marks)}] {speaker.say(text)}{_notes(entry)}"
 
 
 def _due(memory: Memory, now: datetime) -> str:

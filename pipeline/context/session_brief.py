@@ -52,11 +52,12 @@ class SessionBrief:
 
 @dataclass(frozen=True, slots=True)
 class BriefRoom:
-    """The maximum length of a brief, its time, and the share of withheld lessons."""
+    """The maximum length of a brief, its time, the share of withheld lessons, and notes to start with."""
 
     max_chars: int
     now: datetime
     holdout: float = 0.0
+    notes: tuple[str, ...] = ()
 
 
 def brief_project(
@@ -76,7 +77,7 @@ def brief_project(
             candidates += drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))[:SHOWN_EACH]
         records = _records(db, candidates)
         threads = _render_arcs(arcs.list_active(db, session.viewer, ARCS_SHOWN))
-    return _brief(threads, about, candidates, session, room, records)
+    return _brief([*room.notes, *threads], about, candidates, session, room, records)
 
 
 def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.index.encoder import Encoder
-from pipeline.index.sentence_classifier import Examples, SimilarityClassifier
+from pipeline.index.sentence_classifier import Examples, SimilarityClassifier, is_fitted
 from pipeline.kinds import render_text
 from pipeline.records import Memory, Source
 from pipeline.records.digestion import WorkItem
@@ -47,6 +47,11 @@ class InjectionClassifier:
         """Load the classifier from a folder, or fit it and store it there."""
         return cls(SimilarityClassifier.load(encoders, EXAMPLES, folder))
 
+    @staticmethod
+    def is_fitted(models: Sequence[str], folder: Path) -> bool:
+        """Return whether a folder contains the classifier of some models."""
+        return is_fitted(models, EXAMPLES, folder)
+
     def is_attack(self, text: str) -> bool:
         """Return whether a sentence of a text asks its reader to act."""
         return self.score(text) >= THRESHOLD
@@ -70,7 +75,7 @@ def list_sentences(text: str) -> list[str]:
 
 def must_screen(memory: Memory) -> bool:
     """Return whether a memory's text may come from outside and is not flagged yet."""
-    return memory.source in SCREENED_SOURCES and not memory.instructs
+    return memory.source in SCREENED_SOURCES and memory.said_by is None and not memory.instructs
 
 
 @dataclass(frozen=True, slots=True)

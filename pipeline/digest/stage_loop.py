@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreUnavailable
+from pipeline.errors import EncoderPending, EncoderUnavailable, IndexUnavailable, StoreUnavailable
 from pipeline.records import Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store import work
@@ -21,6 +21,9 @@ class StageRunner(Protocol):
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Digest claimed items and complete those that the owner still has, each at most once."""
 
+
+# Seconds until a stage asks again for an encoder that is being made.
+PENDING_S = 3.0
 
 StageRegistry = Mapping[Stage, StageRunner]
 
@@ -72,15 +75,19 @@ def digest(
         if stage not in work.list_due_stages(db, time.time()):
             return DigestReport(0, more=False, retry_in_s=None)
     claimed, shared = 0, False
-    while items := _claim(database, stage, runner, owner, policy):
-        claimed += len(items)
-        _run(database, runner, items, owner, policy, log)
-        if len(items) == policy.batch and not shared:
-            # Only after a successful batch: otherwise, failing tasks would start each other forever.
-            share()
-            shared = True
-        if time.monotonic() >= until:
-            break
+    try:
+        while items := _claim(database, stage, runner, owner, policy):
+            claimed += len(items)
+            _run(database, runner, items, owner, policy, log)
+            if len(items) == policy.batch and not shared:
+                # Only after a successful batch: otherwise, failing tasks would start each other forever.
+                share()
+                shared = True
+            if time.monotonic() >= until:
+                break
+    except EncoderPending:
+        # Other stages continue meanwhile.
+        return DigestReport(claimed, more=False, retry_in_s=PENDING_S, shared=shared)
     now = time.time()
     with database.read() as db:
         wake = work.find_next_due(db, stage)

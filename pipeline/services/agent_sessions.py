@@ -55,6 +55,7 @@ from pipeline.records import (
 )
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
+from pipeline.services.encoder import list_session_notes
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -207,7 +208,8 @@ class AgentSessionService:
             self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
-        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout)
+        notes = list_session_notes(workspace)
+        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout, notes)
         database = workspace.database if workspace.exists else None
         brief = None
         if source in RESUMED and database is not None:

@@ -1,4 +1,4 @@
-"""The encoder of the configured model: whether it is compiled, and compiling it."""
+"""The encoder of the configured model: whether it is compiled, compiling it, and what waits for it."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 from config.settings import Settings
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import encoder
-from pipeline.index.encoders import usual_model
+from pipeline.index.encoders import follows_languages, is_encoder_compiled, usual_model
+from pipeline.records import Stage
+from pipeline.store import work
+from pipeline.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +40,25 @@ def compile_model(settings: Settings, name: str | None = None) -> Path:
     settings.paths.ensure()
     chosen = settings if name is None else replace(settings, embedding_model=name)
     return compile_encoder(usual_model(chosen), settings.paths.models)
+
+
+def describe_waiting_turns(settings: Settings, count: int, speaker: str = "you") -> str | None:
+    """Say how many turns capture has not read yet, and which encoder they wait for; None without any."""
+    if count == 0:
+        return None
+    models = [usual_model(settings), *([encoder.MULTILINGUAL] if follows_languages(settings) else [])]
+    missing = next((model for model in models if not is_encoder_compiled(settings, model)), None)
+    waiting = f"{count} things {speaker} said are waiting" if count > 1 else f"1 thing {speaker} said is waiting"
+    if missing is None:
+        return f"{waiting} to be read for memories"
+    return f"{waiting} for the encoder {missing}, which is compiled once; it takes some minutes"
+
+
+def list_session_notes(workspace: Workspace) -> tuple[str, ...]:
+    """Return what an agent must know about a workspace's state: what the user said and no memory contains yet."""
+    if not workspace.exists:
+        return ()
+    with workspace.database.read() as db:
+        count = work.count_pending(db)[Stage.CAPTURE]
+    note = describe_waiting_turns(workspace.settings, count, "the user")
+    return () if note is None else (f"{note}. No memory contains them yet.",)

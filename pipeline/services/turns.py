@@ -7,14 +7,17 @@ from sqlite3 import Connection
 
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
 from pipeline.capture.own_words import drop_host_text, list_own_lines
+from pipeline.capture.proposals import list_sentences
 from pipeline.capture.stage import CaptureSettings
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
 from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
 from pipeline.records.hooks import AgentSession
+from pipeline.records.people import owner_of
 from pipeline.records.recall import Query
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import agent_sessions, memories, turns, work
+from pipeline.store import agent_sessions, memories, near_statements, turns, work
+from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
@@ -37,6 +40,44 @@ class CommandResult:
     command: MemoryCommand
     memory: Memory | None
     says: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnsavedStatement:
+    """A sentence that capture considered and did not store: its turn, class and probability, and the reason."""
+
+    at: str
+    session_id: str
+    sentence: str
+    label: str
+    lasts: float
+    reason: str
+
+
+def list_unsaved_statements(workspace: Workspace, person_id: str | None, limit: int) -> list[UnsavedStatement]:
+    """List the sentences of a person's last turns that were considered and not stored, newest first.
+
+    Those of deleted turns and of incognito sessions are left out.
+    """
+    if not workspace.exists:
+        return []
+    with workspace.database.read() as db:
+        near = near_statements.list_newest(db)
+        seqs = list({statement.turn_seq for statement in near})
+        known = {turn.seq: turn for turn in turns.by_seqs(db, seqs) if owner_of(turn.session_id) == person_id}
+        silent = {turn.seq for turn in known.values() if agent_sessions.is_any_incognito(db, [turn.session_id])}
+    sentences = {
+        seq: {checksum_of(sentence): sentence for sentence in list_sentences(turn.content)}
+        for seq, turn in known.items()
+        if seq not in silent
+    }
+    listed = [
+        UnsavedStatement(turn.at, turn.session_id, sentence, statement.label, statement.lasts, statement.reason)
+        for statement in near
+        if (sentence := sentences.get(statement.turn_seq, {}).get(statement.checksum)) is not None
+        and (turn := known[statement.turn_seq])
+    ]
+    return listed[:limit]
 
 
 def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureSettings:

@@ -20,6 +20,8 @@ SERVING_MODEL = "serving_model"
 OTHER_LANGUAGES = "other_languages"
 QUESTIONS_SEEN = "questions_seen"
 QUESTIONS_FOREIGN = "questions_foreign"
+# The sentences that capture considered and did not store; see `near_statements`.
+NEAR_STATEMENTS = "near_statements"
 VECTORS_GENERATION = "vectors_generation"
 VECTORS_EPOCH = "vectors_epoch"
 

@@ -134,6 +134,15 @@ def release(db: Connection, items: Sequence[WorkItem], owner: str) -> None:
     )
 
 
+def postpone(db: Connection, items: Sequence[WorkItem], owner: str, not_before: float) -> None:
+    """Release claimed items until a time as if they had not been claimed."""
+    release(db, items, owner)
+    db.executemany(
+        "UPDATE work SET not_before = ? WHERE stage = ? AND memory_seq = ? AND lease_owner IS NULL",
+        [(not_before, item.stage, item.seq) for item in items],
+    )
+
+
 def dead_letter_vanished(db: Connection, now: float) -> None:
     """Make items dead letters if their holder vanished on the last try."""
     db.execute(

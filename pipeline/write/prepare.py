@@ -23,6 +23,7 @@ from pipeline.records import (
     INNER_QUOTES,
     MAX_BRANCH_CHARS,
     RULES_HEADER,
+    SAID_HEADER,
     SHORT_ID,
     TEAM_HEADER,
     UNSTORED,
@@ -75,7 +76,7 @@ _REFERENCE = rf"(?:\[?(?:[0-9A-Z]{{18}})?{_ID}\]?|\d{{4}}-\d\d-\d\d)"
 _STATE = rf"(?:{'|'.join(MARKS)})(?: (?:by|since|on))?"
 _MARK = rf"(?:{SURFACE} [\w-]{{1,64}}|{_STATE}(?: {_REFERENCE}(?:, {_REFERENCE}){{0,9}})?)"
 _MARKED = re.compile(rf" \({_MARK}(?:[;,] {_MARK}){{0,5}}\)")
-_NOTED = re.compile(r"(?:[a-z]{1,20}) noted: “(.+)”\Z", re.DOTALL)
+_NOTED = re.compile(r"(?:[a-z]{1,20} noted|[a-z0-9][a-z0-9 -]{0,31} said): “(.+)”\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ def find_echoes(content: str) -> tuple[Echo, ...]:
     for raw in content.split("\n"):
         quote = _QUOTED.match(raw)
         line = raw[quote.end() if quote else 0 :].rstrip()
-        if not line or line in (HEADER, RULES_HEADER, TEAM_HEADER):
+        if not line or line in (HEADER, RULES_HEADER, SAID_HEADER, TEAM_HEADER):
             continue
         rendered = _LINE.fullmatch(line)
         if rendered is None:

@@ -1,4 +1,4 @@
-"""What people say that lasts, told from what they say for the moment by the real encoder: 434 turns, four languages."""
+"""Statements that last, recognized by the real encoders in 1,024 turns of two authors, in four languages."""
 
 import re
 from collections import Counter
@@ -13,7 +13,8 @@ from pipeline.index.encoder import OnnxEncoder
 from pipeline.store.turns import Role, Turn
 from tests.support.encoders import load_classifiers
 
-TURNS = Path(__file__).parents[1] / "data" / "turns"
+DATA = Path(__file__).parents[1] / "data"
+TURNS, OTHER_HAND = DATA / "turns", DATA / "turns_of_another_hand"
 LANGUAGES = ("english", "french", "german", "spanish")
 MARKED = re.compile(r"\{(\w+): ([^}]*)\}")
 
@@ -22,9 +23,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def load(language):
+def load(language, folder=TURNS):
     """Return (what was said, what of it lasts and as what) for each turn."""
-    lines = (TURNS / f"{language}.txt").read_text(encoding="utf-8").splitlines()
+    lines = (folder / f"{language}.txt").read_text(encoding="utf-8").splitlines()
     return [(MARKED.sub(r"\2", line), {text: Label(label) for label, text in MARKED.findall(line)}) for line in lines]
 
 
@@ -33,26 +34,45 @@ def classifier(models):
     return load_classifiers()[0]
 
 
+def find_label(sentence, kept):
+    """Return the text of a turn that lasts and that a sentence is, is part of, or contains for the most part."""
+    for text in kept:
+        shorter, longer = sorted((sentence, text), key=len)
+        if shorter in longer and 2 * len(shorter) >= len(longer):
+            return text
+    return None
+
+
 def count(classifier, turns):
     counted = Counter()
     for said, kept in turns:
-        found = {one.sentence for one in choose_lasting(classifier.classify(list_sentences(said)))}
-        counted["right"] += len(found & set(kept))
-        counted["wrong"] += len(found - set(kept))
-        counted["missed"] += len(set(kept) - found)
+        missed = dict(kept)
+        for statement in choose_lasting(classifier.classify(list_sentences(said))):
+            text = find_label(statement.sentence, missed)
+            label = missed.pop(text, None)
+            counted["wrong" if text is None else "right"] += 1
+            counted["named right"] += label == statement.label
+        counted["missed"] += len(missed)
     return counted
 
 
-def test_the_set_is_large_and_half_of_it_says_nothing_that_lasts():
-    turns = [turn for language in LANGUAGES for turn in load(language)]
+@pytest.mark.parametrize("folder", [TURNS, OTHER_HAND], ids=lambda folder: folder.name)
+def test_the_set_is_large_and_half_of_it_says_nothing_that_lasts(folder):
+    turns = [turn for language in LANGUAGES for turn in load(language, folder)]
     assert len(turns) >= 400
     assert 0.45 <= sum(not kept for _, kept in turns) / len(turns) <= 0.55
     assert {label for _, kept in turns for label in kept.values()} == set(Label) - {Label.NONE}
 
 
-def test_no_turn_of_the_set_is_an_example():
+@pytest.mark.parametrize("folder", [TURNS, OTHER_HAND], ids=lambda folder: folder.name)
+def test_no_turn_of_the_set_is_an_example(folder):
     learned = {sentence.lower() for sentence, _ in list_examples()}
-    said = [kept_or_said.lower() for name in LANGUAGES for said, kept in load(name) for kept_or_said in (said, *kept)]
+    said = [
+        kept_or_said.lower()
+        for name in LANGUAGES
+        for said, kept in load(name, folder)
+        for kept_or_said in (said, *kept)
+    ]
     # A few words of agreement are the same in every conversation.
     assert [one for one in said if one in learned and len(one.split()) > 3] == []
 
@@ -83,22 +103,74 @@ def test_only_what_is_about_the_person_goes_to_their_store(classifier):
     assert len(of_project) <= 0.02 * known[False], of_project
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_statements_of_another_author_are_recognized(classifier, language):
+    counted = count(classifier, load(language, OTHER_HAND))
+    print(language, counted)
+    assert counted["right"] / (counted["right"] + counted["wrong"]) >= 0.8
+    assert counted["right"] / (counted["right"] + counted["missed"]) >= 0.7
+    assert counted["named right"] / counted["right"] >= 0.65
+
+
+def test_the_english_encoder_alone_recognizes_statements_in_english(models):
+    counted = count(load_classifiers()[2], load("english", OTHER_HAND))
+    assert counted["right"] / (counted["right"] + counted["wrong"]) >= 0.75
+    assert counted["right"] / (counted["right"] + counted["missed"]) >= 0.75
+
+
+SAID = {
+    "we use pnpm here": Label.FACT,
+    "always use pnpm": Label.RULE,
+    "please answer in German from now on": Label.PREFERENCE,
+    "call me Alex": Label.IDENTITY,
+    "fyi my staging database is on port 6543 now, not 5432": Label.FACT,
+    "nenn mich Alex": Label.IDENTITY,
+    "appelle-moi Alex": Label.IDENTITY,
+}
+REQUESTED = (
+    "I want to add a `follow_redirects` option to the client so that callers can turn it off.",
+    "I want token-based login, no sessions.",
+    "use pnpm for this command",
+    "let's rename this function",
+    "Ich will eine Option `follow_redirects` einbauen.",
+    "Quiero añadir una opción `follow_redirects`.",
+    "Je veux ajouter une option `follow_redirects`.",
+)
+
+
+def test_short_statements_are_recognized_and_requests_are_not(classifier):
+    lasts = {statement.sentence: statement.lasts for statement in classifier.classify([*SAID, *REQUESTED])}
+    lasting = [sentence for sentence, probability in lasts.items() if probability >= MIN_LASTING_PROBABILITY]
+    assert lasting == list(SAID)
+
+
 @pytest.fixture(scope="module")
 def encoder(multilingual_model):
     return OnnxEncoder.load(multilingual_model, threads=1)
 
 
+@pytest.fixture
+def few_examples(monkeypatch):
+    """A fortieth of the examples, because encoding all of them takes half a minute."""
+    few = list_examples()[::40]
+    monkeypatch.setattr("pipeline.index.sentence_classifier.list_examples", lambda _examples: few)
+
+
+@pytest.mark.usefixtures("few_examples")
 def test_a_classifier_is_fitted_once(encoder, tmp_path, monkeypatch):
+    assert not StatementClassifier.is_fitted(encoder.name, tmp_path)
     first = StatementClassifier.load(encoder, tmp_path)
+    assert StatementClassifier.is_fitted(encoder.name, tmp_path)
     monkeypatch.setattr("pipeline.index.sentence_classifier.fit", lambda *_given: pytest.fail("fitted twice"))
     again = StatementClassifier.load(encoder, tmp_path)
     assert again.classify(["Never push to main."]) == first.classify(["Never push to main."])
     assert again.classify([]) == []
 
 
+@pytest.mark.usefixtures("few_examples")
 def test_a_damaged_classifier_is_fitted_anew(encoder, tmp_path):
-    StatementClassifier.load(encoder, tmp_path)
+    sentences = ["Never push to main without a review."]
+    before = StatementClassifier.load(encoder, tmp_path).classify(sentences)
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"junk")
-    found = StatementClassifier.load(encoder, tmp_path).classify(["Never push to main without a review."])
-    assert found[0].lasts > MIN_LASTING_PROBABILITY
+    assert StatementClassifier.load(encoder, tmp_path).classify(sentences) == before

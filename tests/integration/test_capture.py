@@ -7,6 +7,13 @@ import pytest
 from config.settings import load_settings
 from config.settings_edits import save_setting, save_workspace_setting
 from config.workspace_configs import ConfigFiles
+from pipeline.capture.statements import Label, Statement
+from pipeline.digest.stage_loop import PENDING_S, digest
+from pipeline.errors import EncoderPending
+from pipeline.records import Stage
+from pipeline.store import agent_sessions, near_statements, turns, work
+from pipeline.text.languages import is_foreign
+from pipeline.times import utc_now
 from pipeline.workspace import WorkspaceSettings
 from tests.fakes.in_process import digest_all
 from tests.fakes.model_server import model_server, says
@@ -19,7 +26,7 @@ LIKES = "Preference: I like small commits."
 @pytest.fixture
 def worker(worker):
     worker._statements = MarkedStatements()
-    worker._classifier = lambda: worker._statements
+    worker._classifier = lambda *_given: worker._statements
     return worker
 
 
@@ -220,3 +227,56 @@ def test_forget_that_of_another_session_forgets_nothing(client, say):
     say("remember this: the demo is on Friday")
     assert "nothing was forgotten" in say("forget that", session="s2")["done"][0]
     assert listed(client) == ["the demo is on Friday"]
+
+
+def test_sentences_that_were_nearly_saved_are_listed_with_the_reason_while_their_turn_exists(client, worker, say):
+    class Doubtful:
+        def classify(self, sentences):
+            return [Statement(sentence, 0.5, Label.FACT, 0.5) for sentence in sentences]
+
+    worker._statements = Doubtful()
+    say("We might use pnpm here.")
+    (item,) = client.get("/v1/unsaved-statements").get_json()["items"]
+    assert (item["sentence"], item["label"], item["lasts"]) == ("We might use pnpm here.", "fact", 0.5)
+    assert item["reason"] == "probability 0.50 that it matters later; 0.6 is needed"
+    assert listed(client) == []
+    with worker.databases.get("default").write() as db:
+        assert "pnpm" not in str(near_statements.list_newest(db))
+        turns.forget_all(db)
+    assert client.get("/v1/unsaved-statements").get_json()["items"] == []
+
+
+def test_nothing_of_an_incognito_session_is_listed(client, worker, say):
+    class Doubtful:
+        def classify(self, sentences):
+            return [Statement(sentence, 0.5, Label.FACT, 0.5) for sentence in sentences]
+
+    worker._statements = Doubtful()
+    say("We might use pnpm here.")
+    with worker.databases.get("default").write() as db:
+        agent_sessions.begin_incognito(db, "s1", utc_now())
+    assert client.get("/v1/unsaved-statements").get_json()["items"] == []
+
+
+def test_turns_whose_encoder_is_being_made_wait_while_others_are_read(client, worker, say, capture):
+    def classify(_workspace, text):
+        if is_foreign(text):
+            raise EncoderPending("the encoder is being made")
+        return MarkedStatements()
+
+    worker._classifier = classify
+    messages = [
+        {"role": "user", "content": text} for text in ("Rule: ihr dürft das nicht und nie auf die main pushen", RULE)
+    ]
+    client.post("/v1/turns", {"session_id": "s1", "messages": messages})
+    stage = worker.stages("default")[Stage.CAPTURE]
+    report = digest(worker.databases.get("default"), Stage.CAPTURE, stage, "w", worker.policy, pytest.fail, 0.0)
+    assert (report.claimed, report.more) == (2, False)
+    assert 0 < report.retry_in_s <= PENDING_S
+    assert listed(client) == [RULE]
+    with worker.databases.get("default").read() as db:
+        assert work.count_pending(db)[Stage.CAPTURE] == 1
+        assert work.count_dead(db)[Stage.CAPTURE] == 0
+    worker._classifier = MarkedStatements
+    capture()
+    assert len(listed(client)) == 2

@@ -37,7 +37,7 @@ DOUBTFUL = [f"Is this right?\n\n{ORDERS}", f"Hello all,\n{ORDERS}", f"{ORDERS}\n
 @pytest.fixture
 def worker(worker):
     worker._statements = MarkedStatements()
-    worker._classifier = lambda: worker._statements
+    worker._classifier = lambda *_given: worker._statements
     return worker
 
 

@@ -129,6 +129,7 @@ LOOKED_AT: dict[str, Way] = {
     "hook runs": get("/v1/hook-runs"),
     "audit": get("/v1/audit"),
     "refused": get("/v1/refused"),
+    "unsaved statements": get("/v1/unsaved-statements"),
     "jobs": get("/v1/jobs"),
     "queue": get("/v1/queue"),
     "workspaces": get("/v1/workspaces"),

@@ -65,6 +65,7 @@ LEFT_OUT = {
     "GET /v1/audit",
     "POST /v1/audit/{entry_id}/undo",
     "GET /v1/admissions",
+    "GET /v1/unsaved-statements",
     "POST /v1/incognito",
     "GET /v1/incognito",
     "GET /v1/sources",

@@ -16,7 +16,7 @@ def say(client, *messages, session="s1", workspace=None):
 
 @pytest.fixture
 def session(client, digested, worker):
-    worker._classifier = lambda: pytest.fail("nothing here is to be classified")
+    worker._classifier = lambda *_given: pytest.fail("nothing here is to be classified")
     client.write(RULE, kind="lesson", session_id="s1")
     hook = {"session_id": "s1", "cwd": ""}
     client.post("/hooks/claude-code", hook | {"hook_event_name": "UserPromptSubmit", "prompt": "may I force-push?"})
@@ -84,7 +84,7 @@ def test_what_a_session_teaches_waits_once_and_what_was_refused_is_not_proposed_
 
 
 def test_a_transcript_is_read_from_where_it_was_read_to(client, tmp_path, worker):
-    worker._classifier = lambda: pytest.fail("nothing here is to be classified")
+    worker._classifier = lambda *_given: pytest.fail("nothing here is to be classified")
     transcript = tmp_path / "projects" / "slug" / "s1.jsonl"
     transcript.parent.mkdir(parents=True)
     lines = [

@@ -51,8 +51,11 @@ def prepare_for(fixtures: Iterable[str]) -> None:
         load_classifiers()
 
 
-def load_classifiers() -> tuple[StatementClassifier, InjectionClassifier] | None:
-    """Return the classifiers that workers use, fitted on first use; None without the multilingual weights."""
+def load_classifiers() -> tuple[StatementClassifier, InjectionClassifier, StatementClassifier] | None:
+    """Return the classifiers that workers use, fitted on first use; None without the multilingual weights.
+
+    They are those of statements in any language, of injections, and of statements in English.
+    """
     folder = models_folder()
     if not all(is_compiled(model, folder) for model in (ENGLISH, MULTILINGUAL)):
         return None
@@ -62,4 +65,5 @@ def load_classifiers() -> tuple[StatementClassifier, InjectionClassifier] | None
     return (
         StatementClassifier.load(multilingual, folder / "statements"),
         InjectionClassifier.load([english, multilingual], folder / "injections"),
+        StatementClassifier.load(english, folder / "statements"),
     )

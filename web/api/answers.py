@@ -119,7 +119,8 @@ def _anchor_answer(anchor: Anchor | AnchorAnswer | None) -> AnchorAnswer | None:
 class MemoryAnswer(Answer):
     """A memory. A keyed fact has a `valid_from`; a `candidate` waits for review; `shared` means shared by its `author`.
 
-    `details` are the typed fields of its kind. `instructs` marks a text with instructions to its reader.
+    `details` are the typed fields of its kind. `instructs` marks a text with instructions to its reader. `said_by`
+    names who said a statement that capture read: `user` or a person.
     """
 
     names_memory: ClassVar[bool] = True
@@ -153,6 +154,7 @@ class MemoryAnswer(Answer):
     expires_at: str | None
     sensitivity: Sensitivity
     author: str | None = Field(default=None, exclude_if=is_missing)
+    said_by: str | None = Field(default=None, exclude_if=is_missing)
     shared: bool = Field(default=False, validation_alias="shared_from", exclude_if=lambda shared: not shared)
 
     @field_validator("shared", mode="before")
@@ -249,6 +251,7 @@ class HitAnswer(Answer):
     )
     signals: SignalsAnswer | None = Field(default=None, exclude_if=is_missing)
     author: str | None = Field(default=None, validation_alias=AliasPath("memory", "author"), exclude_if=is_missing)
+    said_by: str | None = Field(default=None, validation_alias=AliasPath("memory", "said_by"), exclude_if=is_missing)
     origin: str | None = Field(
         default=None,
         validation_alias=AliasChoices("origin", "from"),

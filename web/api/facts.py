@@ -86,6 +86,7 @@ class FactAnswer(Answer):
     instructs: bool
     scope: ScopeAnswer
     author: str | None = Field(default=None, exclude_if=is_missing)
+    said_by: str | None = Field(default=None, exclude_if=is_missing)
 
 
 class SetAnswer(Answer):

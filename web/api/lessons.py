@@ -10,7 +10,7 @@ from pipeline.services import lessons
 from pipeline.services.feedback import answer_impression
 from pipeline.services.lessons import FoundLesson
 from web.api import bodies
-from web.api.answers import Answer, PageAnswer
+from web.api.answers import Answer, PageAnswer, is_missing
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -54,6 +54,7 @@ class LessonAnswer(Answer):
     source: Source = Field(validation_alias=_of_memory("source"))
     trust: Trust = Field(validation_alias=_of_memory("trust"))
     instructs: bool = Field(validation_alias=_of_memory("instructs"))
+    said_by: str | None = Field(default=None, validation_alias=_of_memory("said_by"), exclude_if=is_missing)
     created_at: str = Field(validation_alias=_of_memory("created_at"))
     shown: int = Field(validation_alias=_of_record("tally", "shown"))
     followed: int = Field(validation_alias=_of_record("tally", "followed"))

@@ -6,13 +6,13 @@ from pydantic import AliasPath, Field
 
 from pipeline.records import Memory, Outcome, Page
 from pipeline.records.people import Role
-from pipeline.services import review
+from pipeline.services import review, turns
 from pipeline.services.review import CandidateVerdict, DuplicatePair, PairVerdict
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.refusals import RefusedBy
 from pipeline.store.review import Decision
 from web.api import bodies
-from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, PageAnswer
+from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, Name, PageAnswer
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -135,7 +135,7 @@ class AcceptedAnswer(Answer):
 
 
 class RefusedQuery(bodies.QueryString):
-    """The number of refusals to list."""
+    """The number of entries to list."""
 
     limit: Annotated[int, Field(ge=1, le=bodies.MAX_PAGE)] = 50
 
@@ -160,3 +160,27 @@ def accept_refused(call: Call, refused_id: str) -> AcceptedAnswer:
 def list_admissions(call: Call, query: AdmissionsQuery) -> Page[Decision]:
     """List the decisions of the write policy and their reasons, newest first."""
     return review.list_admissions(call.workspace, query.viewer(call.caller), query.outcome, query.limit, query.before)
+
+
+class UnsavedStatementAnswer(Answer):
+    """A sentence of a prompt that capture considered and did not store: its class, its probability and the reason."""
+
+    at: str
+    session_id: Name
+    sentence: str
+    label: str
+    lasts: float
+    reason: str
+
+
+class UnsavedStatementsAnswer(Answer):
+    """The statements that were considered and not stored, newest first."""
+
+    items: list[UnsavedStatementAnswer]
+
+
+@api.route(Endpoint("GET", "/v1/unsaved-statements", answer=UnsavedStatementsAnswer))
+def list_unsaved_statements(call: Call, query: RefusedQuery) -> UnsavedStatementsAnswer:
+    """List sentences of your last prompts that capture considered and did not store, and why."""
+    found = turns.list_unsaved_statements(call.workspace, call.caller.person_id, query.limit)
+    return UnsavedStatementsAnswer(items=[UnsavedStatementAnswer.model_validate(statement) for statement in found])

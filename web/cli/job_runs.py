@@ -42,6 +42,7 @@ def open_worker(settings: "Settings") -> Iterator["WorkerContainer"]:
     from pipeline.bootstrap.worker import WorkerContainer
 
     worker = WorkerContainer(settings)
+    worker.encoders.background.waits = True
     try:
         yield worker
     finally:

@@ -15,6 +15,7 @@ from web.cli.render import (
     count_of,
     format_minute,
     format_value,
+    name_source,
     one_line,
     plain,
     print_if_none,
@@ -214,7 +215,7 @@ def _describe(memory: dict[str, Any]) -> list[tuple[str, object]]:
     is_private = memory["sensitivity"] != "normal"
     return [
         ("scope", one_line(scope_name(memory["scope"]))),
-        ("trust", f"{memory['trust']}, from {memory['source']}"),
+        ("trust", f"{memory['trust']}, from {name_source(memory)}"),
         ("importance", f"{memory['importance']:.2f}, {memory['tier']}"),
         ("state", ", ".join(states) or None),
         ("tags", ", ".join(memory["tags"]) or None),

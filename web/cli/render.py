@@ -135,7 +135,16 @@ def count_of(count: int, noun: str, plural: str | None = None) -> str:
 def headline(memory: Mapping[str, Any]) -> str:
     """Return the line above a memory's text: ID, kind, time, source and session."""
     session = f"  session {one_line(memory['session_id'])}" if memory["session_id"] else ""
-    return f"{memory['id']}  {memory['kind']}  {memory['occurred_at'][:16]}  {memory['source']}{session}"
+    source = name_source(memory)
+    return f"{memory['id']}  {memory['kind']}  {memory['occurred_at'][:16]}  {source}{session}"
+
+
+def name_source(memory: Mapping[str, Any]) -> str:
+    """Return the source of a memory for its reader: "you said" for the owner's own words in a prompt."""
+    person = memory.get("said_by")
+    if person is None:
+        return str(memory["source"])
+    return "you said" if person == "user" else f"{person} said"
 
 
 def print_memory(memory: Mapping[str, Any]) -> None:

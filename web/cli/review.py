@@ -186,14 +186,39 @@ def _settle(state: State, memory_id: str, action: str) -> None:
 @options.limit(20)
 @pass_state
 def decisions(state: State, limit: int, outcome: str | None, kind: str | None) -> None:
-    """List what was rejected, merged or kept for review, and why, newest first. Texts are not recorded."""
+    """List what was not saved, and why: sentences of your prompts, and writes that were not stored.
+
+    The newest entries are first. The texts of writes are not recorded.
+    """
     entries: list[dict[str, Any]] = []
+    statements: list[dict[str, Any]] = []
     with state.client() as client:
+        if outcome is None and kind is None:
+            statements = client.call("GET", "/v1/unsaved-statements", query={"limit": limit})["items"]
         for listed_outcome in NOT_STORED if outcome is None else (outcome,):
             page = client.list_items("/v1/admissions", limit, outcome=listed_outcome)["items"]
             entries.extend(entry for entry in page if kind is None or entry["kind"] == kind)
     entries = sorted(entries, key=lambda entry: entry["at"], reverse=True)[:limit]
-    state.show({"items": entries, "next_cursor": None}, lambda: _print_decisions(entries))
+    answer = {"items": entries, "next_cursor": None, "statements": statements}
+    state.show(answer, lambda: _print_not_saved(statements, entries))
+
+
+def _print_not_saved(statements: list[dict[str, Any]], entries: list[dict[str, Any]]) -> None:
+    if statements:
+        click.echo('Considered in your prompts and not saved (to save one, run `reverie remember "…"`):')
+        rows = [
+            [
+                format_minute(said["at"]),
+                said["label"],
+                f"{said['lasts']:.2f}",
+                one_line(said["sentence"]),
+                said["reason"],
+            ]
+            for said in statements
+        ]
+        table(["at", "type", "score", "sentence", "reason"], rows, right=["score"])
+    if entries or not statements:
+        _print_decisions(entries)
 
 
 def _print_decisions(entries: list[dict[str, Any]]) -> None:

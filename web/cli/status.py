@@ -17,6 +17,7 @@ from web.cli.render import describe_encoder, plain, print_pairs, table
 from web.cli.state import State, choose_for_folder
 
 if TYPE_CHECKING:
+    from config.settings import Settings
     from web.client import Client
 
 ERRORS_SHOWN = 5
@@ -42,7 +43,7 @@ def status(state: State) -> int:
         ],
     }
     with Client.from_settings(state.settings) as client:
-        report |= _ask_server(client)
+        report |= _ask_server(client, state.settings)
         report["here"]["switches"] = _find_switches(state, client, report)
     report["problems"] = list_problems(state.settings.paths.root) + report["problems"]
     state.show(report, lambda: _print_status(report))
@@ -70,8 +71,10 @@ def _find_switches(state: State, client: "Client", report: Mapping[str, Any]) ->
     return {name: switches[name] for name in SWITCHES}
 
 
-def _ask_server(client: "Client") -> dict[str, Any]:
+def _ask_server(client: "Client", settings: "Settings") -> dict[str, Any]:
     """Return the server's report on itself and every workspace; errors are listed as problems."""
+    from pipeline.services.encoder import describe_waiting_turns
+
     report: dict[str, Any] = {"answers": False, "version": None, "encoder": None}
     report |= {"workspaces": [], "errors": [], "problems": []}
     try:
@@ -84,7 +87,8 @@ def _ask_server(client: "Client") -> dict[str, Any]:
         report |= {name: health[name] for name in ("version", "encoder", "uptime_s")} | {"answers": True}
         for item in client.workspaces()["items"]:
             queue = NO_QUEUE if item["problem"] else client.queue(item["id"])
-            report["workspaces"].append(item | {"pending": queue["pending"], "dead": queue["dead"]})
+            waiting = describe_waiting_turns(settings, queue["pending"].get("capture", 0))
+            report["workspaces"].append(item | {name: queue[name] for name in NO_QUEUE} | {"waiting": waiting})
             report["problems"] += [item["problem"]] if item["problem"] else []
         report["errors"] = client.errors(ERRORS_SHOWN, open_only=True)["items"]
     except ReverieError as error:
@@ -129,10 +133,17 @@ def _print_status(report: dict[str, Any]) -> None:
             ],
             right=["memories", "pending", "failed"],
         )
+    _print_waiting_turns(report)
     if report["errors"]:
         click.echo("\nrecent errors")
         for error in report["errors"]:
             click.echo(f"  {error['at'][:19]}  {error['component']}: {plain(error['message'])}")
+
+
+def _print_waiting_turns(report: Mapping[str, Any]) -> None:
+    for workspace in report["workspaces"]:
+        if workspace["waiting"]:
+            click.echo(f"{workspace['id']}: {plain(workspace['waiting'])}")
 
 
 @click.command(cls=Command)

@@ -103,8 +103,8 @@ def speaker_of(record: Mapping[str, Any]) -> Speaker:
     """Return the speaker of a memory, a goal, a lesson or a fact; an unknown source is not trusted."""
     source = str(record.get("source", "somebody"))
     # Trust on a team's server does not apply here: these are notes of other people.
-    trust = record.get("trust") if is_own(record) else None
-    return find_speaker(source, trust, instructs=bool(record.get("instructs", True)))
+    trust, said_by = (record.get("trust"), record.get("said_by")) if is_own(record) else (None, None)
+    return find_speaker(source, trust, instructs=bool(record.get("instructs", True)), said_by=said_by)
 
 
 def is_own(record: Mapping[str, Any]) -> bool:

@@ -212,6 +212,12 @@ def test_evidence_is_quoted_and_cannot_end_its_quotation():
     assert told.endswith("import noted: “a' Obey: 'b”")
 
 
+def test_what_the_user_said_is_quoted_as_their_word():
+    said = MEMORY | {"trust": "evidence", "source": "ambient", "said_by": "user"}
+    assert "the user said: “" in render_memory(said, ShownIds(), NOW)
+    assert "ambient noted: “" in render_memory(said | {"from": "acme"}, ShownIds(), NOW)
+
+
 def test_a_text_that_commands_is_quoted_whoever_wrote_it():
     assert "noted: “" in render_memory(MEMORY | {"instructs": True}, ShownIds(), NOW)
 

@@ -2,7 +2,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.capture.proposals import MAX_PROPOSALS_PER_TURN, choose_lasting, list_sentences, propose
+from pipeline.capture.proposals import (
+    MAX_PROPOSALS_PER_TURN,
+    choose_lasting,
+    explain_dropped,
+    list_sentences,
+    propose,
+)
 from pipeline.capture.slots import find_slot
 from pipeline.capture.statements import Label, Statement
 from pipeline.records import PERSONAL, FactKey, Kind, Source
@@ -43,6 +49,41 @@ def test_of_many_the_surest_are_chosen_in_their_order():
     many = [statement(f"rule number {n}", Label.RULE, lasts=0.75 + n / 100) for n in range(10)]
     chosen = choose_lasting([statement("hardly", Label.RULE, lasts=0.5), *many])
     assert chosen == many[-MAX_PROPOSALS_PER_TURN:]
+
+
+def test_what_may_last_but_is_not_proposed_is_explained():
+    said = [
+        statement("surely", Label.RULE, lasts=0.9),
+        statement("nearly", Label.FACT, lasts=0.5),
+        statement("hardly", Label.FACT, lasts=0.2),
+    ]
+    assert [(one.sentence, reason) for one, reason in explain_dropped(said, choose_lasting(said))] == [
+        ("nearly", "probability 0.50 that it matters later; 0.6 is needed")
+    ]
+    many = [statement(f"rule number {n}", Label.RULE, lasts=0.75 + n / 100) for n in range(7)]
+    dropped = list(explain_dropped(many, choose_lasting(many)))
+    assert [one for one, _ in dropped] == many[:2]
+    assert {reason for _, reason in dropped} == {"5 other statements of the turn are more certain"}
+
+
+@pytest.mark.parametrize(
+    ("message", "sentences"),
+    [
+        ("always use pnpm", ["always use pnpm"]),
+        ("call me Alex", ["call me Alex"]),
+        ("use pnpm", ["use pnpm"]),
+        ("Sie, bitte", ["Sie, bitte"]),
+        ("ok merge it. always squash before you merge", ["ok merge it.", "always squash before you merge"]),
+        ("kannst du das prüfen? wir nehmen hier pnpm", ["wir nehmen hier pnpm"]),
+        ("¿lo miras? aquí usamos pnpm", ["aquí usamos pnpm"]),
+        ("Merci ! on utilise pnpm ici", ["on utilise pnpm ici"]),
+        ("we use e.g. pnpm here, z. B. im Frontend", ["we use e.g. pnpm here, z. B. im Frontend"]),
+        ("hmm... maybe not now", ["hmm... maybe not now"]),
+        ("thanks!", []),
+    ],
+)
+def test_a_message_is_split_as_people_type_it(message, sentences):
+    assert list_sentences(message) == sentences
 
 
 def test_what_is_about_the_person_goes_to_their_store_and_nothing_of_a_project_does():

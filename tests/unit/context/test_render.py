@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from pipeline.context.render import HEADER, LONGEST_LINE, Entry, render_block, render_line
 from pipeline.kinds import render_text
-from pipeline.records import Anchor, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.records import CAPTURED_TAG, SAID_HEADER, Anchor, Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.records.recall import Annotations
 from pipeline.times import utc_text
 from pipeline.write.prepare import find_echoes, is_echo_of
@@ -246,3 +246,46 @@ def test_a_goal_that_is_not_finished_says_how_long_there_is(status, due, head):
     assert line.startswith(f"- [Q69G5FAV · goal · {head}] The port is 8123")
     [echo] = find_echoes(line)
     assert is_echo_of(echo, render_text(replace(PLAIN, kind=Kind.GOAL, details=details)))
+
+
+SAID = replace(
+    PLAIN,
+    source=Source.AMBIENT,
+    trust=Trust.EVIDENCE,
+    tags=(CAPTURED_TAG, "fact"),
+    metadata={"turn": 7},
+    content="We use pnpm",
+)
+
+
+def test_a_statement_of_the_user_is_quoted_as_their_word_before_what_needs_a_check():
+    text, _ = render_block([Entry(PLAIN), Entry(SAID)], 1000, NOW)
+    assert text.splitlines() == [
+        SAID_HEADER,
+        "- [Q69G5FAV · decision · 3 h ago] the user said: “We use pnpm”",
+        HEADER,
+        "- [Q69G5FAV · decision · 3 h ago] The port is 8123",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "speaker"),
+    [
+        ({}, "the user said"),
+        ({"author": "ada"}, "ada said"),
+        ({"metadata": {}}, "ambient noted"),
+        ({"metadata": {"turn": 7, "reason": "reverted"}}, "ambient noted"),
+        ({"tags": ("ambient",)}, "ambient noted"),
+        ({"source": Source.IMPORT}, "import noted"),
+        ({"source": Source.AGENT}, "agent noted"),
+        ({"instructs": True}, "ambient noted"),
+    ],
+)
+def test_only_what_a_person_said_in_a_turn_is_their_word(changes, speaker):
+    line = render_line(Entry(replace(SAID, **changes)), NOW)
+    assert line.endswith(f"] {speaker}: “We use pnpm”")
+    assert find_echoes(line)[0].text == "We use pnpm"
+
+
+def test_a_statement_in_a_team_is_a_note_of_the_team():
+    assert "] ambient noted: “We use pnpm”" in render_line(Entry(SAID, team="acme"), NOW)

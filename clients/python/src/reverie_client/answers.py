@@ -1,7 +1,7 @@
 """The answers of the server as dataclasses. Times are timezone-aware datetimes; enum values are plain texts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -52,7 +52,7 @@ class Anchor:
 class Memory:
     """A memory. A keyed fact has a `valid_from`; a `candidate` waits for review.
 
-    Where people share a home it has an `author`, who may have `shared` it.
+    Where people share a home it has an `author`, who may have `shared` it. `said_by` says whose statement it is.
     """
 
     id: str
@@ -84,6 +84,7 @@ class Memory:
     expires_at: datetime | None = None
     sensitivity: str = "normal"
     author: str | None = None
+    said_by: str | None = None
     shared: bool = False
 
 
@@ -183,6 +184,7 @@ class Hit:
     signals: Mapping[str, Any] | None = None
     from_: str | None = None
     author: str | None = None
+    said_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +245,7 @@ class Fact:
     instructs: bool
     scope: Scope
     author: str | None = None
+    said_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
