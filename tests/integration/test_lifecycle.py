@@ -346,7 +346,7 @@ def test_down_completes_the_file_of_a_stack_that_was_killed(stack):
 
 
 def test_after_an_idle_exit_the_file_of_the_store_is_complete(stack, tmp_path):
-    stack.environment |= {"REVERIE_IDLE_EXIT_MIN": "0.1", "REVERIE_SWEEP_INTERVAL_S": "3600"}
+    stack.environment |= {"REVERIE_IDLE_EXIT_MIN": "0.1", "REVERIE_SWEEP_INTERVAL_S": "30"}
     supervisor = stack.up()
     database = SqliteDatabase(tmp_path / "default" / "events.sqlite", PROFILE, create=True)
     accept_batch(database, [Draft("The cache is written behind the queue")])
