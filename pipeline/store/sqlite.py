@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, file_state
-from pipeline.errors import NotFound, ReverieError, StoreBusy, StoreDamaged, StoreUnavailable
+from pipeline.errors import NO_WORKSPACE, NotFound, ReverieError, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.store import driver, oplog, row_hashes
 from pipeline.store.checkpoints import PATIENCE_MS, empty_log, has_log
@@ -48,7 +48,7 @@ class SqliteDatabase(Database):
         if create:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         elif not file.is_file():
-            raise NotFound("no such workspace")
+            raise NotFound(NO_WORKSPACE)
         self._file = file
         self._profile = profile
         self._on_commit = on_commit
@@ -189,7 +189,7 @@ class SqliteDatabase(Database):
     def _find_identity(self) -> tuple[int, int]:
         identity = file_identity(self._file)
         if identity is None:
-            raise NotFound("no such workspace")
+            raise NotFound(NO_WORKSPACE)
         return identity
 
     def _connect(self, mode: Literal["rw", "rwc"], *, writes: bool) -> sqlite3.Connection:

@@ -45,7 +45,7 @@ def audit(context: click.Context) -> None:
 @pass_state
 def list_acts(state: State, limit: int) -> None:
     """List automatic merges and archivings, newest first."""
-    page = state.ask(lambda client: client.list_items("/v1/audit", limit))
+    page = state.list_items("/v1/audit", limit)
     state.show(page, lambda: _print_acts(page["items"]))
 
 
@@ -66,7 +66,7 @@ def undo(state: State, entry_id: str) -> None:
 def list_accesses(state: State, person: str | None, since: str | None, limit: int) -> None:
     """List what people read and wrote, newest first; with --workspace, in that workspace only."""
     filters = options.select_given_options({"person": person, "since": since, "workspace": state.named_workspace})
-    page = state.ask(lambda client: client.list_items("/v1/access-log", limit, **filters))
+    page = state.list_items("/v1/access-log", limit, **filters)
     rows = [
         [
             format_minute(entry["at"]),
@@ -79,7 +79,10 @@ def list_accesses(state: State, person: str | None, since: str | None, limit: in
         ]
         for entry in page["items"]
     ]
-    state.show(page, lambda: table(["at", "person", "workspace", "what", "status", "memories", "request"], rows))
+    empty = "No request of a person is recorded. Add people with `reverie user add NAME`."
+    state.show(
+        page, lambda: table(["at", "person", "workspace", "what", "status", "memories", "request"], rows, empty=empty)
+    )
 
 
 def _show_summary(state: State) -> None:

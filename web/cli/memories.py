@@ -108,7 +108,7 @@ def list_(
     if follow:
         _follow(state, FOLLOWED_LINES if limit is None else limit, query, once=once)
         return
-    page = state.ask(lambda client: client.list_items("/v1/memories", 20 if limit is None else limit, **query))
+    page = state.list_items("/v1/memories", 20 if limit is None else limit, **query)
     empty = "No memories match." if query else NO_MEMORIES
     state.show(page, lambda: _print_list(page["items"], empty))
 

@@ -9,7 +9,7 @@ from pipeline.errors import Conflict, ServerUnreachable
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import describe_encoder, format_size, print_pairs, table
-from web.cli.state import State, choose_for_folder
+from web.cli.state import HOW_TO_FILL, State, choose_for_folder
 
 
 @click.group(cls=Group)
@@ -29,8 +29,10 @@ def list_workspaces(state: State) -> None:
 
         items = [{"id": name, "memories": None} for name in list_existing(state.settings)]
     rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in items]
+    empty = f"There is no workspace yet. {HOW_TO_FILL}"
     state.show(
-        {"items": items, "next_cursor": None}, lambda: table(["", "workspace", "memories"], rows, right=["memories"])
+        {"items": items, "next_cursor": None},
+        lambda: table(["", "workspace", "memories"], rows, right=["memories"], empty=empty),
     )
 
 
@@ -136,7 +138,11 @@ def move(state: State, memory_id: str, target: str) -> None:
 @pass_state
 def stats(state: State) -> None:
     """Show how many memories and entities the workspace contains, and its size."""
-    answer = state.ask(lambda client: client.stats())
+    answer = state.ask_about_content(lambda client: client.stats(), {})
+    if not answer:
+        empty = {"workspace": state.workspace, "memories": None}
+        state.show(empty, f'There are no memories in workspace "{state.workspace}" yet. {HOW_TO_FILL}')
+        return
     memories, graph, index, sizes = answer["memories"], answer["graph"], answer["index"], answer["bytes"]
     pairs = [
         ("workspace", answer["workspace"]),
