@@ -86,7 +86,10 @@ def list_accesses(state: State, person: str | None, since: str | None, limit: in
 
 
 def _show_summary(state: State) -> None:
-    summary = state.ask(lambda client: _collect(client) | {"places": _list_files(state)})
+    summary = state.ask_about_content(lambda client: _collect(client) | {"places": _list_files(state)}, {})
+    if not summary:
+        state.show({"workspace": state.workspace, "memories": None}, state.empty_text)
+        return
     state.show(summary, lambda: _print_summary(summary))
 
 
@@ -199,7 +202,8 @@ def _print_acts(acts: list[dict[str, Any]]) -> None:
         ]
         for act in acts
     ]
-    table(["change", "at", "by", "what", "undone"], rows)
+    empty = "No memory was merged or archived automatically. Maintenance jobs do it; `reverie jobs` lists them."
+    table(["change", "at", "by", "what", "undone"], rows, empty=empty)
 
 
 def _format_act(act: dict[str, Any]) -> str:

@@ -78,6 +78,7 @@ def remember(state: State, /, text: str, severity: str | None, **fields: Any) ->
 
 @click.command("list", cls=Command)
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only list memories of this kind.")
+@click.option("--tag", help="Only list memories with this tag.")
 @click.option("--session", "session_id", metavar="ID", help="Only list memories of this session.")
 @click.option("--scope", metavar="KIND[:ID]", help="Only list memories of this scope.")
 @click.option("--archived", is_flag=True, help="List archived memories instead.")

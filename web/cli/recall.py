@@ -13,7 +13,7 @@ from web.cli.command import Command, pass_state
 from web.cli.errors import STILL_LOADING
 from web.cli.excerpts import fit_excerpt
 from web.cli.render import count_of, one_line, plain, table, terminal_width
-from web.cli.state import HOW_TO_FILL, State
+from web.cli.state import State
 
 if TYPE_CHECKING:
     from web.client import Client
@@ -92,8 +92,7 @@ def recall(
     has_encoder = any(state.settings.paths.models.glob("*/manifest.json"))
     answer = state.ask_about_content(lambda client: ask_until_loaded(client, question, has_encoder=has_encoder), None)
     if answer is None:
-        empty = f'There are no memories in workspace "{state.workspace}" yet. {HOW_TO_FILL}'
-        state.show(NO_RESULTS, lambda: click.echo(empty, err=True))
+        state.show(NO_RESULTS, lambda: click.echo(state.empty_text, err=True))
         return 0
     is_loading = answer["degraded"] and not answer["results"]
     if state.json:

@@ -129,8 +129,12 @@ class State:
             return None
         from pipeline.errors import NotFound
 
-        message = f'There are no memories in workspace "{self.workspace}" yet. {HOW_TO_FILL}'
-        return NotFound(f"{message} {_choose_of(others)}" if others else message)
+        return NotFound(f"{self.empty_text} {_choose_of(others)}" if others else self.empty_text)
+
+    @property
+    def empty_text(self) -> str:
+        """Return what to say about a workspace to which nothing was ever written."""
+        return f'There are no memories in workspace "{self.workspace}" yet. {HOW_TO_FILL}'
 
     def _other_workspaces(self, error: Exception) -> list[str] | None:
         """List the other workspaces if a command failed because its workspace does not exist yet, else None."""

@@ -140,8 +140,7 @@ def stats(state: State) -> None:
     """Show how many memories and entities the workspace contains, and its size."""
     answer = state.ask_about_content(lambda client: client.stats(), {})
     if not answer:
-        empty = {"workspace": state.workspace, "memories": None}
-        state.show(empty, f'There are no memories in workspace "{state.workspace}" yet. {HOW_TO_FILL}')
+        state.show({"workspace": state.workspace, "memories": None}, state.empty_text)
         return
     memories, graph, index, sizes = answer["memories"], answer["graph"], answer["index"], answer["bytes"]
     pairs = [

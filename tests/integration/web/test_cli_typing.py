@@ -190,7 +190,9 @@ LISTS = {
     ("logs", "journal"): "reverie setup",
     ("logs", "hooks"): "reverie setup",
     ("logs", "errors"): "No background errors",
-    ("logs", "audit", "list"): "No memory",
+    ("logs", "audit"): "reverie remember",
+    ("logs", "audit", "list"): "No memory was merged or archived",
+    ("logs", "audit", "access"): "reverie user add",
     ("store", "snapshot", "list"): "reverie store snapshot take",
 }
 
