@@ -26,9 +26,9 @@ def decide(reason, alternative, content="We moved the jobs"):
 
 
 ENGLISH = decide("Celery leaked memory under gevent", "RabbitMQ")
-GERMAN = decide("Celery verlor Speicher unter gevent", "RabbitMQ", "Wir haben die Aufträge verlegt")
-SPANISH = decide("Celery perdía memoria con gevent", "RabbitMQ", "Movimos los trabajos")
-FRENCH = decide("Celery perdait de la mémoire avec gevent", "RabbitMQ", "Nous avons déplacé les tâches")
+GERMAN = decide("Gunicorn verlor Speicher unter Last", "Dramatiq", "Wir haben den Server gewechselt")
+SPANISH = decide("Jenkins perdía la conexión", "TeamCity", "Movimos los trabajos de compilación")
+FRENCH = decide("Vagrant plantait sur les portables", "Podman", "Nous avons changé d'environnement")
 LESSON = {
     "content": "The pipeline was red for an hour",
     "kind": "lesson",
@@ -46,12 +46,12 @@ CASES = [
     (ENGLISH, "did we consider RabbitMQ?"),
     (ENGLISH, "why did we leave Celery?"),
     (ENGLISH, "what leaked under gevent?"),
-    (GERMAN, "haben wir RabbitMQ erwogen?"),
-    (GERMAN, "warum haben wir Celery verlassen?"),
-    (SPANISH, "¿consideramos RabbitMQ?"),
-    (SPANISH, "¿por qué dejamos Celery?"),
-    (FRENCH, "avons-nous envisagé RabbitMQ ?"),
-    (FRENCH, "pourquoi avons-nous quitté Celery ?"),
+    (GERMAN, "haben wir Dramatiq erwogen?"),
+    (GERMAN, "warum haben wir Gunicorn verlassen?"),
+    (SPANISH, "¿consideramos TeamCity?"),
+    (SPANISH, "¿por qué dejamos Jenkins?"),
+    (FRENCH, "avons-nous envisagé Podman ?"),
+    (FRENCH, "pourquoi avons-nous quitté Vagrant ?"),
     (LESSON, "what comes before pushing a branch?"),
     (LESSON, "make check"),
     (QA, "who is responsible for billing?"),
@@ -83,10 +83,10 @@ def test_every_field_finds_its_memory_before_an_unrelated_one(client, digested, 
 def test_a_field_that_is_changed_is_found_by_its_new_words_only(client, digested):
     memory_id = client.write(**ENGLISH)
     digested()
-    changed = {"details": {"reason": "Dramatiq starts faster", "alternatives": ["Huey"]}, "tags": ["queue-7"]}
+    changed = {"details": {"reason": "Dramatiq starts faster", "alternatives": ["Kafka"]}, "tags": ["queue-7"]}
     assert client.patch(f"/v1/memories/{memory_id}", changed).status_code == 200
     digested()
-    for question in ("Dramatiq", "Huey", "queue-7"):
+    for question in ("Dramatiq", "Kafka", "queue-7"):
         assert client.find_ids(question, min_relevance=0)[:1] == [memory_id]
     assert client.find_ids("Celery", min_relevance=0) == []
 
