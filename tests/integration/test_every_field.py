@@ -12,12 +12,12 @@ from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import digest_all, list_requests, open_web, open_worker, run_job
 from web.app import create_app
 
-# In each language a memory that has more words of the questions than the right one.
+# In each language a memory that shares a word with the questions.
 UNRELATED = (
-    "We did consider a larger office, and why we did leave the old one was the rent",
-    "Wir haben ein größeres Büro erwogen und das alte wegen der Miete verlassen",
-    "Consideramos una oficina nueva y dejamos la vieja por el alquiler",
-    "Nous avons envisagé un bureau plus grand et quitté l'ancien à cause du loyer",
+    "We did leave the old office because of the rent",
+    "Wir haben das alte Büro wegen der Miete gekündigt",
+    "El alquiler de la oficina vieja era caro, por eso dejamos el centro",
+    "Nous avons changé de bureau à cause du loyer",
 )
 
 
