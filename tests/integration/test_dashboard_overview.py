@@ -14,7 +14,6 @@ from pipeline.store.impressions import Impression
 from pipeline.times import utc_now, utc_text
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import run_job
-from web.dashboard.blueprint import SECTIONS
 from web.hosts import installed_files
 from web.hosts.installed_files import InstalledFile
 
@@ -185,21 +184,3 @@ def test_a_candidate_that_is_turned_away_waits_no_more(client, container, browse
     assert "1 decision waits in your inbox" in overview(browser)
     settle_candidate(container.workspace("default"), candidate, CandidateVerdict.REJECT)
     assert "decision waits in your inbox" not in overview(browser)
-
-
-PAGES = sorted(
-    {
-        route.rule
-        for section in SECTIONS
-        for route in section.routes
-        if route.method == "GET" and "<" not in route.rule and not route.rule.endswith(("/now", "/events", "/rows"))
-    }
-)
-
-
-@pytest.mark.parametrize("rule", PAGES)
-def test_a_page_of_a_fresh_installation_says_how_to_fill_it(container, browser, rule):
-    page = browser.page(f"/w/default{rule}")
-    assert "no such workspace" not in page.lower()
-    # Pages of settings, accounts and requests have nothing to fill.
-    assert "reverie setup" in page or "<form" in page or "No " in page or "no " in page
