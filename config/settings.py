@@ -105,7 +105,8 @@ class Settings:
     )
     llm_url: str = declare(
         "",
-        "URL of an OpenAI-compatible API that maintenance jobs may call. Empty means no calls.",
+        "URL of an OpenAI-compatible API. Maintenance jobs send it memories; with `capture_llm`, capture sends it "
+        "users' messages. Empty means no calls.",
         pattern=r"(https?://.+)?",
     )
     llm_model: str = declare("", "Model name to request from that API.")
@@ -174,6 +175,11 @@ class Settings:
         "or as memories (`on`).",
         choices=("off", "suggest", "on"),
     )
+    capture_llm: bool = declare(
+        default=False,
+        help="Send users' messages, and the agent's answer before each, to `llm_url`, so that the model extracts the "
+        "lasting statements. Otherwise capture sends nothing.",
+    )
     personal: bool = declare(default=True, help="Remember facts about you and use them in all workspaces.")
     write_tools: bool = declare(default=True, help="Let agents store and change memories with MCP tools.")
     read_only: bool = declare(default=False, help="Reject every change to memories; recall still works.")
@@ -213,7 +219,8 @@ SETTINGS = list_declared(Settings)
 WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "lesson_holdout", "review"),
-        *("incognito", "hooks", "hook_recall", "journal", "capture", "personal", "write_tools", "read_only", "trace"),
+        *("incognito", "hooks", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
+        *("read_only", "trace"),
     }
 )
 

@@ -34,6 +34,9 @@ ReverieError
 from dataclasses import dataclass
 from pathlib import Path
 
+# The same for a workspace that does not exist and for one that the caller may not see.
+NO_WORKSPACE = "There is no such workspace. Reverie creates it when the first memory is stored."
+
 
 class ReverieError(Exception):
     """Base class of all errors that Reverie raises."""

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from config.paths import is_personal
-from pipeline.errors import Forbidden, NotFound
+from pipeline.errors import NO_WORKSPACE, Forbidden, NotFound
 from pipeline.records.people import Caller, Role
 from pipeline.store.people import People
 
@@ -35,7 +35,7 @@ def require(caller: Caller, need: Need, workspace_id: str, people: People) -> No
         # Without people in the data directory it is a workspace like any other.
         role = Role.OWNER
     if role is None:
-        raise NotFound("no such workspace")
+        raise NotFound(NO_WORKSPACE)
     if not role.includes(need):
         raise Forbidden(f"This needs the role {need} in {workspace_id}; you are {role}. Ask an owner for it.")
 

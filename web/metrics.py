@@ -36,6 +36,9 @@ LOOKS = frozenset(
 )
 
 ENDPOINT = "endpoint"
+TOOL = "tool"
+# The outcome of a call that ended with an error.
+FAILED = "failed"
 # All other methods share one label: clients could create labels without bound.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -138,6 +141,13 @@ class Metrics:
             ["limit"],
             registry=self.registry,
         )
+        self.mcp_calls = Histogram(
+            "reverie_mcp_call_duration_seconds",
+            "Time of a call of an MCP tool, by tool and outcome.",
+            [TOOL, "outcome"],
+            registry=self.registry,
+            buckets=BUCKETS,
+        )
         self.hooks = Counter(
             "reverie_hook_events",
             "Hook events and tool calls answered.",
@@ -201,14 +211,24 @@ def count_hook_event(event: str, host: str, outcome: str) -> None:
     _metrics().hooks.labels(event, host, outcome).inc()
 
 
+def count_mcp_call(tool: str, outcome: str, took_s: float) -> None:
+    """Count and measure a call of a tool."""
+    _metrics().mcp_calls.labels(tool, outcome).observe(took_s)
+
+
 def registry_of() -> CollectorRegistry:
     """Return the registry of the running app."""
     return _metrics().registry
 
 
-def request_seconds() -> Histogram:
-    """Return the response times of the running app by endpoint."""
-    return _metrics().seconds
+def measure_endpoints() -> list["Latency"]:
+    """Return the answer times of the running app's endpoints."""
+    return latencies(_metrics().seconds, ENDPOINT)
+
+
+def measure_tools() -> list["Latency"]:
+    """Return the times and failures of the MCP tools that agents called."""
+    return latencies(_metrics().mcp_calls, TOOL)
 
 
 def _metrics() -> Metrics:
@@ -218,30 +238,41 @@ def _metrics() -> Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The number of answers of an endpoint since the server started, and their median and 95th percentile in seconds.
+    """Number of answers since the server started, their median and 95th percentile in seconds, and the failures.
 
-    A time above the last bucket's bound is reported as that bound.
+    `name` is an endpoint or a tool. A time above the last bucket's bound is reported as that bound.
     """
 
-    endpoint: str
+    name: str
     count: int
     p50_s: float
     p95_s: float
+    failed: int = 0
+
+    @property
+    def error_rate(self) -> float:
+        """Return the share of answers that failed."""
+        return self.failed / self.count
 
 
-def latencies(histogram: Histogram) -> list[Latency]:
-    """List the endpoints with at least one answer, most used first."""
+def latencies(histogram: Histogram, label: str) -> list[Latency]:
+    """List the values of a label with at least one answer, most used first."""
     buckets: dict[str, dict[float, float]] = {}
-    for endpoint, bound, count in _list_buckets(histogram.collect()):
+    failed: dict[str, float] = {}
+    for labels, bound, count in _list_buckets(histogram.collect()):
         # All methods of an endpoint together.
-        counts = buckets.setdefault(endpoint, {})
+        name = labels[label]
+        counts = buckets.setdefault(name, {})
         counts[bound] = counts.get(bound, 0.0) + count
+        if labels.get("outcome") == FAILED and math.isinf(bound):
+            failed[name] = failed.get(name, 0.0) + count
     measured = []
-    for endpoint, counted in buckets.items():
+    for name, counted in buckets.items():
         ordered = sorted(counted.items())
         if total := int(ordered[-1][1]):
-            measured.append(Latency(endpoint, total, quantile(ordered, 0.5), quantile(ordered, 0.95)))
-    return sorted(measured, key=lambda latency: (-latency.count, latency.endpoint))
+            p50_s, p95_s = quantile(ordered, 0.5), quantile(ordered, 0.95)
+            measured.append(Latency(name, total, p50_s, p95_s, int(failed.get(name, 0))))
+    return sorted(measured, key=lambda latency: (-latency.count, latency.name))
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
@@ -259,8 +290,8 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
     return math.nan
 
 
-def _list_buckets(metrics: Iterable[Metric]) -> Iterable[tuple[str, float, float]]:
+def _list_buckets(metrics: Iterable[Metric]) -> Iterable[tuple[dict[str, str], float, float]]:
     for metric in metrics:
         for sample in metric.samples:
             if sample.name.endswith("_bucket"):
-                yield sample.labels[ENDPOINT], float(sample.labels["le"]), sample.value
+                yield sample.labels, float(sample.labels["le"]), sample.value

@@ -145,6 +145,13 @@ def sync_home() -> None:
         _send_wake_ups()
 
 
+@huey.on_shutdown()  # type: ignore[untyped-decorator]
+def close_stores() -> None:
+    """Close the stores when a worker process exits, so that no log is left in front of their files."""
+    if _make_worker.cache_info().currsize:
+        worker().close()
+
+
 def wake_workers(message: WakeUp) -> None:
     """Notify the workers that a workspace has work."""
     if message.stage == Stage.PURGE:

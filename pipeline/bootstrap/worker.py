@@ -156,7 +156,7 @@ class WorkerContainer:
             lambda person_id: self.databases.get(personal_workspace_of(person_id), create=True),
             lambda: capture_settings(self.workspace_settings, workspace_id),
             partial(self._classifier, workspace_id),
-            context.model,
+            lambda: context.model() if context.settings.capture_llm else None,
         )
 
     def _classifier(self, workspace_id: str, text: str) -> StatementClassifier:

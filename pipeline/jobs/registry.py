@@ -193,6 +193,10 @@ def _layout(run: JobRun, _context: "JobContext") -> Report:
     return layout(run)
 
 
+def _checkpoint(run: JobRun, _context: "JobContext") -> Report:
+    return Report({"complete": int(run.database.complete_file())})
+
+
 def _health(run: JobRun, context: "JobContext") -> Report:
     from pipeline.jobs.health import health
 
@@ -249,6 +253,7 @@ JOBS: tuple[ScheduledJob, ...] = (
         _health,
         idle=DAY,
     ),
+    ScheduledJob("checkpoint", "moves the write-ahead log into the store's file", Schedule(10 * MINUTE), _checkpoint),
 )
 
 BY_NAME: Mapping[str, ScheduledJob] = {job.name: job for job in JOBS}

@@ -79,6 +79,10 @@ class Database(ABC):
     def checkpoint(self) -> None:
         """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""
 
+    def complete_file(self) -> bool:
+        """Move the log into the file of the store if nobody has to wait for it; return whether the log is empty."""
+        return True
+
     @abstractmethod
     def measure(self) -> int:
         """Return the size in bytes."""

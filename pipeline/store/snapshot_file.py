@@ -3,7 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from pipeline.errors import NotFound
+from pipeline.errors import NO_WORKSPACE, NotFound
 from pipeline.store import backup, driver, turns
 from pipeline.store.copying import SqliteTables, copy, fingerprint
 from pipeline.store.log_start import install_triggers
@@ -16,7 +16,7 @@ def write_file(store: StoreLocation, part: Part, file: Path) -> None:
     file.touch(0o600, exist_ok=False)
     with backup.typed_errors(file), closing(driver.connect(file)) as db, store.reading(part) as source:
         if source is None:
-            raise NotFound("no such workspace")
+            raise NotFound(NO_WORKSPACE)
         make_ready(db, file, MIGRATIONS)
         db.execute("BEGIN")
         copy(source, SqliteTables(db))

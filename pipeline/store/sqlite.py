@@ -1,18 +1,19 @@
 """A workspace's SQLite file: one writer at a time, concurrent readers, typed errors."""
 
+import contextlib
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
 from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, file_state
-from pipeline.errors import NotFound, StoreBusy, StoreDamaged, StoreUnavailable
+from pipeline.errors import NO_WORKSPACE, NotFound, ReverieError, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.store import driver, oplog, row_hashes
+from pipeline.store.checkpoints import PATIENCE_MS, empty_log, has_log
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
@@ -47,7 +48,7 @@ class SqliteDatabase(Database):
         if create:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         elif not file.is_file():
-            raise NotFound("no such workspace")
+            raise NotFound(NO_WORKSPACE)
         self._file = file
         self._profile = profile
         self._on_commit = on_commit
@@ -71,7 +72,7 @@ class SqliteDatabase(Database):
         """Return the store's file."""
         return self._file
 
-    @contextmanager
+    @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """Run an immediate transaction; commit on success, roll back on any error."""
         if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
@@ -99,7 +100,7 @@ class SqliteDatabase(Database):
         if wake_ups:
             self._on_commit(wake_ups)
 
-    @contextmanager
+    @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Run reads on one consistent snapshot; nested reads share the outer snapshot."""
         outer: sqlite3.Connection | None = getattr(self._local, "reader", None)
@@ -134,12 +135,32 @@ class SqliteDatabase(Database):
         if busy:
             raise StoreBusy("a reader keeps the write-ahead log from being emptied")
 
+    def complete_file(self) -> bool:
+        """Move the log into the file if no other connection has to wait for it; return whether the log is empty."""
+        if not self._lock.acquire(timeout=PATIENCE_MS / 1000):
+            return False
+        try:
+            with _typed_errors(self._file):
+                writer = self._take(writes=True)
+                try:
+                    return empty_log(writer)
+                finally:
+                    writer.execute(f"PRAGMA busy_timeout={self._profile.busy_timeout_ms}")
+                    self._give_back(writer)
+        finally:
+            self._lock.release()
+
     def measure(self) -> int:
         """Return the size of the file and its logs in bytes."""
         return sum(piece.stat().st_size for piece in self._file.parent.glob(f"{self._file.name}*"))
 
     def close(self) -> None:
-        """Close every connection; connections in use are closed afterwards."""
+        """Complete the file and close every connection; connections in use are closed afterwards."""
+        # A process that never checkpoints, such as the scheduler, leaves the file unchanged.
+        if self._profile.checkpoint_pages and has_log(self._file):
+            # The log stays valid: the next process that opens the store reads it.
+            with contextlib.suppress(ReverieError, sqlite3.Error):
+                self.complete_file()
         self._is_closed = True
         self._pool.close(self)
 
@@ -168,7 +189,7 @@ class SqliteDatabase(Database):
     def _find_identity(self) -> tuple[int, int]:
         identity = file_identity(self._file)
         if identity is None:
-            raise NotFound("no such workspace")
+            raise NotFound(NO_WORKSPACE)
         return identity
 
     def _connect(self, mode: Literal["rw", "rwc"], *, writes: bool) -> sqlite3.Connection:
@@ -255,7 +276,7 @@ def _is_there(database: SqliteDatabase) -> bool:
     return database.identity == file_identity(database.file)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _typed_errors(file: Path) -> Iterator[None]:
     try:
         yield

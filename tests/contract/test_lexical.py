@@ -218,3 +218,27 @@ def test_what_nobody_wrote_scores_nothing():
         found = ask(open_index(database), database, "zebra")
     assert found.of(np.array([0, 99, 10**6])).tolist() == [0, 0, 0]
     assert found.of_sessions(np.array([0, 99, 10**6])).tolist() == [0, 0, 0]
+
+
+def test_a_word_in_the_metadata_counts_less_than_in_the_text_in_the_tail_and_in_a_segment():
+    drafts = (
+        Draft("port zebra"),
+        Draft("port lion", metadata={"animal": {"names": ["zebra"]}}),
+        Draft("zebra port", metadata={"animal": "zebra"}),
+        Draft("port tiger", metadata={"zebra": "tiger"}),
+    )
+    found = []
+    for is_built in (False, True):
+        with scratch_database() as database:
+            for draft in drafts:
+                accept(database, draft)
+            if is_built:
+                rebuild_segment(database, database.file.parent / "lexical")
+            scores = ask(open_index(database), database, "zebra")
+            found.append(scores.of(np.arange(1, 5)))
+            assert sorted(scores.holders("zebra").tolist()) == [1, 2, 3]
+    tail, segment = found
+    assert tail == pytest.approx(segment)
+    in_text, in_metadata, in_both, in_a_key = tail
+    assert in_text == pytest.approx(in_both)
+    assert in_text > in_metadata > in_a_key == 0

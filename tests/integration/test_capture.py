@@ -187,6 +187,7 @@ def test_the_model_reads_and_says_no_word_of_its_own(client, worker, capture, ho
     found = {"kept": [{"sentence": said, "label": "fact"}]}
     with model_server() as server:
         save_setting(home.paths, "llm_url", server.endpoint().url)
+        save_setting(home.paths, "capture_llm", "true")
         worker.settings = load_settings()
         worker.workspace_settings = WorkspaceSettings(worker.settings, worker.stores)
         for number, reply in enumerate((made_up, found)):
@@ -194,6 +195,17 @@ def test_the_model_reads_and_says_no_word_of_its_own(client, worker, capture, ho
             client.post("/v1/turns", {"session_id": f"s{number}", "messages": [{"role": "user", "content": said}]})
             capture()
             assert listed(client) == ([said] if reply is found else [])
+
+
+@pytest.mark.parametrize("said", ["the importer runs at night", "der Import läuft nachts", RULE])
+def test_without_its_own_switch_capture_sends_nothing_to_the_model(client, worker, capture, home, said):
+    with model_server() as server:
+        save_setting(home.paths, "llm_url", server.endpoint().url)
+        worker.settings = load_settings()
+        worker.workspace_settings = WorkspaceSettings(worker.settings, worker.stores)
+        client.post("/v1/turns", {"session_id": "s1", "messages": [{"role": "user", "content": said}]})
+        capture()
+        assert server.requests == []
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,19 @@ def test_every_endpoint_that_answered_has_its_times(client, database, browser):
     assert "/v1/jobs" not in rows
 
 
+def test_tools_are_listed_with_their_times_and_their_share_of_errors(client, database, browser):
+    assert "Tools appear here after an agent calls them" in browser.page(PAGE)
+    for outcome in ("told", "told", "told", "failed"):
+        body = {"event": "mcp:recall", "host": "codex", "took_ms": 20, "outcome": outcome}
+        assert client.post("/v1/hook-runs", body).status_code == 202
+    # Events of hooks are no tools.
+    client.post("/v1/hook-runs", {"event": "Stop", "host": "codex", "took_ms": 20, "outcome": "told"})
+    page = browser.page(PAGE).partition('id="tools"')[2]
+    [row] = re.findall(r"<tr><td><code>.*?</tr>", page)
+    assert re.findall(r">([^<>]+)</td>", row) == ["4", "17.5 ms", "24.2 ms", "25%"]
+    assert ">recall<" in row
+
+
 def test_looking_at_the_queue_does_not_count_as_use(container, database, browser):
     before = container.requested
     now(browser)

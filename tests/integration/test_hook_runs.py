@@ -80,6 +80,7 @@ def test_a_call_of_a_tool_is_noted_without_secrets_and_counted(client):
     assert secret not in client.get(f"/v1/hook-runs/{run['id']}").get_json()["text"]
     metrics = client.get("/metrics").get_data(as_text=True)
     assert 'reverie_hook_events_total{event="mcp:recall",host="codex",outcome="told"} 1.0' in metrics
+    assert 'reverie_mcp_call_duration_seconds_sum{outcome="told",tool="recall"} 0.0125' in metrics
 
 
 @pytest.mark.parametrize("run_id", ["999999", "x", "1" * 40])

@@ -1,8 +1,11 @@
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -14,6 +17,9 @@ import pytest
 
 from config.settings import load_settings
 from pipeline.errors import ReverieError
+from pipeline.records import Draft
+from pipeline.store.sqlite import SqliteDatabase
+from tests.fakes.in_process import PROFILE, accept_batch
 from web.client import Client
 
 pytestmark = pytest.mark.timeout(120)
@@ -301,3 +307,53 @@ def test_a_stack_that_nobody_asks_stops_by_itself_and_the_next_can_start_meanwhi
     assert stack.answers()
     assert stack.run("down").returncode == 0
     assert stack.is_empty()
+
+
+def copied_memories(stack):
+    """Copy only the store's main file, as a user does, and return the texts in the copy."""
+    copy = stack.folder / "copy.sqlite"
+    shutil.copyfile(stack.home / "workspaces" / "default" / "events.sqlite", copy)
+    with contextlib.closing(sqlite3.connect(copy)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return [text for (text,) in db.execute("SELECT content FROM memory ORDER BY seq")]
+
+
+def list_logs(stack):
+    stores = [*stack.home.glob("*.sqlite-wal"), *stack.home.glob("workspaces/*/*.sqlite-wal")]
+    return [file.name for file in stores if file.stat().st_size and not file.name.startswith("queue")]
+
+
+def test_after_down_the_file_of_the_store_is_complete(stack):
+    assert stack.run("up", "--daemon").returncode == 0
+    assert stack.run("remember", "The cache is written behind the queue").returncode == 0
+    assert stack.run("down").returncode == 0
+    assert copied_memories(stack) == ["The cache is written behind the queue"]
+    assert list_logs(stack) == []
+
+
+def test_down_completes_the_file_of_a_stack_that_was_killed(stack):
+    supervisor = stack.up()
+    assert stack.run("remember", "The cache is written behind the queue").returncode == 0
+    for process in (supervisor, *stack.processes()):
+        process.kill()
+    wait_for_end(supervisor)
+    eventually(stack.is_empty, "every process is gone")
+    assert list_logs(stack)
+    answer = stack.run("down")
+    assert (answer.returncode, answer.stdout.startswith("nothing runs")) == (0, True)
+    assert copied_memories(stack) == ["The cache is written behind the queue"]
+    assert list_logs(stack) == []
+
+
+def test_after_an_idle_exit_the_file_of_the_store_is_complete(stack, tmp_path):
+    stack.environment |= {"REVERIE_IDLE_EXIT_MIN": "0.1", "REVERIE_SWEEP_INTERVAL_S": "30"}
+    supervisor = stack.up()
+    database = SqliteDatabase(tmp_path / "default" / "events.sqlite", PROFILE, create=True)
+    accept_batch(database, [Draft("The cache is written behind the queue")])
+    # As a process leaves a store that did not close it.
+    shutil.copytree(database.file.parent, stack.home / "workspaces" / "default")
+    database.close()
+    assert list_logs(stack) == ["events.sqlite-wal"]
+    assert wait_for_end(supervisor)[0] == 0
+    assert copied_memories(stack) == ["The cache is written behind the queue"]
+    assert list_logs(stack) == []

@@ -3,7 +3,7 @@
 import pytest
 from werkzeug.exceptions import HTTPException
 
-from pipeline.errors import StoreUnavailable
+from pipeline.errors import NO_WORKSPACE, StoreUnavailable
 from pipeline.services import people
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
@@ -168,7 +168,7 @@ def test_every_route_is_open_to_whom_it_should_be_and_to_nobody_else(server, tok
         status = response.status_code
         detail = (response.get_json(silent=True) or {}).get("detail", "")
         response.close()
-        refused = status == 403 or (status == 404 and detail == "no such workspace")
+        refused = status == 403 or (status == 404 and detail == NO_WORKSPACE)
         if least == "anybody at all":
             fine = status != 403
         elif caller in ("revoked", "unknown"):

@@ -14,10 +14,12 @@ from web.api.answers import Answer, PageAnswer, Rounded, SecondsText
 from web.api.caller_scope import session_of
 from web.call import Call, workspace_of_folder
 from web.endpoint import Api, Endpoint
-from web.metrics import count_hook_event
+from web.metrics import count_hook_event, count_mcp_call
 
 api = Api("hook_runs")
 
+# The start of the event name of a call of an MCP tool.
+MCP_CALL = "mcp:"
 MAX_TEXT_CHARS = 200_000
 Outcome = Literal["told", "quiet", "failed", "late"]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
@@ -100,6 +102,8 @@ def note_run(call: Call, body: RunBody) -> NotedAnswer:
     workspace = workspace_of_folder(call, body.cwd)
     container = call.container
     count_hook_event(body.event, body.host, body.outcome)
+    if body.event.startswith(MCP_CALL):
+        count_mcp_call(body.event.removeprefix(MCP_CALL), body.outcome, body.took_ms / 1000)
     session_id = session_of(body.session_id, call.caller)
     if not container.agent_sessions.is_off_the_record(workspace, session_id):
         reason = None if body.reason is None else container.operations.redact(body.reason)

@@ -45,7 +45,7 @@ def audit(context: click.Context) -> None:
 @pass_state
 def list_acts(state: State, limit: int) -> None:
     """List automatic merges and archivings, newest first."""
-    page = state.ask(lambda client: client.list_items("/v1/audit", limit))
+    page = state.list_items("/v1/audit", limit)
     state.show(page, lambda: _print_acts(page["items"]))
 
 
@@ -66,7 +66,7 @@ def undo(state: State, entry_id: str) -> None:
 def list_accesses(state: State, person: str | None, since: str | None, limit: int) -> None:
     """List what people read and wrote, newest first; with --workspace, in that workspace only."""
     filters = options.select_given_options({"person": person, "since": since, "workspace": state.named_workspace})
-    page = state.ask(lambda client: client.list_items("/v1/access-log", limit, **filters))
+    page = state.list_items("/v1/access-log", limit, **filters)
     rows = [
         [
             format_minute(entry["at"]),
@@ -79,11 +79,18 @@ def list_accesses(state: State, person: str | None, since: str | None, limit: in
         ]
         for entry in page["items"]
     ]
-    state.show(page, lambda: table(["at", "person", "workspace", "what", "status", "memories", "request"], rows))
+    empty = "No request of a person is recorded. Add people with `reverie user add NAME`."
+    state.show(
+        page, lambda: table(["at", "person", "workspace", "what", "status", "memories", "request"], rows, empty=empty)
+    )
 
 
 def _show_summary(state: State) -> None:
-    summary = state.ask(lambda client: _collect(client) | {"places": _list_files(state)})
+    nothing: dict[str, Any] = {}
+    summary = state.ask_about_content(lambda client: _collect(client) | {"places": _list_files(state)}, nothing)
+    if not summary:
+        state.show({"workspace": state.workspace, "memories": None}, state.empty_text)
+        return
     state.show(summary, lambda: _print_summary(summary))
 
 
@@ -196,7 +203,8 @@ def _print_acts(acts: list[dict[str, Any]]) -> None:
         ]
         for act in acts
     ]
-    table(["change", "at", "by", "what", "undone"], rows)
+    empty = "No memory was merged or archived automatically. Maintenance jobs do it; `reverie jobs` lists them."
+    table(["change", "at", "by", "what", "undone"], rows, empty=empty)
 
 
 def _format_act(act: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ def facts(context: click.Context) -> None:
 @pass_state
 def list_facts(state: State, /, limit: int, **filters: Any) -> None:
     """List facts with all their values, or with the values of one time."""
-    page = state.ask(lambda client: client.list_items("/v1/facts", limit, **filters))
+    page = state.list_items("/v1/facts", limit, **filters)
     _print_facts(state, page)
 
 

@@ -33,7 +33,7 @@ def goals(context: click.Context) -> None:
 @pass_state
 def list_goals(state: State, /, limit: int, **filters: Any) -> None:
     """List goals, newest first."""
-    page = state.ask(lambda client: client.list_items("/v1/goals", limit, **filters))
+    page = state.list_items("/v1/goals", limit, **filters)
     state.show(page, lambda: _print_goals(page["items"]))
 
 

@@ -11,6 +11,9 @@ from web.cli.render import format_minute, one_line, print_if_none, print_memory,
 from web.cli.state import State
 
 ARC_STATUSES = ("active", "dormant", "closed")
+NO_ENTITIES = (
+    'No memory mentions an entity by this name. Workers find entities in new memories: `reverie remember "…"`.'
+)
 NO_ARCS = "There are no threads here yet. An hourly job detects them; `reverie jobs run arcs` runs it now."
 
 
@@ -26,7 +29,7 @@ def graph() -> None:
 @pass_state
 def arcs(state: State, /, limit: int, **filters: Any) -> None:
     """List threads: memories that belong to one story, the most recently continued first."""
-    page = state.ask(lambda client: client.list_items("/v1/arcs", limit, **filters))
+    page = state.list_items("/v1/arcs", limit, **filters)
     state.show(page, lambda: _print_arcs(page["items"]))
 
 
@@ -56,9 +59,9 @@ def entities(context: click.Context) -> None:
 @pass_state
 def list_entities(state: State, /, name: str, limit: int, **filters: Any) -> None:
     """List entities, most frequent first; with NAME, those whose name contains it."""
-    page = state.ask(lambda client: client.list_items("/v1/entities", limit, q=name, **filters))
+    page = state.list_items("/v1/entities", limit, q=name, **filters)
     rows = [[entity["id"], entity["kind"], entity["mentions"], one_line(entity["name"])] for entity in page["items"]]
-    state.show(page, lambda: table(["entity", "kind", "mentions", "name"], rows, right=["mentions"]))
+    state.show(page, lambda: table(["entity", "kind", "mentions", "name"], rows, right=["mentions"], empty=NO_ENTITIES))
 
 
 @entities.command("show")

@@ -11,7 +11,7 @@ from pipeline.services.ingestion import IMPORTS, SOURCES, source_name
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
 from web.cli.export import import_bundle, import_notes
-from web.cli.render import format_minute, print_if_none, table
+from web.cli.render import format_minute, table
 from web.cli.source_import import SourceImport
 from web.cli.state import State
 
@@ -75,17 +75,15 @@ def pdf(state: State, path: Path, *, dry_run: bool) -> None:
 @pass_state
 def list_sources(state: State, limit: int) -> None:
     """List the indexed and imported sources."""
-    page = state.ask(lambda client: client.list_items("/v1/sources", limit))
+    page = state.list_items("/v1/sources", limit)
     rows = [
         [source["source"], source["items"], source["memories"], format_minute(source["at"])] for source in page["items"]
     ]
-
-    def show() -> None:
-        print_if_none(rows, "Nothing is indexed here yet. Index a project with `reverie index project`.")
-        if rows:
-            table(["source", "items", "memories", "updated"], rows, right=["items", "memories"])
-
-    state.show(page, show)
+    empty = "Nothing is indexed here yet. Index a project with `reverie index project`."
+    state.show(
+        page,
+        lambda: table(["source", "items", "memories", "updated"], rows, right=["items", "memories"], empty=empty),
+    )
 
 
 @index.command("forget")

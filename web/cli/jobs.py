@@ -9,8 +9,11 @@ from pipeline.enums import Stage
 from pipeline.times import format_duration
 from web.cli.command import Command, Group, pass_state
 from web.cli.render import format_minute, plain, table
-from web.cli.state import State
+from web.cli.state import HOW_TO_FILL, State, empty_page
 
+NO_MEMORIES = f"No work is pending, because no memory is stored here yet. {HOW_TO_FILL}"
+NO_JOBS = f"No job has run, because no memory is stored here yet. {HOW_TO_FILL}"
+NO_WORK: dict[str, Any] = {"pending": {}, "dead": {}, "oldest_pending_s": None, "workers": []}
 # Access counts are buffered in the web server, which writes them itself.
 RUNS_IN_WEB_SERVER = "touches"
 
@@ -27,12 +30,12 @@ def jobs(context: click.Context) -> None:
 @pass_state
 def list_jobs(state: State) -> None:
     """List the jobs with schedule, last run and next run."""
-    page = state.ask(lambda client: client.jobs())
+    page = state.ask_about_content(lambda client: client.jobs(), empty_page())
     rows = [
         [job["name"], job["schedule"], *_format_run(job["last_run"]), format_minute(job["next_run_at"])]
         for job in page["items"]
     ]
-    state.show(page, lambda: table(["job", "schedule", "last run", "outcome", "next run"], rows))
+    state.show(page, lambda: table(["job", "schedule", "last run", "outcome", "next run"], rows, empty=NO_JOBS))
 
 
 def _format_run(run: dict[str, Any] | None) -> tuple[str | None, str | None]:
@@ -128,12 +131,12 @@ def queue(context: click.Context) -> None:
 
 
 def _show_queue(state: State) -> None:
-    answer = state.ask(lambda client: client.queue())
+    answer = state.ask_about_content(lambda client: client.queue(), NO_WORK)
     if state.json:
         state.print_json(answer)
         return
     rows = [[stage, count, answer["dead"].get(stage, 0)] for stage, count in answer["pending"].items()]
-    table(["stage", "pending", "failed"], rows, right=["pending", "failed"])
+    table(["stage", "pending", "failed"], rows, right=["pending", "failed"], empty=NO_MEMORIES)
     oldest_s = answer["oldest_pending_s"]
     if oldest_s is not None:
         click.echo(f"oldest pending item: {format_duration(oldest_s)}")

@@ -35,7 +35,7 @@ def lessons(context: click.Context, *, show_effect: bool) -> None:
 @pass_state
 def list_lessons(state: State, /, limit: int, **filters: Any) -> None:
     """List lessons, newest first, with how often each was shown and followed."""
-    page = state.ask(lambda client: client.list_items("/v1/lessons", limit, **filters))
+    page = state.list_items("/v1/lessons", limit, **filters)
     state.show(page, lambda: _print_lessons(page["items"]))
 
 
@@ -54,8 +54,8 @@ def _print_lessons(items: list[dict[str, Any]]) -> None:
 @pass_state
 def effect(state: State) -> None:
     """Show whether lessons change what agents do, compared with lessons that are withheld at random."""
-    answer = state.ask(lambda client: client.call("GET", "/v1/lessons/effect"))
-    state.show(answer, lambda: _print_effect(answer))
+    answer = state.ask_about_content(lambda client: client.call("GET", "/v1/lessons/effect"), None)
+    state.show(answer, NO_LESSONS if answer is None else lambda: _print_effect(answer))
 
 
 def _print_effect(answer: dict[str, Any]) -> None:

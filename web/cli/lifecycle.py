@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -142,6 +142,15 @@ def _supervise(settings: "Settings", role: "Role", environment: Mapping[str, str
         return supervisor.run()
     finally:
         end_watch()
+        for problem in _complete_files(settings):
+            say(OWN_NAME, problem)
+
+
+def _complete_files(settings: "Settings") -> Iterator[str]:
+    """Complete the main files of the stores after the stack has stopped; yield what remains to be done."""
+    from pipeline.services.store_files import complete_store_files
+
+    return complete_store_files(settings)
 
 
 def _has_encoder(settings: "Settings") -> bool:
@@ -197,6 +206,7 @@ def down(state: State) -> None:
     from web.cli.processes import list_running, stop_all
 
     if not list_running(state.settings):
+        _report_incomplete(state)
         if state.json:
             state.print_json({"stopped": []})
         else:
@@ -211,7 +221,13 @@ def down(state: State) -> None:
             + ", ".join(f"{p.name} (pid {p.pid})" for p in left)
             + ". Run `reverie down` again."
         )
+    _report_incomplete(state)
     state.show(
         {"stopped": [{"name": p.name, "pid": p.pid} for p in stopped]},
         "stopped " + ", ".join(f"{p.name} (pid {p.pid})" for p in stopped),
     )
+
+
+def _report_incomplete(state: State) -> None:
+    for problem in _complete_files(state.settings):
+        click.echo(problem, err=True)

@@ -22,7 +22,7 @@ def logs() -> None:
 @pass_state
 def errors(state: State, limit: int) -> None:
     """List background errors, newest first."""
-    page = state.ask(lambda client: client.list_items("/v1/errors", limit))
+    page = state.list_items("/v1/errors", limit)
     state.show(page, lambda: _print_errors(page["items"]))
 
 
@@ -40,7 +40,7 @@ def _print_errors(items: list[dict[str, Any]]) -> None:
 @pass_state
 def journal(state: State, limit: int, session: str | None) -> None:
     """List what agents did, newest first: edits, tests, commits, deployments, commands."""
-    page = state.ask(lambda client: client.list_items("/v1/journal", limit, session_id=session))
+    page = state.list_items("/v1/journal", limit, session_id=session)
     state.show(page, lambda: _print_actions(page["items"]))
 
 
@@ -71,7 +71,7 @@ def log(state: State, run: str | None, limit: int, session: str | None) -> None:
         text = plain(record["text"]) or f"Nothing was shown: {plain(record['reason'])}"
         state.show(record, lambda: click.echo(text))
         return
-    page = state.ask(lambda client: client.list_items("/v1/hook-runs", limit, session_id=session))
+    page = state.list_items("/v1/hook-runs", limit, session_id=session)
     state.show(page, lambda: _print_runs(page["items"]))
 
 

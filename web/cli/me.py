@@ -25,7 +25,7 @@ def me(context: click.Context) -> None:
 @pass_state
 def list_personal(state: State, limit: int) -> None:
     """List the memories about you, newest first."""
-    page = state.ask(lambda client: client.list_items("/v1/memories", limit, scope="user"))
+    page = state.list_items("/v1/memories", limit, scope="user")
     state.show(page, lambda: _print_personal(page["items"]))
 
 

@@ -86,6 +86,7 @@ def _describe_renamed(renamed: Mapping[str, str]) -> str:
 
 @click.command("list", cls=Command)
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only list memories of this kind.")
+@click.option("--tag", help="Only list memories with this tag.")
 @click.option("--session", "session_id", metavar="ID", help="Only list memories of this session.")
 @click.option("--scope", metavar="KIND[:ID]", help="Only list memories of this scope.")
 @click.option("--archived", is_flag=True, help="List archived memories instead.")
@@ -116,7 +117,7 @@ def list_(
     if follow:
         _follow(state, FOLLOWED_LINES if limit is None else limit, query, once=once)
         return
-    page = state.ask(lambda client: client.list_items("/v1/memories", 20 if limit is None else limit, **query))
+    page = state.list_items("/v1/memories", 20 if limit is None else limit, **query)
     empty = "No memories match." if query else NO_MEMORIES
     state.show(page, lambda: _print_list(page["items"], empty))
 

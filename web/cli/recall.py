@@ -27,6 +27,8 @@ PATIENCE_S = 1.0
 START_PATIENCE_S = 10.0
 LOADING = ("late", "cold")
 POLL_S = 0.1
+# The answer of a workspace to which nothing was ever written.
+NO_RESULTS: dict[str, Any] = {"results": [], "took_ms": 0.0, "channels": {}, "degraded": False}
 RESULTS_HELP = "Maximum number of results.  [default: 10]"
 
 
@@ -87,13 +89,12 @@ def recall(
         return 0
     if explain:
         question["explain"] = True
-    with state.client() as client:
-        answer = ask_until_loaded(client, question)
-        is_loading = answer["degraded"] and not answer["results"]
-        is_other_workspace = (
-            not (answer["results"] or is_loading or state.json) and state.workspace != state.settings.workspace
-        )
-        default_count = _count_memories(client, state.settings.workspace) if is_other_workspace else 0
+    has_encoder = any(state.settings.paths.models.glob("*/manifest.json"))
+    answer = state.ask_about_content(lambda client: ask_until_loaded(client, question, has_encoder=has_encoder), None)
+    if answer is None:
+        state.show(NO_RESULTS, lambda: click.echo(state.empty_text, err=True))
+        return 0
+    is_loading = answer["degraded"] and not answer["results"]
     if state.json:
         state.print_json(answer)
         return STILL_LOADING if is_loading else 0
@@ -102,24 +103,33 @@ def recall(
         click.echo()
         _print_signals(hits)
     _print_summary(answer)
-    if default_count:
-        _print_other_workspace(state, default_count)
+    if not (hits or is_loading) and state.workspace != state.settings.workspace:
+        _print_other_workspace(state)
     return STILL_LOADING if is_loading else 0
 
 
-def ask_until_loaded(client: "Client", question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer to a search. Repeat a search that is empty because a channel is not ready."""
+def ask_until_loaded(client: "Client", question: Mapping[str, Any], *, has_encoder: bool) -> dict[str, Any]:
+    """Return the answer to a search. Repeat the search for a limited time while a channel is not ready."""
     pause, began = threading.Event(), time.monotonic()
     answer = client.recall(question)
-    while answer["degraded"] and not answer["results"]:
-        is_starting = answer["channels"]["lexical"]["state"] in LOADING
-        end = began + (START_PATIENCE_S if is_starting else PATIENCE_S)
+    while answer["degraded"]:
+        end = began + _find_patience_s(answer, question, has_encoder=has_encoder)
         if time.monotonic() >= end:
             break
         pause.wait(POLL_S)
         left_ms = max(1, int(1000 * (end - time.monotonic())))
         answer = client.recall({**question, "budget_ms": max(left_ms, question.get("budget_ms", 0))})
     return answer
+
+
+def _find_patience_s(answer: Mapping[str, Any], question: Mapping[str, Any], *, has_encoder: bool) -> float:
+    """Return for how many seconds a missing channel is worth the wait."""
+    lexical, dense = (answer["channels"].get(name, {}).get("state") for name in CHANNELS)
+    # Without a compiled encoder, the dense channel stays cold for minutes.
+    is_dense_soon = dense == "late" or (dense == "cold" and has_encoder)
+    if lexical in LOADING or (is_dense_soon and "budget_ms" not in question):
+        return START_PATIENCE_S
+    return 0.0 if answer["results"] else PATIENCE_S
 
 
 def _print_summary(answer: Mapping[str, Any]) -> None:
@@ -132,17 +142,17 @@ def _print_summary(answer: Mapping[str, Any]) -> None:
     click.echo(f"{count_of(count, 'result')} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
 
 
-def _print_other_workspace(state: State, count: int) -> None:
-    """Point to the default workspace: the user may expect its memories here."""
-    name, memories = state.settings.workspace, count_of(count, "memory", "memories")
-    click.echo(
-        f"Searched workspace {state.workspace}. Workspace {name} has {memories}; add `-w {name}` to search there.",
-        err=True,
-    )
-
-
-def _count_memories(client: "Client", workspace_id: str) -> int:
-    return sum(item["memories"] or 0 for item in client.workspaces()["items"] if item["id"] == workspace_id)
+def _print_other_workspace(state: State) -> None:
+    """Point to the default workspace if it has memories: the user may expect them here."""
+    name = state.settings.workspace
+    listed = state.ask(lambda client: client.workspaces())["items"]
+    count = sum(item["memories"] or 0 for item in listed if item["id"] == name)
+    if count:
+        memories = count_of(count, "memory", "memories")
+        click.echo(
+            f"Searched workspace {state.workspace}. Workspace {name} has {memories}; add `-w {name}` to search there.",
+            err=True,
+        )
 
 
 @click.command(cls=Command, hidden=True)

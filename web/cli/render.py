@@ -36,8 +36,16 @@ def open_console(*, stderr: bool = False) -> "Console":
     return Console(file=stream, highlight=False, width=None if stream.isatty() else PIPE_WIDTH)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Print rows under a header; align the columns in `right` to the right."""
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = (), empty: str | None = None
+) -> None:
+    """Print rows under a header; align the columns in `right` to the right.
+
+    Without rows, print the message `empty` on standard error instead, if there is one.
+    """
+    if empty is not None and not rows:
+        click.echo(empty, err=True)
+        return
     from rich.table import Table
     from rich.text import Text
 

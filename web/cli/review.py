@@ -40,7 +40,7 @@ def refused(state: State, memory_id: str | None, limit: int) -> None:
         answer = state.ask(lambda client: client.call("POST", path), to_write=True)
         state.show(answer, "the memory is active again" if answer["memory"] else "the memory may be offered again")
         return
-    page = state.ask(lambda client: client.call("GET", "/v1/refused", query={"limit": limit}))
+    page = state.list_items("/v1/refused", limit)
     state.show(page, lambda: _print_refused(page["items"]))
 
 
@@ -58,18 +58,20 @@ def _print_refused(items: list[dict[str, Any]]) -> None:
 @pass_state
 def duplicates(state: State, /, limit: int, *, only_list: bool, **filters: Any) -> None:
     """Review pairs of similar memories: merge them, keep both, or skip. With --json, list them."""
+    page = state.list_items("/v1/duplicates", limit, **filters)
+    if state.json or only_list or not page["items"]:
+        state.show(page, lambda: _print_pairs(page["items"]))
+        return
     with state.client() as client:
-        if state.json:
-            state.print_json(client.list_items("/v1/duplicates", limit, **filters))
-            return
-        pairs = client.items("/v1/duplicates", limit, **filters)
-        if only_list:
-            for pair in pairs:
-                _print_pair(pair)
-            return
-        settled = _review(client, pairs)
+        settled = _review(client, page["items"])
     summary = ", ".join(f"{count} {name}" for name, count in settled.items() if count)
     click.echo(summary or "no pair was changed", err=True)
+
+
+def _print_pairs(pairs: list[dict[str, Any]]) -> None:
+    print_if_none(pairs, "No pair of similar memories waits for review.")
+    for pair in pairs:
+        _print_pair(pair)
 
 
 def _review(client: "Client", pairs: Any) -> dict[str, int]:
@@ -143,7 +145,7 @@ def candidates(context: click.Context) -> None:
 @pass_state
 def list_candidates(state: State, /, limit: int, **filters: Any) -> None:
     """List the memories that wait for your review, newest first."""
-    page = state.ask(lambda client: client.list_items("/v1/candidates", limit, **filters))
+    page = state.list_items("/v1/candidates", limit, **filters)
     state.show(page, lambda: _print_candidates(page["items"]))
 
 
@@ -190,14 +192,17 @@ def decisions(state: State, limit: int, outcome: str | None, kind: str | None) -
 
     The newest entries are first. The texts of writes are not recorded.
     """
-    entries: list[dict[str, Any]] = []
-    statements: list[dict[str, Any]] = []
-    with state.client() as client:
-        if outcome is None and kind is None:
-            statements = client.call("GET", "/v1/unsaved-statements", query={"limit": limit})["items"]
-        for listed_outcome in NOT_STORED if outcome is None else (outcome,):
-            page = client.list_items("/v1/admissions", limit, outcome=listed_outcome)["items"]
-            entries.extend(entry for entry in page if kind is None or entry["kind"] == kind)
+
+    def collect(client: "Client") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        outcomes = NOT_STORED if outcome is None else (outcome,)
+        pages = [client.list_items("/v1/admissions", limit, outcome=listed) for listed in outcomes]
+        entries = [entry for page in pages for entry in page["items"] if kind is None or entry["kind"] == kind]
+        if outcome is not None or kind is not None:
+            return entries, []
+        return entries, client.call("GET", "/v1/unsaved-statements", query={"limit": limit})["items"]
+
+    nothing: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    entries, statements = state.ask_about_content(collect, nothing)
     entries = sorted(entries, key=lambda entry: entry["at"], reverse=True)[:limit]
     answer = {"items": entries, "next_cursor": None, "statements": statements}
     state.show(answer, lambda: _print_not_saved(statements, entries))

@@ -9,7 +9,7 @@ from pipeline.errors import NotFound
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import count_of, format_minute, one_line, plain, print_if_none, table, terminal_width
-from web.cli.state import State
+from web.cli.state import State, empty_page
 
 if TYPE_CHECKING:
     from web.client import Client
@@ -32,7 +32,7 @@ def sessions(context: click.Context) -> None:
 @pass_state
 def list_sessions(state: State, limit: int) -> None:
     """List sessions, the most recently active first."""
-    page = state.ask(lambda client: client.list_items("/v1/sessions", limit))
+    page = state.list_items("/v1/sessions", limit)
     state.show(page, lambda: _print_sessions(page["items"]))
 
 
@@ -135,11 +135,10 @@ def off(state: State, session_id: str | None) -> None:
 @pass_state
 def list_incognito(state: State) -> None:
     """List the incognito sessions."""
-    answer = state.ask(lambda client: client.incognito())
-    state.show(
-        answer,
-        lambda: table(["session", "since"], [[plain(item["session_id"]), item["since"]] for item in answer["items"]]),
-    )
+    answer = state.ask_about_content(lambda client: client.incognito(), empty_page())
+    rows = [[plain(item["session_id"]), item["since"]] for item in answer["items"]]
+    empty = "No session is incognito. Turn it on with `reverie sessions incognito on`."
+    state.show(answer, lambda: table(["session", "since"], rows, empty=empty))
 
 
 def _set_incognito(state: State, session_id: str | None, *, on: bool) -> None:

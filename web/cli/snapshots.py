@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pipeline.jobs.local_snapshots import SnapshotSummary
     from pipeline.services.snapshots import PeopleSnapshot
 
+NO_SNAPSHOTS = "There is no snapshot yet. Take one with `reverie store snapshot take`."
+
 
 @click.group(cls=Group)
 def snapshot() -> None:
@@ -40,7 +42,7 @@ def list_snapshots(state: State, *, of_people: bool) -> None:
     rows = [[item["name"], item["taken"], item[counted], format_size(item["bytes"])] for item in items]
     state.show(
         {"items": items, "next_cursor": None},
-        lambda: table(["snapshot", "taken", counted, "size"], rows, right=[counted, "size"]),
+        lambda: table(["snapshot", "taken", counted, "size"], rows, right=[counted, "size"], empty=NO_SNAPSHOTS),
     )
 
 

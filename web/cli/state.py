@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+HOW_TO_FILL = 'Store one with `reverie remember "…"`, or index this project with `reverie index project`.'
+
 
 @dataclass
 class State:
@@ -77,6 +79,27 @@ class State:
             self.new_workspace = (Path(), client.workspace)
         return answer
 
+    def ask_about_content(self, question: Callable[["Client"], T], empty: T) -> T:
+        """Return the server's answer to a read, or `empty` if nothing was ever written to the folder's workspace.
+
+        A workspace that the user names must exist, unless it would be the first.
+        """
+        from pipeline.errors import NotFound
+
+        try:
+            return self.ask(question)
+        except NotFound as error:
+            others = self._other_workspaces(error)
+            if others is None or (self.named_workspace and others):
+                raise
+        if others:
+            click.echo(f'Nothing is stored in workspace "{self.workspace}" yet. {_choose_of(others)}', err=True)
+        return empty
+
+    def list_items(self, path: str, limit: int, **filters: Any) -> dict[str, Any]:
+        """Return at most `limit` items of a list as one page; it is empty if nothing was ever written here."""
+        return self.ask_about_content(lambda client: client.list_items(path, limit, **filters), empty_page())
+
     def store(self, write: Callable[["Client"], T], team: str | None) -> T:
         """Return the answer to a write, into the memory of this machine or of a team."""
         if team is None:
@@ -98,22 +121,27 @@ class State:
 
     def explain_empty_workspace(self, error: Exception) -> "ReverieError | None":
         """Return a helpful error if a command failed because its workspace does not exist yet, else None."""
+        others = self._other_workspaces(error)
+        if others is None:
+            return None
+        from pipeline.errors import NotFound
+
+        return NotFound(f"{self.empty_text} {_choose_of(others)}" if others else self.empty_text)
+
+    @property
+    def empty_text(self) -> str:
+        """Return what to say about a workspace to which nothing was ever written."""
+        return f'There are no memories in workspace "{self.workspace}" yet. {HOW_TO_FILL}'
+
+    def _other_workspaces(self, error: Exception) -> list[str] | None:
+        """List the other workspaces if a command failed because its workspace does not exist yet, else None."""
         from pipeline.errors import NotFound
 
         if not isinstance(error, NotFound) or "workspace" not in str(error):
             return None
         from pipeline.services.workspace_listing import has_workspace, list_workspaces
 
-        if has_workspace(self.settings, self.workspace):
-            return None
-        message = (
-            f'There are no memories in workspace "{self.workspace}" yet. Store one with `reverie remember "…"`, '
-            "or index this project with `reverie index project`."
-        )
-        others = list_workspaces(self.settings)
-        if others:
-            message += f" Other workspaces: {', '.join(others)}; choose one with `-w ID`."
-        return NotFound(message)
+        return None if has_workspace(self.settings, self.workspace) else list_workspaces(self.settings)
 
     def print_json(self, value: Any) -> None:
         """Print an answer as JSON."""
@@ -127,6 +155,15 @@ class State:
             click.echo(text)
         else:
             text()
+
+
+def empty_page() -> dict[str, Any]:
+    """Return a list's page without items."""
+    return {"items": [], "next_cursor": None}
+
+
+def _choose_of(others: list[str]) -> str:
+    return f"Other workspaces: {', '.join(others)}; choose one with `-w ID`."
 
 
 def choose_for_folder(

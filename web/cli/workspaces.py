@@ -1,6 +1,7 @@
 """Commands for workspaces: list, choose, rename, merge and delete them, move memories between them."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,7 +11,7 @@ from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.local_store import nothing_runs
 from web.cli.render import count_of, describe_encoder, format_size, print_pairs, table
-from web.cli.state import State, choose_for_folder
+from web.cli.state import HOW_TO_FILL, State, choose_for_folder
 
 
 @click.group(cls=Group)
@@ -30,8 +31,10 @@ def list_workspaces(state: State) -> None:
 
         items = [{"id": name, "memories": None} for name in list_existing(state.settings)]
     rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in items]
+    empty = f"There is no workspace yet. {HOW_TO_FILL}"
     state.show(
-        {"items": items, "next_cursor": None}, lambda: table(["", "workspace", "memories"], rows, right=["memories"])
+        {"items": items, "next_cursor": None},
+        lambda: table(["", "workspace", "memories"], rows, right=["memories"], empty=empty),
     )
 
 
@@ -202,7 +205,11 @@ def move(state: State, memory_id: str, target: str) -> None:
 @pass_state
 def stats(state: State) -> None:
     """Show how many memories and entities the workspace contains, and its size."""
-    answer = state.ask(lambda client: client.stats())
+    nothing: dict[str, Any] = {}
+    answer = state.ask_about_content(lambda client: client.stats(), nothing)
+    if not answer:
+        state.show({"workspace": state.workspace, "memories": None}, state.empty_text)
+        return
     memories, graph, index, sizes = answer["memories"], answer["graph"], answer["index"], answer["bytes"]
     pairs = [
         ("workspace", answer["workspace"]),

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from typing import cast
 
 from config.paths import is_workspace_id
-from pipeline.errors import NotFound, StoreBusy
+from pipeline.errors import NO_WORKSPACE, NotFound, StoreBusy
 from pipeline.lru import LruCache
 from pipeline.store import meta, oplog, row_hashes
 from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_no_worker
@@ -144,7 +144,7 @@ class PostgresDatabases(Databases):
         database = PostgresDatabase(self._server, workspace_id, self._profile, partial(self._on_commit, workspace_id))
         if not self.exists(workspace_id):
             if not create:
-                raise NotFound("no such workspace")
+                raise NotFound(NO_WORKSPACE)
             with database.write() as db:
                 db.execute("INSERT INTO workspace VALUES (?) ON CONFLICT DO NOTHING", (workspace_id,))
                 if meta.get(db, meta.NODE) is None:

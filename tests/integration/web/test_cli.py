@@ -645,6 +645,40 @@ def test_recall_never_says_that_nothing_was_found_while_memory_loads(server, mon
     assert run_json("recall", "queue", code=3) == EMPTY
 
 
+LATE = {"lexical": {"state": "ok"}, "dense": {"state": "late"}}
+COLD = {"lexical": {"state": "ok"}, "dense": {"state": "cold"}}
+
+
+def ask_until_complete(server, channels, *options):
+    partial = {"results": [HIT], "took_ms": 1.5, "channels": channels, "degraded": True}
+    complete = partial | {"channels": {name: {"state": "ok"} for name in channels}, "degraded": False}
+    server.answers["POST /v1/recall"] = [partial, partial, complete]
+    said = run("recall", "queue", *options)
+    return said.stderr, [body for route, _, body in server.seen if route == "POST /v1/recall"]
+
+
+def test_a_first_recall_waits_for_the_channel_that_is_late(server):
+    said, asked = ask_until_complete(server, LATE)
+    assert len(asked) == 3
+    assert asked[1]["budget_ms"] > 1000
+    assert "incomplete" not in said
+    assert "late" not in said
+
+
+def test_a_recall_waits_for_a_compiled_encoder_to_be_loaded(server):
+    manifest = HomePaths(server.home).models / "any" / "manifest.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.touch()
+    assert len(ask_until_complete(server, COLD)[1]) == 3
+
+
+@pytest.mark.parametrize(("channels", "options"), [(COLD, ()), (LATE, ("--budget-ms", "5"))])
+def test_a_recall_with_results_does_not_wait_for_what_takes_minutes_or_longer_than_allowed(server, channels, options):
+    said, asked = ask_until_complete(server, channels, *options)
+    assert len(asked) == 1
+    assert "the search was incomplete" in said
+
+
 def test_recall_shows_whole_texts_where_it_is_asked_to(server, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     long = HIT | {"content": "Before it. " * 40 + "The queue is SQLite. " + "After it. " * 40}

@@ -163,13 +163,80 @@ def test_the_start_of_a_session_is_enough(say):
     assert "proposed" in run("lessons", "distill", "xyz").stdout
 
 
+# Every command that lists, and the command that it names to fill the list.
+LISTS = {
+    ("list",): "reverie remember",
+    ("recall", "tea"): "reverie remember",
+    ("recall",): "reverie remember",
+    ("workspace", "stats"): "reverie remember",
+    ("workspace", "list"): "reverie remember",
+    ("me",): "reverie me add",
+    ("lessons",): "reverie remember",
+    ("lessons", "effect"): "reverie remember",
+    ("goals",): "reverie goals add",
+    ("facts",): "reverie facts set",
+    ("sessions",): "connected agent",
+    ("sessions", "incognito", "list"): "reverie sessions incognito on",
+    ("review", "candidates"): "No memory waits for review",
+    ("review", "duplicates"): "No pair of similar memories waits for review",
+    ("review", "duplicates", "--list"): "No pair of similar memories waits for review",
+    ("review", "refused"): "No memory was offered again",
+    ("review", "decisions"): "Everything that was offered was stored",
+    ("graph", "arcs"): "reverie jobs run arcs",
+    ("graph", "entities"): "reverie remember",
+    ("jobs",): "reverie remember",
+    ("jobs", "queue"): "reverie remember",
+    ("index", "list"): "reverie index project",
+    ("logs", "journal"): "reverie setup",
+    ("logs", "hooks"): "reverie setup",
+    ("logs", "errors"): "No background errors",
+    ("logs", "audit"): "reverie remember",
+    ("logs", "audit", "list"): "No memory was merged or archived",
+    ("logs", "audit", "access"): "reverie user add",
+    ("store", "snapshot", "list"): "reverie store snapshot take",
+}
+
+
 @pytest.mark.usefixtures("server")
-@pytest.mark.parametrize("command", [["list"], ["recall", "tea"], ["stats"], ["forget", "x"]])
-def test_an_empty_installation_says_how_to_start(command):
+@pytest.mark.parametrize("command", LISTS, ids=" ".join)
+def test_an_empty_list_names_the_command_that_fills_it(command):
+    answer = run(*command)
+    assert LISTS[command] in answer.output
+    assert "Error" not in answer.output
+    found = run_json(*command)
+    listed = found.get("items", found.get("results", [])) if isinstance(found, dict) else []
+    assert listed == []
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize(
+    "command", [["get", "x"], ["forget", "x"], ["graph", "show", "tea"], ["facts", "get", "a", "b"]]
+)
+def test_a_command_about_one_record_fails_in_an_empty_installation_and_says_how_to_start(command):
     error = run(*command, code=1).stderr
     assert error.startswith('Error: There are no memories in workspace "default" yet. Store one with `reverie remember')
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("command", [["list"], ["recall", "tea"], ["workspace", "stats"], ["goals"], ["forget", "x"]])
+def test_a_workspace_that_is_named_wrongly_is_an_error(command):
     remember(FACT)
     assert "Other workspaces: default; choose one with `-w ID`" in run(*command, "-w", "defualt", code=1).stderr
+
+
+@pytest.mark.usefixtures("server")
+def test_an_empty_workspace_of_a_folder_points_to_the_others(monkeypatch):
+    remember(FACT)
+    monkeypatch.setenv("REVERIE_WORKSPACE", "another")
+    answer = run("goals")
+    assert "There are no goals here yet. Add one with `reverie goals add TITLE`." in answer.stderr
+    assert 'Nothing is stored in workspace "another" yet. Other workspaces: default; choose one with' in answer.stderr
+
+
+@pytest.mark.usefixtures("server")
+def test_memories_about_the_user_are_listed_although_no_workspace_has_any():
+    run("me", "add", "I am called Ada")
+    assert "I am called Ada" in run("me").stdout
 
 
 def test_a_setting_is_set_for_all_workspaces_or_for_one(home):

@@ -20,7 +20,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from config.paths import HomePaths
 from config.settings import Settings
-from pipeline.errors import AnswerLost, InvalidField, NotFound, ServerUnreachable
+from pipeline.errors import NO_WORKSPACE, AnswerLost, InvalidField, NotFound, ServerUnreachable
 from pipeline.http.problems import error_of_problem
 from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.fakes.proving import prove
@@ -272,7 +272,7 @@ def test_nothing_is_known_about_nothing(ask):
     nothing = "No memory is about this."
     assert ask("prepare", message="Which port?").text == nothing
     assert ask("recall", query="port").text == nothing
-    assert ask("fact_as_of", subject="staging").text == "no such workspace"
+    assert ask("fact_as_of", subject="staging").text == NO_WORKSPACE
     assert ask("goals").text == "There is no such goal."
     assert ask("overview").text == "This workspace has no memories yet. Store one with remember_batch."
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.records import CAPTURED_TAG, Anchor, Draft, Kind
 from pipeline.text.memory_terms import embedded_text, memory_terms
-from pipeline.text.tokens import metadata_term
+from pipeline.text.tokens import memory_tokens, metadata_term
 from pipeline.write.prepare import prepare
 
 MOVED = Draft("We moved the jobs", kind=Kind.DECISION)
@@ -53,3 +53,10 @@ def test_the_class_of_a_captured_statement_is_no_term():
 def test_a_field_that_repeats_the_content_is_embedded_once():
     memory = prepare(Draft("Run make check", kind=Kind.LESSON, details={"rule": "Run make check"})).memory
     assert embedded_text(memory) == "Run make check"
+
+
+@pytest.mark.parametrize("text", ["We moved the jobs", "Wir haben sie verlegt", "¿Por qué? Porque sí.", "Déjà vu"])
+def test_a_memory_without_fields_tags_and_metadata_has_the_terms_of_its_content(text):
+    memory = prepare(Draft(text, occurred_at="2026-03-01T10:00:00.000Z")).memory
+    assert memory_terms(memory) == memory_tokens(text, memory.occurred_at)
+    assert embedded_text(memory) == text

@@ -47,7 +47,19 @@ def test_endpoints_that_answered_are_listed_the_most_asked_for_first():
     histogram.labels("/b", "GET").observe(0.003)
     for method in ("GET", "POST", "GET"):
         histogram.labels("/a", method).observe(0.02)
-    assert latencies(histogram) == [
+    assert latencies(histogram, "endpoint") == [
         Latency("/a", 3, pytest.approx(0.0175), pytest.approx(0.02425)),
         Latency("/b", 1, pytest.approx(0.00375), pytest.approx(0.004875)),
     ]
+
+
+def test_the_failures_of_a_tool_are_a_share_of_its_calls():
+    histogram = Histogram("seconds", "x", ["tool", "outcome"], registry=CollectorRegistry(), buckets=BUCKETS)
+    for outcome, count in (("told", 3), ("failed", 1)):
+        for _ in range(count):
+            histogram.labels("recall", outcome).observe(0.02)
+    histogram.labels("remember", "told").observe(0.003)
+    recall, remember = latencies(histogram, "tool")
+    assert (recall.name, recall.count, recall.failed, recall.error_rate) == ("recall", 4, 1, 0.25)
+    assert recall.p50_s == pytest.approx(0.0175)
+    assert (remember.name, remember.count, remember.error_rate) == ("remember", 1, 0)

@@ -1,6 +1,7 @@
 """The tasks over a real home, with a queue that only takes notes."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from huey.serializer import Serializer
@@ -255,3 +256,23 @@ def test_a_purge_needs_no_encoder(client, sent, worker, monkeypatch):
     assert client.get("/v1/queue").get_json()["pending"]["purge"] == 0
     assert errors(client, "digest.purge") == []
     assert ("run_job", "vectors", "default") not in sent()
+
+
+def test_a_worker_process_that_exits_closes_its_stores_and_one_without_tasks_opens_none(monkeypatch):
+    closed, made = [], []
+
+    class Container:
+        def close(self):
+            closed.append(self)
+
+    @cache
+    def make():
+        made.append(Container())
+        return made[-1]
+
+    monkeypatch.setattr(tasks, "_make_worker", make)
+    tasks.close_stores()
+    assert made == []
+    container = tasks.worker()
+    tasks.close_stores()
+    assert closed == [container]

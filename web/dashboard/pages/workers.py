@@ -21,7 +21,7 @@ from web.access import Access
 from web.dashboard.filters import ago, milliseconds, number, preview, words
 from web.dashboard.view import Cursor, Query, Section, View, back, next_page, show
 from web.endpoint import json_response
-from web.metrics import latencies, request_seconds
+from web.metrics import measure_endpoints, measure_tools
 from web.version import VERSION
 
 section = Section("workers", Access.ADMIN)
@@ -85,7 +85,8 @@ def state(view: View) -> str:
         dead_url=next_page(dead.next_cursor, name="dead_before", anchor="dead"),
         errors=[(utc_text(datetime.fromtimestamp(error.at, UTC)), error) for error in errors.items],
         errors_url=next_page(errors.next_cursor, anchor="errors"),
-        latencies=latencies(request_seconds()),
+        latencies=measure_endpoints(),
+        tools=measure_tools(),
         processes=_processes(view, queue.workers),
         version=VERSION,
     )
