@@ -133,7 +133,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         details=details,
         **_optional_fields(draft, loc, has_secrets=bool(redacted.kinds)),
     )
-    if draft.kind is Kind.KEYED_FACT and memory.details:
+    if draft.kind is Kind.KEYED_FACT:
         memory = _with_key(memory, loc)
     if instructs(join_agent_text(memory)):
         memory = replace(memory, instructs=True)
