@@ -141,7 +141,7 @@ def _find_personal(text: str, known: Mapping[FactKey, Any]) -> Slot | None:
         same = [fact for fact in known if fact.subject == USER and attribute_of_user(fact.attribute) == key.attribute]
         key = same[0] if len(same) == 1 else key
     else:
-        key = _resolve(fact_words(f"{PROJECT} {key.attribute}"), known) or key
+        key = _resolve(f"{PROJECT} {key.attribute}", known) or key
     return Slot((key,), stated.value, stated.replaces and not _is_doubtful(text))
 
 
@@ -214,13 +214,13 @@ def _slot(match: "re.Match[str]", attribute: str, value: Any, known: Mapping[Fac
     subject = canonical_name(match["subject"])
     if not subject or _NO_SUBJECT.search(match["subject"]):
         return None
-    key = _resolve(fact_words(f"{subject} {attribute}"), known) or FactKey(subject, attribute)
+    key = _resolve(f"{subject} {attribute}", known) or FactKey(subject, attribute)
     return Slot((key,), value, not _is_doubtful(_until_clause_end(match.string, match.end("value"))))
 
 
-def _resolve(words: frozenset[str], known: Mapping[FactKey, Any]) -> FactKey | None:
+def _resolve(name: str, known: Mapping[FactKey, Any]) -> FactKey | None:
     """Return the only known key with the same words."""
-    same = [key for key in known if is_same_fact(fact_words(f"{key.subject} {key.attribute}"), words)]
+    same = [key for key in known if is_same_fact(f"{key.subject} {key.attribute}", name)]
     return same[0] if len(same) == 1 else None
 
 

@@ -3,26 +3,23 @@
 Every proposal passes admission like any other write. Statements about the person go to their own store.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from sqlite3 import Connection
+from typing import Any
 
 from pipeline.capture.model import extract
-from pipeline.capture.proposals import Proposal, choose_lasting, list_sentences, propose
+from pipeline.capture.proposals import choose_lasting, list_sentences, propose
+from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
 from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.jobs.model import JobModel
-from pipeline.records import Memory, Scope
+from pipeline.records import FactKey, Scope
 from pipeline.records.digestion import WorkItem
-from pipeline.records.people import owner_of
+from pipeline.records.people import owner_of, personal_scope
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import agent_sessions, facts, turns, work
+from pipeline.store import agent_sessions, turns, work
 from pipeline.store.database import Database
 from pipeline.store.turns import Role, Turn
-from pipeline.times import utc_now
-from pipeline.write.accept import commit
-from pipeline.write.fact_placement import fact_key
-from pipeline.write.prepare import Prepared, prepare, prepare_fact
+from pipeline.text.personal_facts import USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +33,11 @@ class CaptureSettings:
 
 @dataclass(frozen=True, slots=True)
 class CaptureStage:
-    """Read a workspace's turns; `personal` opens a person's store when it is needed."""
+    """Read a workspace's turns; `personal` opens a person's store to write, `find_personal` only if it exists."""
 
     database: Database
     personal: Callable[[str | None], Database]
+    find_personal: Callable[[str | None], Database | None]
     settings: Callable[[], CaptureSettings]
     classifier: Callable[[], StatementClassifier]
     model: Callable[[], JobModel | None]
@@ -81,30 +79,29 @@ class CaptureStage:
     def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> None:
         if not statements:
             return
-        with self.database.read() as db:
-            known = partial(_list_named_facts, db)
-            proposals = list(propose(turn, statements, known, personal=settings.personal))
         who = owner_of(turn.session_id)
+        proposals = list(propose(turn, statements, self._list_known(who, settings), personal=settings.personal))
         policy = replace(settings.policy, author=who)
         for to_person in (False, True):
             offered = [
-                _prepare(proposal)
+                (proposal, prepare_proposal(proposal))
                 for proposal in proposals
                 if (proposal.about_person and settings.personal) is to_person
             ]
             if offered:
                 # A turn that is read twice proposes nothing new: its statements are stored by then.
-                commit(self.personal(who) if to_person else self.database, offered, policy)
+                with (self.personal(who) if to_person else self.database).write() as db:
+                    for proposal, prepared in offered:
+                        store_proposal(db, proposal, prepared, policy)
 
-
-def _list_named_facts(db: Connection, text: str) -> list[Memory]:
-    return facts.find_named_in(db, text, utc_now())
-
-
-def _prepare(proposal: Proposal) -> Prepared:
-    slot = proposal.slot
-    if slot is None:
-        return prepare(proposal.draft)
-    details = {**proposal.draft.metadata, "said": proposal.draft.content}
-    key = fact_key(slot.subject, slot.attribute)
-    return prepare_fact(key, slot.value, replace(proposal.draft, metadata=details, scope=Scope()))
+    def _list_known(self, who: str | None, settings: CaptureSettings) -> Mapping[FactKey, Any]:
+        """Return the current facts of the workspace, and those about the person."""
+        with self.database.read() as db:
+            known = dict(list_known_values(db, Scope()))
+        person = self.find_personal(who) if settings.personal else None
+        if person is None:
+            return known
+        with person.read() as db:
+            # What a workspace still contains about the person is moved to their store.
+            of_person = list_known_values(db, personal_scope(who), USER)
+        return {key: value for key, value in known.items() if key.subject != USER} | dict(of_person)

@@ -20,20 +20,33 @@ _LEAST_HEAD_CHARS: Final = 5
 MAX_CACHED: Final = 16_384
 
 
-@lru_cache(maxsize=MAX_CACHED)
 def fact_words(text: str) -> frozenset[str]:
     """Return the words of a name or of a sentence that may name a fact, one form for each meaning."""
+    return frozenset(list_fact_words(text))
+
+
+@lru_cache(maxsize=MAX_CACHED)
+def list_fact_words(text: str) -> tuple[str, ...]:
+    """Return the words of a name in order, one form for each meaning."""
     name = f"{SEPARATOR}{canonical_name(text)}{SEPARATOR}"
     for phrase, word in _PHRASES.items():
         name = name.replace(f"{SEPARATOR}{phrase}{SEPARATOR}", f"{SEPARATOR}{word}{SEPARATOR}")
     parts = (part for word in name.split(SEPARATOR) if word for part in _split_compound(word))
-    return frozenset(_SAME.get(part, part) for part in parts if part not in _FILLERS)
+    return tuple(_SAME.get(part, part) for part in parts if part not in _FILLERS)
 
 
-def is_same_fact(first: frozenset[str], second: frozenset[str]) -> bool:
-    """Return whether two names have the same words, apart from components that one of them leaves out."""
-    short, long = sorted((first, second), key=len)
-    return bool(short - COMPONENTS) and short <= long and long - short <= COMPONENTS
+def is_same_fact(first: str, second: str) -> bool:
+    """Return whether two names have the same words in order, apart from components that one of them leaves out."""
+    short, long = sorted((list_fact_words(first), list_fact_words(second)), key=len)
+    if not set(short) - COMPONENTS:
+        return False
+    remaining = list(short)
+    for word in long:
+        if remaining and word == remaining[0]:
+            remaining.pop(0)
+        elif word not in COMPONENTS:
+            return False
+    return not remaining
 
 
 def is_named_in(name: frozenset[str], words: frozenset[str]) -> bool:

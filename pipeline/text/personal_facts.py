@@ -7,7 +7,7 @@ uses one at a time are stated in the same way.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from pipeline.text.lexicon import load_lexicon
@@ -100,6 +100,7 @@ def skip_lead(sentence: str) -> int:
     return 0 if match is None else match.end()
 
 
+@lru_cache(maxsize=4096)
 def attribute_of_user(name: str) -> str:
     """Return the attribute of the user that a canonical name means, or the name itself."""
     return next((attribute for attribute, pattern in _compile_names().items() if pattern.fullmatch(name)), name)

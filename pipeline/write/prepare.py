@@ -83,7 +83,8 @@ class Prepared:
     """A draft that is ready for its transaction.
 
     `importance` is the caller's value, `redactions` the number of kinds of secrets that were removed, `echoes` the
-    memories whose rendering the text repeats.
+    memories whose rendering the text repeats. `is_certain` marks a fact that a person stated with certainty in a
+    message: it may end a value that a person or an agent stated.
     """
 
     memory: Memory
@@ -94,6 +95,7 @@ class Prepared:
     echoes: "tuple[Echo, ...]" = ()
     loc: str = ""
     renamed_tags: Mapping[str, str] | None = None
+    is_certain: bool = False
 
 
 def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
