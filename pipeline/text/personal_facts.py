@@ -114,7 +114,7 @@ def _read_attributes(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
             continue
         # "I moved to Helix" names no city.
         if _find_tool(USER, match["value"]) is None:
-            yield StatedFact(USER, attribute, match["value"].strip(), replaces=True), match.end()
+            yield StatedFact(USER, attribute, match["value"].strip(" ."), replaces=True), match.end()
 
 
 def _read_tools(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
