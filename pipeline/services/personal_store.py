@@ -22,7 +22,9 @@ def gather_personal(workspace: Workspace) -> int:
     with workspace.database.read() as db:
         kinds = tuple(kind for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT))
         personal = memories.page(db, Filter(scope=PERSONAL, kinds=kinds), AT_ONCE, None)
-        about_user = facts.page(db, Scope(), USER, None, AT_ONCE, None)
+        about_user = [
+            fact for scope in (Scope(), PERSONAL) for fact in facts.page(db, scope, USER, None, AT_ONCE, None)
+        ]
     # On a server with several people, the user is the author.
     personal += [fact for fact in about_user if fact.author is None]
     for memory in personal:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
+from pipeline.records import USER_SUBJECT
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.names import SEPARATOR, canonical_name
 
-USER: Final = "user"
+USER: Final = USER_SUBJECT
 PROJECT: Final = "project"
 # A question about the user is short; a longer text is a task.
 LONGEST_QUESTION: Final = 400

