@@ -2,6 +2,7 @@ import pytest
 
 from pipeline.text.names import canonical_name
 from pipeline.text.personal_facts import attribute_of_user, find_stated_fact, list_asked_attributes
+from tests.fakes.workspace import load_labelled
 
 
 @pytest.mark.parametrize(
@@ -99,3 +100,8 @@ def test_a_sentence_states_a_fact(said, fact):
 @pytest.mark.parametrize("said", ["I prefer tabs", "I use Docker", "I work on the parser", "I run the tests twice"])
 def test_other_sentences_state_none(said):
     assert find_stated_fact(said) is None
+
+
+def test_no_message_to_a_project_asks_for_a_fact_about_the_user():
+    texts = [message["text"] for message in load_labelled("messages.json")]
+    assert [text for text in texts if list_asked_attributes(text)] == []
