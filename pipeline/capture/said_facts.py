@@ -10,11 +10,12 @@ from sqlite3 import Connection
 from typing import Any, Final
 
 from pipeline.capture.proposals import Proposal
-from pipeline.capture.slots import Slot
-from pipeline.records import Draft, EdgeDraft, EdgeKind, FactKey, Memory, Scope
+from pipeline.capture.slots import Slot, find_slot
+from pipeline.records import Draft, EdgeDraft, EdgeKind, FactKey, Filter, Kind, Memory, Outcome, Scope
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import audit, changes, facts
+from pipeline.store import audit, changes, edges, facts, memories
 from pipeline.store.audit import AuditAction
+from pipeline.text.fact_words import is_same_fact
 from pipeline.times import utc_now
 from pipeline.write.accept import write_all
 from pipeline.write.fact_placement import end_at, fact_key
@@ -25,6 +26,8 @@ ACTOR: Final = "capture"
 # More facts than a person speaks about.
 MAX_KNOWN: Final = 2000
 MAX_WAITING: Final = 20
+# The newest memories without a key that a new fact may supersede.
+MAX_STATEMENTS: Final = 200
 
 
 def list_known_values(db: Connection, scope: Scope, subject: str | None = None) -> Mapping[FactKey, Any]:
@@ -69,12 +72,31 @@ def _set_fact(db: Connection, prepared: Prepared, policy: WritePolicy) -> None:
             return
         policy = replace(policy, suggest=True)
     (receipt,) = write_all(db, [prepared], policy)
+    if receipt.outcome is Outcome.CREATED:
+        _supersede_statements(db, memories.get(db, receipt.id))
     if receipt.replaced is not None:
         audit.add(db, memory.created_at, ACTOR, AuditAction.CLOSE, receipt.replaced, receipt.id)
     if prepared.is_certain and not policy.suggest:
         # What waited for review is said with certainty now.
         for candidate in waiting:
             archive_memory(db, candidate, memory.created_at)
+
+
+def _supersede_statements(db: Connection, fact: Memory | None) -> None:
+    """Mark earlier memories without a key that state another value of a new fact as superseded."""
+    assert fact is not None
+    assert fact.key is not None
+    name = f"{fact.key.subject} {fact.key.attribute}"
+    superseded = []
+    for other in memories.page(db, Filter(scope=fact.scope, kinds=(Kind.FACT,)), MAX_STATEMENTS, None):
+        slot = None if other.pinned or other.occurred_at > fact.occurred_at else find_slot(other.content, {})
+        if slot is None or slot.value in (None, fact.details["value"]):
+            continue
+        if is_same_fact(f"{slot.keys[0].subject} {slot.keys[0].attribute}", name):
+            edges.add(db, fact.seq, EdgeKind.SUPERSEDES, other.seq, ACTOR, fact.created_at)
+            superseded.append(other.id)
+    if superseded:
+        changes.append(db, changes.RELATE, [fact.id, *superseded])
 
 
 def _end_facts(db: Connection, slot: Slot, draft: Draft, policy: WritePolicy) -> None:

@@ -223,6 +223,16 @@ def test_a_preference_that_recurs_replaces_the_one_before_in_every_workspace(cli
     assert ["Helix" in one["content"] for one in found] == [True]
 
 
+def test_a_new_fact_supersedes_a_memory_without_a_key_that_states_another_value(client, say):
+    plain = client.write("I use Vim", scope={"kind": "user"})
+    other = client.write("I use vim on servers", scope={"kind": "user"})
+    say("I use Helix now.", label="preference")
+    (fact,) = client.get("/v1/facts/user/editor/history").get_json()["items"]
+    edges = client.get(f"/v1/memories/{fact['id']}").get_json()["edges"]
+    assert [(one["kind"], one["to"]) for one in edges if one["kind"] == "supersedes"] == [("supersedes", plain)]
+    assert other not in str(edges)
+
+
 def test_a_second_tool_without_a_change_waits_in_the_inbox(client, say):
     say("I use Vim.", label="preference")
     say("I use Helix.", label="preference", session="s2")
