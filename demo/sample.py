@@ -44,7 +44,9 @@ def load_sample(folder: Path = HERE) -> Sample:
     lines = (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
     entries = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
     recalls = tuple(Question(e["ask"], e["expect"], e["why"]) for e in entries if "ask" in e)
-    facts = tuple(FactQuestion(*e["fact"], e["as_of"], e["expect"], e["why"]) for e in entries if "fact" in e)
+    facts = tuple(
+        FactQuestion(e["fact"][0], e["fact"][1], e["as_of"], e["expect"], e["why"]) for e in entries if "fact" in e
+    )
     (hook,) = (Question(e["prompt"], e["expect"], e["why"]) for e in entries if "prompt" in e)
     return Sample(tuple(json.loads(line) for line in lines), recalls, facts, hook)
 

@@ -197,7 +197,8 @@ def test_an_uncertain_end_waits_in_the_inbox_and_names_what_it_contradicts(clien
     assert values(client) == [(5433, True)]
     (candidate,) = client.get("/v1/candidates").get_json()["items"]
     client.post(f"/v1/candidates/{candidate['id']}", {"action": "accept"})
-    assert client.get("/v1/contradictions").get_json()["items"] or client.recall("staging port")["results"]
+    found = {one["content"]: one for one in client.recall("staging port")["results"]}
+    assert found["staging port: 5433"]["contradicted_by"] == [candidate["id"]]
 
 
 def test_words_that_contradict_a_fact_wait_in_the_inbox(client, say):

@@ -143,10 +143,10 @@ def test_word_order_is_asked_about(encoder):
 
 
 def test_a_short_form_is_asked_about_with_and_without_an_encoder(encoder):
-    known = ["production_url", "pressure", "time_zone"]
+    known, zone = ["production_url", "pressure"], FactKey("shop", "time_zone")
     for given_encoder in (encoder, None):
         assert [k.attribute for k in match_name("prod_url", known, given_encoder).similar] == ["production_url"]
-        assert [k.attribute for k in match_name("tz", known, given_encoder).similar] == ["time_zone"]
+        assert FactNames().match(FactKey("shop", "tz"), [zone], given_encoder).similar == (zone,)
 
 
 def test_keys_that_differ_in_both_names_are_not_the_same(encoder):
