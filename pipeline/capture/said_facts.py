@@ -4,7 +4,7 @@ A certain statement takes effect at once, in the audit trail and undoable. An un
 value becomes a candidate, which the inbox shows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from sqlite3 import Connection
 from typing import Any, Final
@@ -85,18 +85,23 @@ def _set_fact(db: Connection, prepared: Prepared, policy: WritePolicy) -> None:
 def _supersede_statements(db: Connection, fact: Memory | None) -> None:
     """Mark earlier memories without a key that state another value of a new fact as superseded."""
     assert fact is not None
+    superseded = [other for other, value in _list_statements(db, fact) if value != fact.details["value"]]
+    for other in superseded:
+        edges.add(db, fact.seq, EdgeKind.SUPERSEDES, other.seq, ACTOR, fact.created_at)
+    if superseded:
+        changes.append(db, changes.RELATE, [fact.id, *(other.id for other in superseded)])
+
+
+def _list_statements(db: Connection, fact: Memory) -> Iterator[tuple[Memory, Any]]:
+    """Yield the earlier memories without a key that state a value of a fact, and the value."""
     assert fact.key is not None
     name = f"{fact.key.subject} {fact.key.attribute}"
-    superseded = []
     for other in memories.page(db, Filter(scope=fact.scope, kinds=(Kind.FACT,)), MAX_STATEMENTS, None):
         slot = None if other.pinned or other.occurred_at > fact.occurred_at else find_slot(other.content, {})
-        if slot is None or slot.value in (None, fact.details["value"]):
-            continue
-        if is_same_fact(f"{slot.keys[0].subject} {slot.keys[0].attribute}", name):
-            edges.add(db, fact.seq, EdgeKind.SUPERSEDES, other.seq, ACTOR, fact.created_at)
-            superseded.append(other.id)
-    if superseded:
-        changes.append(db, changes.RELATE, [fact.id, *superseded])
+        if slot is not None and slot.value is not None:
+            key = slot.keys[0]
+            if is_same_fact(f"{key.subject} {key.attribute}", name):
+                yield other, slot.value
 
 
 def _end_facts(db: Connection, slot: Slot, draft: Draft, policy: WritePolicy) -> None:
@@ -111,6 +116,10 @@ def _end_facts(db: Connection, slot: Slot, draft: Draft, policy: WritePolicy) ->
         end_at(db, fact, moment, now)
         detail = {"until": fact.valid_to, **draft.metadata}
         audit.add(db, now, ACTOR, AuditAction.CLOSE, fact.id, detail=detail)
+        # Otherwise what the fact superseded would be current again.
+        for other, _ in list(_list_statements(db, fact)):
+            archive_memory(db, other, now)
+            audit.add(db, now, ACTOR, AuditAction.ARCHIVE, other.id, detail=dict(draft.metadata))
     changes.append(db, changes.CLOSE, [fact.id for fact in ending])
 
 
