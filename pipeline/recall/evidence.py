@@ -138,11 +138,9 @@ def gather_evidence(
     sessions: SessionMap, ranking_features: RankingFeatures, question: ParsedQuery, candidates: Candidates
 ) -> Evidence:
     """Gather the evidence for every candidate."""
-    seqs = candidates.seqs
-    before, after = sessions.before(seqs), sessions.after(seqs)
+    seqs, lexical, dense = candidates.seqs, candidates.lexical, candidates.dense
+    before, after, days = sessions.before(seqs), sessions.after(seqs), ranking_features.days[seqs]
     nothing = np.zeros(len(seqs), np.float32)
-    lexical, dense = candidates.lexical, candidates.dense
-    days = ranking_features.days[seqs]
     unembedded, closeness, context = _score_meaning(candidates, before, after)
     return Evidence(
         seqs=seqs,
@@ -172,7 +170,7 @@ def gather_evidence(
         answers_user=np.isin(seqs, candidates.answering),
         outlines=ranking_features.outlines[seqs],
         importance=ranking_features.importance[seqs],
-        # Counted from the newest: as days since the epoch, the precision would be hours.
+        # Counted from the newest: days since the epoch would be precise to hours only.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
     )
