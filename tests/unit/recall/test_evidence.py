@@ -12,7 +12,7 @@ from pipeline.records import Kind
 from pipeline.records.recall import Channel
 from pipeline.write.revise import archive, purge
 
-KEY = {"subject": "my", "attribute": "zebra", "value": True}
+KEY = {"subject": "user", "attribute": "favorite", "value": "zebra"}
 NOW = datetime(2026, 3, 18, tzinfo=UTC)
 
 
@@ -25,10 +25,10 @@ def conversation(workspace):
         ("Ada: zebra and giraffe", "s", 4),
         ("Brendan: no zebra", "s", 3),
         ("zebra alone", None, 5),
-        ("my zebra: true", None, 6),
+        ("user favorite: zebra", None, 6),
     ]
     for content, session, day in turns:
-        fields = {"kind": Kind.KEYED_FACT, "details": KEY} if content.startswith("my") else {}
+        fields = {"kind": Kind.KEYED_FACT, "details": KEY} if content.startswith("user") else {}
         workspace.write(content, session_id=session, occurred_at=f"2026-03-{day:02d}T08:00:00.000Z", **fields)
     workspace.embed()
     return workspace
