@@ -1,1 +1,1 @@
-"""The demonstration: a sample history, six questions and a program that asks them of a real stack."""
+"""The demonstration: a sample history, eight questions and a program that asks them of a real stack."""

@@ -1,6 +1,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import urllib3
 
@@ -45,6 +46,12 @@ class Client:
         """Return one memory as it is stored."""
         found: dict[str, Any] = self._call("GET", f"/v1/memories/{memory_id}")
         return found
+
+    def fact(self, subject: str, attribute: str, as_of: str | None = None) -> dict[str, Any]:
+        """Return the current value of a fact, or its value as of a time."""
+        path = f"/v1/facts/{quote(subject, safe='')}/{quote(attribute, safe='')}"
+        answer: dict[str, Any] = self._call("GET", path if as_of is None else f"{path}?as_of={quote(as_of)}")
+        return answer
 
     def queue(self) -> dict[str, Any]:
         """Return what waits for the workers, and the dead letters."""

@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from demo.sample import Question
+from demo.sample import FactQuestion, Question
 
 CHANNELS = ("lexical", "dense")
 INDENT = 5
@@ -89,6 +89,20 @@ def _headline(width: int, mark: str, style: str, rank: int, result: Mapping[str,
 
 def _verdict(good: bool) -> tuple[str, str]:
     return ("✓", "bold green") if good else ("✗", "bold red")
+
+
+def print_fact(console: Console, asked: FactQuestion, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+    """Print the value of a fact now and as of a time, and return whether it was then as expected."""
+    found = str(then["value"]) == asked.expect
+    mark, style = _verdict(found)
+    console.print()
+    console.print(Text("Fact: ").append(f"{asked.subject} {asked.attribute}", style="bold"))
+    console.print(Text(f"   ({asked.why})", style="dim"))
+    console.print(Text(f"   now {now['value']}, since {now['valid_from'][:10]}"))
+    until = f" until {then['valid_to'][:10]}" if then.get("valid_to") else ""
+    line = f"as of {asked.as_of[:10]} {then['value']}, since {then['valid_from'][:10]}{until}"
+    console.print(Text(f" {mark} ", style=style).append(line, style="none"))
+    return found
 
 
 def print_hook(console: Console, question: Question, context: str, client_ms: float) -> bool:

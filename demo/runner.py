@@ -10,7 +10,7 @@ from rich.text import Text
 
 from demo.client import Client
 from demo.errors import DemoFailed
-from demo.report import Asked, one_line, print_asked, print_hook
+from demo.report import Asked, one_line, print_asked, print_fact, print_hook
 from demo.sample import FAKE_SECRET, SMALL_TALK, Sample, exact_repeats, load_sample, secret_position
 from demo.stack import HOST, Stack, choose_port, claimed_home, stack_environment
 
@@ -60,6 +60,7 @@ def show(client: Client, stack: Stack, sample: Sample, root: Path, console: Cons
     complaints = await_digestion(client, stack, console)
     await_encoder(client, stack, console)
     complaints += ask_recalls(client, sample, console)
+    complaints += ask_facts(client, sample, console)
     complaints += ask_hook(client, sample, root, console)
     console.print()
     complaints += report_duplicate(sample, receipts, console)
@@ -135,6 +136,19 @@ def ask_recalls(client: Client, sample: Sample, console: Console) -> list[str]:
         print_asked(console, number, asked)
         if not asked.came_first:
             complaints.append(f"question {number}: the memory with “{question.expect}” did not come first")
+    return complaints
+
+
+def ask_facts(client: Client, sample: Sample, console: Console) -> list[str]:
+    """Read facts now and as of an earlier time; return a complaint for each with another value then."""
+    complaints = []
+    for asked in sample.facts:
+        now, then = (
+            client.fact(asked.subject, asked.attribute),
+            client.fact(asked.subject, asked.attribute, asked.as_of),
+        )
+        if not print_fact(console, asked, now, then):
+            complaints.append(f"{asked.subject} {asked.attribute} as of {asked.as_of[:10]} is not “{asked.expect}”")
     return complaints
 
 

@@ -19,11 +19,23 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class FactQuestion:
+    """A fact to read as of a time, its value then, and what the question shows."""
+
+    subject: str
+    attribute: str
+    as_of: str
+    expect: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
-    """The history as bodies of `POST /v1/memories/batch`, the recalls, and the one hook prompt."""
+    """The history as bodies of `POST /v1/memories/batch`, the recalls, the facts to read, and the one hook prompt."""
 
     history: tuple[Mapping[str, Any], ...]
     recalls: tuple[Question, ...]
+    facts: tuple[FactQuestion, ...]
     hook: Question
 
 
@@ -32,8 +44,11 @@ def load_sample(folder: Path = HERE) -> Sample:
     lines = (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
     entries = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
     recalls = tuple(Question(e["ask"], e["expect"], e["why"]) for e in entries if "ask" in e)
+    facts = tuple(
+        FactQuestion(e["fact"][0], e["fact"][1], e["as_of"], e["expect"], e["why"]) for e in entries if "fact" in e
+    )
     (hook,) = (Question(e["prompt"], e["expect"], e["why"]) for e in entries if "prompt" in e)
-    return Sample(tuple(json.loads(line) for line in lines), recalls, hook)
+    return Sample(tuple(json.loads(line) for line in lines), recalls, facts, hook)
 
 
 def exact_repeats(history: tuple[Mapping[str, Any], ...]) -> tuple[int, ...]:

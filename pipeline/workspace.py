@@ -156,9 +156,14 @@ class Workspace:
         return Viewer(everything=True, person=self.person_id)
 
     @property
+    def is_personal(self) -> bool:
+        """Return whether this is a personal store itself."""
+        return is_personal(self.id)
+
+    @property
     def personal_memory_enabled(self) -> bool:
         """Return whether memories about the person are in a personal store and shown in this workspace."""
-        return not is_personal(self.id) and self.settings.personal
+        return not self.is_personal and self.settings.personal
 
     @property
     def personal_store(self) -> "Workspace | None":

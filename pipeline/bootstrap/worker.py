@@ -39,7 +39,7 @@ from pipeline.lru import LruCache
 from pipeline.records import Stage
 from pipeline.services.purges import finish_purges
 from pipeline.services.turns import capture_settings
-from pipeline.store.database import WakeUps, WriterProfile, wake_no_worker
+from pipeline.store.database import Database, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
 
@@ -154,10 +154,15 @@ class WorkerContainer:
         return CaptureStage(
             context.database,
             lambda person_id: self.databases.get(personal_workspace_of(person_id), create=True),
+            self._find_personal,
             lambda: capture_settings(self.workspace_settings, workspace_id),
             partial(self._classifier, workspace_id),
             lambda: context.model() if context.settings.capture_llm else None,
         )
+
+    def _find_personal(self, person_id: str | None) -> Database | None:
+        name = personal_workspace_of(person_id)
+        return self.databases.get(name) if self.databases.exists(name) else None
 
     def _classifier(self, workspace_id: str, text: str) -> StatementClassifier:
         """Return the classifier of a text's sentences; raise EncoderPending while it is made."""

@@ -1,14 +1,15 @@
 """Propose memories from a person's statements in a turn, sentence by sentence."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.capture.commands import read_command
 from pipeline.capture.own_words import list_own_lines
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statements import Label, Statement
-from pipeline.records import CAPTURED_TAG, Draft, Kind, Memory, Source
+from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
 from pipeline.text.sentences import split_typed_sentences
@@ -90,18 +91,24 @@ def explain_dropped(statements: Iterable[Statement], chosen: Sequence[Statement]
 
 
 def propose(
-    turn: Turn, statements: Sequence[Statement], known: Callable[[str], Iterable[Memory]], *, personal: bool
+    turn: Turn, statements: Sequence[Statement], known: Mapping[FactKey, Any], *, personal: bool
 ) -> Iterator[Proposal]:
-    """Yield a proposal for each statement of a turn; with `personal`, those about the person go to their store."""
+    """Yield a proposal for each statement of a turn; with `personal`, those about the person go to their store.
+
+    `known` contains the current facts and their values.
+    """
     assert turn.role is Role.USER
     for statement in statements:
-        about_person = (
-            statement.label in _OF_PERSON
+        slot = find_slot(statement.sentence, known)
+        if slot is not None and statement.label is Label.RULE and not slot.is_of_user:
+            slot = None
+        about_person = (slot is not None and slot.is_of_user) or (
+            slot is None
+            and statement.label in _OF_PERSON
             and statement.certainty >= ABOUT_PERSON
             and _OF_PROJECT.search(statement.sentence) is None
         )
         kind, importance = _KINDS[statement.label]
-        slot = find_slot(statement.sentence, known) if statement.label is Label.FACT else None
         draft = Draft(
             content=statement.sentence,
             kind=kind,

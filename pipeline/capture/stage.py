@@ -4,29 +4,26 @@ Every proposal passes admission like any other write. Statements about the perso
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from sqlite3 import Connection
+from typing import Any
 
 from pipeline.capture.model import extract
-from pipeline.capture.proposals import Proposal, choose_lasting, explain_dropped, list_sentences, propose
+from pipeline.capture.proposals import choose_lasting, explain_dropped, list_sentences, propose
+from pipeline.capture.said_facts import list_known_values, prepare_proposal, store_proposal
 from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.digest.stage_loop import PENDING_S
 from pipeline.errors import EncoderPending
 from pipeline.jobs.model import JobModel
-from pipeline.records import Memory, Outcome, Scope
+from pipeline.records import FactKey, Outcome, Scope
 from pipeline.records.digestion import WorkItem
-from pipeline.records.people import owner_of
+from pipeline.records.people import owner_of, personal_scope
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import agent_sessions, facts, near_statements, turns, work
+from pipeline.store import agent_sessions, near_statements, turns, work
 from pipeline.store.database import Database
 from pipeline.store.near_statements import NearStatement, checksum_of
 from pipeline.store.turns import Role, Turn
-from pipeline.times import utc_now
-from pipeline.write.accept import commit
-from pipeline.write.fact_placement import fact_key
-from pipeline.write.prepare import Prepared, prepare, prepare_fact
+from pipeline.text.personal_facts import USER
 
 Dropped = tuple[Statement, str]
 
@@ -42,10 +39,11 @@ class CaptureSettings:
 
 @dataclass(frozen=True, slots=True)
 class CaptureStage:
-    """Read a workspace's turns; `personal` opens a person's store when it is needed."""
+    """Read a workspace's turns; `personal` opens a person's store to write, `find_personal` only if it exists."""
 
     database: Database
     personal: Callable[[str | None], Database]
+    find_personal: Callable[[str | None], Database | None]
     settings: Callable[[], CaptureSettings]
     # The classifier of the sentences of a text, by its language.
     classifier: Callable[[str], StatementClassifier]
@@ -110,38 +108,33 @@ class CaptureStage:
         """Offer statements to the store; return the rejected ones with the reason."""
         if not statements:
             return []
-        with self.database.read() as db:
-            known = partial(_list_named_facts, db)
-            proposals = list(propose(turn, statements, known, personal=settings.personal))
         who = owner_of(turn.session_id)
+        proposals = list(propose(turn, statements, self._list_known(who, settings), personal=settings.personal))
         policy = replace(settings.policy, author=who)
         rejected: list[Dropped] = []
         for to_person in (False, True):
             offered = [
-                (statement, _prepare(proposal))
+                (statement, proposal, prepare_proposal(proposal))
                 for statement, proposal in zip(statements, proposals, strict=True)
                 if (proposal.about_person and settings.personal) is to_person
             ]
             if offered:
                 # A turn that is read twice proposes nothing new: its statements are stored by then.
-                database = self.personal(who) if to_person else self.database
-                receipts = commit(database, [prepared for _, prepared in offered], policy)
-                rejected += [
-                    (statement, receipt.reason or "rejected")
-                    for (statement, _), receipt in zip(offered, receipts, strict=True)
-                    if receipt.outcome is Outcome.REJECTED
-                ]
+                with (self.personal(who) if to_person else self.database).write() as db:
+                    for statement, proposal, prepared in offered:
+                        receipt = store_proposal(db, proposal, prepared, policy)
+                        if receipt is not None and receipt.outcome is Outcome.REJECTED:
+                            rejected.append((statement, receipt.reason or "rejected"))
         return rejected
 
-
-def _list_named_facts(db: Connection, text: str) -> list[Memory]:
-    return facts.find_named_in(db, text, utc_now())
-
-
-def _prepare(proposal: Proposal) -> Prepared:
-    slot = proposal.slot
-    if slot is None:
-        return prepare(proposal.draft)
-    details = {**proposal.draft.metadata, "said": proposal.draft.content}
-    key = fact_key(slot.subject, slot.attribute)
-    return prepare_fact(key, slot.value, replace(proposal.draft, metadata=details, scope=Scope()))
+    def _list_known(self, who: str | None, settings: CaptureSettings) -> Mapping[FactKey, Any]:
+        """Return the current facts of the workspace, and those about the person."""
+        with self.database.read() as db:
+            known = dict(list_known_values(db, Scope()))
+        person = self.find_personal(who) if settings.personal else None
+        if person is None:
+            return known
+        with person.read() as db:
+            # What a workspace still contains about the person is moved to their store.
+            of_person = list_known_values(db, personal_scope(who), USER)
+        return {key: value for key, value in known.items() if key.subject != USER} | dict(of_person)

@@ -185,7 +185,7 @@ def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
     """Yield a memory, in several pieces if its text is long; raise InvalidField for values that cannot be stored."""
     shape = _check_shape(written)
     details = check_details(shape.kind, shape.details, "details")
-    if shape.kind is Kind.KEYED_FACT and details:
+    if shape.kind is Kind.KEYED_FACT:
         fact_key(details["subject"], details["attribute"], "details.")
     metadata, _ = redact_json(shape.metadata)
     check_metadata(metadata, "metadata")

@@ -42,6 +42,7 @@ class Evidence:
     Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0; `background_similarity` is that of
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index. `outlines` marks outlines of code files.
+    `about_user` marks facts about the user for a question in the first person, `answers_user` those that it asks for.
     `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
     none.
     """
@@ -69,6 +70,8 @@ class Evidence:
     superseded_by: Seqs
     in_time_range: Flags
     personal_fact: Flags
+    about_user: Flags
+    answers_user: Flags
     outlines: Flags
     importance: Floats
     days: Floats
@@ -80,7 +83,7 @@ class Candidates:
     """Row numbers of possible answers, ascending, each channel's best in order, and the channels' scores.
 
     `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
-    earlier text.
+    earlier text. `about_user` and `answering` are current facts about the user, and those that the question asks for.
     """
 
     seqs: Seqs
@@ -91,6 +94,8 @@ class Candidates:
     stating: Seqs
     superseded: Mapping[int, int]
     outdated: Sequence[int] = ()
+    about_user: Sequence[int] = ()
+    answering: Sequence[int] = ()
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
         """Yield each channel that answered, its scores, and its best."""
@@ -133,11 +138,9 @@ def gather_evidence(
     sessions: SessionMap, ranking_features: RankingFeatures, question: ParsedQuery, candidates: Candidates
 ) -> Evidence:
     """Gather the evidence for every candidate."""
-    seqs = candidates.seqs
-    before, after = sessions.before(seqs), sessions.after(seqs)
+    seqs, lexical, dense = candidates.seqs, candidates.lexical, candidates.dense
+    before, after, days = sessions.before(seqs), sessions.after(seqs), ranking_features.days[seqs]
     nothing = np.zeros(len(seqs), np.float32)
-    lexical, dense = candidates.lexical, candidates.dense
-    days = ranking_features.days[seqs]
     unembedded, closeness, context = _score_meaning(candidates, before, after)
     return Evidence(
         seqs=seqs,
@@ -163,9 +166,11 @@ def gather_evidence(
         superseded_by=np.array([candidates.superseded.get(seq, NOBODY) for seq in seqs.tolist()], np.int64),
         in_time_range=_in_time_range(question, days),
         personal_fact=ranking_features.keyed[seqs] & question.personal,
+        about_user=np.isin(seqs, candidates.about_user),
+        answers_user=np.isin(seqs, candidates.answering),
         outlines=ranking_features.outlines[seqs],
         importance=ranking_features.importance[seqs],
-        # Counted from the newest: as days since the epoch, the precision would be hours.
+        # Counted from the newest: days since the epoch would be precise to hours only.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
     )

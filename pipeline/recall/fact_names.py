@@ -1,4 +1,4 @@
-"""Match the name of a fact with known facts: the same spelling, a synonym by its vector, or a candidate to ask about.
+"""Match the name of a fact with known facts: the same spelling or words, a synonym by its vector, or a candidate.
 
 A wrong match overwrites a fact, a missed one only keeps two, so names match only if nothing speaks against it.
 Vectors alone cannot distinguish `left_margin` from `right_margin`, which are closer than most synonyms. So names are
@@ -17,7 +17,9 @@ import numpy as np
 
 from pipeline.index.encoder import Encoder, Vectors
 from pipeline.records import FactKey
+from pipeline.text.fact_words import is_same_fact
 from pipeline.text.names import SEPARATOR
+from pipeline.text.personal_facts import USER, attribute_of_user
 
 MAX_CACHED_NAMES: Final = 8192
 # New names take about a millisecond each, and a reader waits for them.
@@ -179,6 +181,9 @@ class FactNames:
             return KeyMatch(spelled[0], ())
         if spelled:
             return KeyMatch(asked, tuple(sorted(spelled)[:MAX_SIMILAR]))
+        worded = _find_same_words(asked, known)
+        if worded:
+            return KeyMatch(worded[0], ()) if len(worded) == 1 else KeyMatch(asked, tuple(worded[:MAX_SIMILAR]))
         by_attribute = [key for key in known if key.subject in subjects]
         by_subject = [key for key in known if key.attribute in attributes]
         sides = (
@@ -236,6 +241,15 @@ def _abbreviates(first: str, second: str) -> bool:
 def _find_same_spelling(name: str, others: Iterable[str]) -> set[str]:
     joined = _form_of(name).joined
     return {other for other in others if _form_of(other).joined == joined and same_spelling(name, other)}
+
+
+def _find_same_words(asked: FactKey, known: Iterable[FactKey]) -> list[FactKey]:
+    """Return the keys with the same words, wherever the subject ends: "staging db port", "staging database port"."""
+    if asked.subject == USER:
+        attribute = attribute_of_user(asked.attribute)
+        return sorted(key for key in known if key.subject == USER and attribute_of_user(key.attribute) == attribute)
+    name = f"{asked.subject} {asked.attribute}"
+    return sorted(key for key in known if is_same_fact(f"{key.subject} {key.attribute}", name))
 
 
 def _nearest(asked: FactKey, sides: Sequence[NamesToCompare], vectors: NameVectors) -> KeyMatch:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from pipeline.text.personal_facts import list_asked_attributes
 from pipeline.text.tokens import MONTHS, WEEKDAYS, identifiers, search_tokens
 
 DAY: Final = timedelta(days=1)
@@ -185,7 +186,10 @@ _EXPRESSIONS: Final[tuple[tuple["re.Pattern[str]", Read], ...]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed query: text, tokens, identifiers, time range, and whether it is about the asker or asks for a time."""
+    """A parsed query: text, tokens, identifiers, time range, and whether it is about the asker or asks for a time.
+
+    `asked_attributes` are the attributes of the user that it asks for.
+    """
 
     text: str
     tokens: tuple[str, ...]
@@ -193,6 +197,7 @@ class ParsedQuery:
     time_range: TimeRange | None
     personal: bool
     asks_time: bool
+    asked_attributes: frozenset[str] = frozenset()
 
 
 def parse_query(text: str, now: datetime) -> ParsedQuery:
@@ -204,4 +209,5 @@ def parse_query(text: str, now: datetime) -> ParsedQuery:
         parse_time_range(text, now),
         _PERSONAL.search(text) is not None,
         _ASKS_TIME.search(text) is not None,
+        list_asked_attributes(text),
     )

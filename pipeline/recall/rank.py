@@ -43,6 +43,8 @@ VOCABULARY_COVERAGE = 2.4
 # the labels of the 454 outlines that are found for tests/data/prompts. The lower of the two formulas applies.
 OUTLINE_INTERCEPT = -1.3
 OUTLINE_SLOPE = 0.28
+# A fact about the user that answers a question about them, whatever words and language both have.
+ANSWERS_USER = 2.5
 # From the first value on, a memory is injected; below the second, a memory is only shown if requested.
 RELEVANT = 0.5
 IRRELEVANT = 0.02
@@ -251,6 +253,13 @@ _OWN: Final = (
     ),
     RankFeature("personal_fact", 0.15, _CUES, "is a fact about the user", lambda pool: pool.evidence.personal_fact),
     RankFeature(
+        "answers_user",
+        1.0,
+        _CUES,
+        "is the fact about the user that the question asks for",
+        lambda pool: pool.evidence.answers_user,
+    ),
+    RankFeature(
         "literal",
         2.0,
         _CUES,
@@ -360,8 +369,10 @@ def relevance(ranking: Ranking) -> Floats:
         INTERCEPT
         + CLOSER_THAN_BACKGROUND * _closer_than_background(evidence)
         + SHARED_INFORMATION * np.sqrt(evidence.information)
-        + VOCABULARY_COVERAGE * evidence.vocabulary_coverage
+        # Questions about the user share no words with short facts: "where do I live" and "user city: Tampa".
+        + VOCABULARY_COVERAGE * np.where(evidence.about_user, 1.0, evidence.vocabulary_coverage)
     )
+    logit = np.where(evidence.answers_user, np.maximum(logit, ANSWERS_USER), logit)
     outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit)
     logit = np.where(evidence.outlines, outlined, logit)
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)

@@ -48,11 +48,13 @@ from pipeline.records.recall import (
 )
 from pipeline.store import changes, edges, facts, index_state, memories, meta
 from pipeline.store.database import Database
-from pipeline.times import elapsed_ms, utc_text
+from pipeline.text.personal_facts import USER, attribute_of_user
+from pipeline.times import elapsed_ms, utc_now, utc_text
 
 KEPT = 256
 MAX_PER_CHANNEL = 80
 MAX_LIFTING = 20
+MAX_FACTS_ABOUT_USER = 500
 OFF = ChannelReport(ChannelState.OFF, 0.0)
 
 Mask = NDArray[np.bool_]
@@ -353,10 +355,21 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     holders, literal, stating = (
         (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
     )
-    pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, NO_ROWS]))
+    about_user = _list_facts_about_user(db, results.question)
+    answering = [seq for seq, is_asked in about_user.items() if is_asked]
+    pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, np.array(answering, np.int64)]))
     superseded = {pair.seq: pair.by for pair in edges.list_superseding(db, pooled.tolist())}
     pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
     outdated = index_state.list_outdated(db, pooled.tolist())
     lexical = None if words is None else words.scores
-    return Candidates(pooled, tops, lexical, dense, literal, stating, superseded, outdated)
+    return Candidates(pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering)
+
+
+def _list_facts_about_user(db: Connection, question: ParsedQuery) -> dict[int, bool]:
+    """Return the current facts about the user for a question in the first person, and whether it asks for each."""
+    asked = question.asked_attributes
+    if not (question.personal or asked):
+        return {}
+    current = facts.list_attributes(db, USER, utc_now(), MAX_FACTS_ABOUT_USER)
+    return {seq: attribute_of_user(attribute) in asked for seq, attribute in current}

@@ -52,6 +52,8 @@ class Scope:
 OWNED = "␟"
 # Memories about the data directory's owner, for every workspace, in a store of their own.
 PERSONAL = Scope(ScopeKind.USER)
+# The subject of facts about the user, which belong to the personal store.
+USER_SUBJECT = "user"
 
 
 def list_session_names(scope: Scope | None, *sessions: str | None) -> frozenset[str]:
@@ -198,9 +200,11 @@ class Memory(OptionalFields):
     def is_of_person(self) -> bool:
         """Return whether the memory is about a person rather than a workspace.
 
-        Goals and keyed facts always belong to a workspace.
+        Goals, and facts about other subjects than the user, always belong to a workspace.
         """
-        return self.scope.is_personal and self.kind not in (Kind.GOAL, Kind.KEYED_FACT)
+        if self.kind is Kind.KEYED_FACT:
+            return self.scope.is_personal and self.key is not None and self.key.subject == USER_SUBJECT
+        return self.scope.is_personal and self.kind is not Kind.GOAL
 
     @property
     def said_by(self) -> str | None:

@@ -1,7 +1,7 @@
 """Keyed facts: current values, earlier values, and their times."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,8 +15,9 @@ from pipeline.records.recall import Annotations
 from pipeline.store import facts, memories
 from pipeline.store.facts import ScopedKey
 from pipeline.text.names import canonical_name
+from pipeline.text.personal_facts import USER
 from pipeline.times import utc_now
-from pipeline.workspace import Workspace
+from pipeline.workspace import Workspace, find_home, is_any_incognito
 from pipeline.write import facts as writing
 from pipeline.write.fact_placement import fact_key
 from pipeline.write.facts import EndedFact
@@ -122,9 +123,14 @@ def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, va
     """Set the value of a key from the draft's time on; end the previous value, but keep it."""
     scope = resolve_scope(draft.scope, draft.session_id, "scope.id")
     _check(asked, value, draft)
-    # Create the workspace only for a valid value.
-    policy, database = workspace.write_policy(), workspace.create()
-    match = resolver.match(workspace, asked, scope)
+    policy = workspace.write_policy()
+    if workspace.exists and draft.session_id is not None and is_any_incognito(workspace, [draft.session_id]):
+        # A session that is incognito here is also incognito in the personal store.
+        policy = replace(policy, incognito=True)
+    store, scope = _locate(workspace, asked, scope)
+    # Create the store only for a valid value.
+    database, draft = store.create(), replace(draft, scope=scope)
+    match = resolver.match(store, asked, scope)
     receipt = writing.set_fact(database, match.key, value, draft, policy)
     with database.read() as db:
         stored = facts.by_id(db, receipt.id)
@@ -136,8 +142,9 @@ def get_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, as_of: str | None
 ) -> Memory:
     """Return the current value, or the value at a time; raise NotFound if there is none."""
-    key = resolver.require_key(workspace, asked, scope)
-    with workspace.database.read() as db:
+    store, scope = _locate(workspace, asked, scope)
+    key = resolver.require_key(store, asked, scope)
+    with store.database.read() as db:
         fact = facts.find_valid(db, key, scope, as_of or utc_now())
     if fact is None:
         raise NotFound("The fact has no current value.")
@@ -146,8 +153,9 @@ def get_fact(
 
 def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope) -> list[Memory]:
     """List all values of a fact, oldest first; raise NotFound for an unknown fact."""
-    key = resolver.require_key(workspace, asked, scope)
-    with workspace.database.read() as db:
+    store, scope = _locate(workspace, asked, scope)
+    key = resolver.require_key(store, asked, scope)
+    with store.database.read() as db:
         values = facts.history(db, key, scope)
     if not values:
         raise NotFound("no such fact")
@@ -157,27 +165,57 @@ def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey
 def list_facts(
     workspace: Workspace, scope: Scope, subject: str | None, as_of: str | None, limit: int, before: int | None
 ) -> Page[Memory]:
-    """List facts newest first, of one subject or all, with `as_of` only those valid then."""
-    name = None if subject is None else fact_key(subject, "x").subject
+    """List facts newest first, of one subject or all, with `as_of` only those valid then.
+
+    Without a subject, the first page starts with facts about the user, at most half of it.
+    """
+    if subject is not None:
+        key = fact_key(subject, "x")
+        store, scope = _locate(workspace, key, scope)
+        return _page_facts(store, scope, key.subject, as_of, limit, before)
+    person, of_person = _locate(workspace, FactKey(USER, ""), scope)
+    leading: list[Memory] = []
+    if person.id != workspace.id and before is None and person.exists:
+        leading = list(_page_facts(person, of_person, USER, as_of, max(1, limit // 2), None).items)
+    if leading and not workspace.exists:
+        return Page(leading)
+    page = _page_facts(workspace, scope, None, as_of, max(1, limit - len(leading)), before)
+    return Page([*leading, *page.items][:limit], page.next_cursor)
+
+
+def _page_facts(
+    workspace: Workspace, scope: Scope, subject: str | None, as_of: str | None, limit: int, before: int | None
+) -> Page[Memory]:
     with workspace.database.read() as db:
-        page = facts.page(db, scope, name, as_of, limit + 1, before)
+        page = facts.page(db, scope, subject, as_of, limit + 1, before)
     return page_of(page, limit, lambda fact: fact.seq)
+
+
+def _locate(workspace: Workspace, key: FactKey, scope: Scope) -> tuple[Workspace, Scope]:
+    """Return the store and the scope of a key: facts about the user belong to the personal store."""
+    if key.subject != USER or scope not in (Scope(), workspace.personal_scope):
+        return workspace, scope
+    if workspace.is_personal:
+        return workspace, workspace.personal_scope
+    return (workspace.person, workspace.personal_scope) if workspace.personal_memory_enabled else (workspace, scope)
 
 
 def end_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, moment: str | None
 ) -> EndedFact:
     """End the value that is valid at a time, by default now, without a successor; raise NotFound if there is none."""
-    key = resolver.require_key(workspace, asked, scope)
-    return writing.end_fact(workspace.database, key, scope, moment)
+    store, scope = _locate(workspace, asked, scope)
+    key = resolver.require_key(store, asked, scope)
+    return writing.end_fact(store.database, key, scope, moment)
 
 
 def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remaining]:
     """Undo the setting of a value; return the archived fact, and what is left of its subject."""
-    taken = writing.take_back_fact(workspace.database, fact_id)
+    store = find_home(workspace, fact_id)
+    taken = writing.take_back_fact(store.database, fact_id)
     assert taken.key is not None
     scoped, who = ScopedKey(0, taken.key, taken.scope), workspace.person_id
-    with workspace.database.read() as db:
+    with store.database.read() as db:
         if facts.find_extent(db, scoped.key.subject, scoped) or facts.list_waiting(db, scoped.key, scoped.scope, 1):
             return taken, Remaining.FACT
         return taken, Remaining.SUBJECT if facts.find_extent(db, scoped.key.subject, None, who) else Remaining.NOTHING
@@ -185,7 +223,7 @@ def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remainin
 
 def reopen_fact(workspace: Workspace, fact_id: str, until: str | None) -> Memory:
     """Undo the end of a value: it is valid until a time, without limit, or until the next value starts."""
-    return writing.reopen_fact(workspace.database, fact_id, until)
+    return writing.reopen_fact(find_home(workspace, fact_id).database, fact_id, until)
 
 
 def list_subjects(

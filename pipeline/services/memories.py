@@ -18,6 +18,7 @@ from pipeline.records import (
     Page,
     Receipt,
     Revision,
+    Scope,
     Seen,
     Trust,
     page_of,
@@ -29,6 +30,7 @@ from pipeline.store.entities import LinkedEntity
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.review import Decision
 from pipeline.store.visibility import is_open_to, reaches, viewer_within
+from pipeline.text.personal_facts import USER
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import commit
@@ -83,6 +85,7 @@ def write_memories(workspace: Workspace, drafts: list[Draft]) -> list[Receipt]:
 def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
     """Store prepared memories in the workspace or the personal store, which is created only for valid drafts."""
     policy = workspace.write_policy()
+    prepared = [_assign_to_person(workspace, item) for item in prepared]
     of_person = [item.memory.is_of_person and workspace.personal_memory_enabled for item in prepared]
     personal = tuple(item for item, is_personal in zip(prepared, of_person, strict=True) if is_personal)
     own = tuple(item for item, is_personal in zip(prepared, of_person, strict=True) if not is_personal)
@@ -95,6 +98,15 @@ def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
         return commit(workspace.person.create(), personal, of_personal)
     parts = Part(workspace.id, own, policy), Part(workspace.person.id, personal, of_personal)
     return combine(of_person, *write_to_both(workspace, *parts))
+
+
+def _assign_to_person(workspace: Workspace, item: Prepared) -> Prepared:
+    """Give a fact about the user the personal scope, unless it has a scope or personal memory is off."""
+    memory = item.memory
+    is_about_user = memory.key is not None and memory.key.subject == USER and memory.scope == Scope()
+    if not is_about_user or not (workspace.is_personal or workspace.personal_memory_enabled):
+        return item
+    return replace(item, memory=replace(memory, scope=workspace.personal_scope))
 
 
 def check_open(workspace: Workspace, memory_id: str) -> None:

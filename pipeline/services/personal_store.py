@@ -1,7 +1,8 @@
 """Finish interrupted writes to two stores, and move personal memories to the personal store."""
 
-from pipeline.records import PERSONAL, Filter, Kind
-from pipeline.store import memories
+from pipeline.records import PERSONAL, Filter, Kind, Scope
+from pipeline.store import facts, memories
+from pipeline.text.personal_facts import USER
 from pipeline.workspace import Workspace
 from pipeline.write.two_stores import finish_unfinished, move_memory
 
@@ -21,6 +22,11 @@ def gather_personal(workspace: Workspace) -> int:
     with workspace.database.read() as db:
         kinds = tuple(kind for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT))
         personal = memories.page(db, Filter(scope=PERSONAL, kinds=kinds), AT_ONCE, None)
+        about_user = [
+            fact for scope in (Scope(), PERSONAL) for fact in facts.page(db, scope, USER, None, AT_ONCE, None)
+        ]
+    # On a server with several people, the user is the author.
+    personal += [fact for fact in about_user if fact.author is None]
     for memory in personal:
         move_memory(workspace, workspace.person, memory.id)
     return len(personal)

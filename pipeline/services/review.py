@@ -18,6 +18,7 @@ from pipeline.text.memory_terms import memory_terms
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write.fact_placement import end_before_next
+from pipeline.write.facts import undo_close
 from pipeline.write.reindex import reindex
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 
@@ -352,7 +353,7 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
 
 
 def undo_act(workspace: Workspace, entry_id: str) -> Memory:
-    """Undo a merge, an archive or a share; return its memory. Raises Conflict if it cannot be undone."""
+    """Undo a merge, an archive, a share or the end of a fact; return its memory, or raise Conflict."""
     with workspace.database.read() as db:
         known = audit.get(db, entry_id)
     if known is not None and known.action is AuditAction.SHARE and known.undone_at is None:
@@ -363,8 +364,10 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
         memory = None if entry is None else memories.get(db, entry.memory_id)
         if entry is None or memory is None or not _is_open(workspace, memory):
             raise NotFound("no such act, or its memory was purged")
-        if entry.undone_at is not None or memory.archived_at is None:
+        if entry.undone_at is not None or (entry.action is not AuditAction.CLOSE and memory.archived_at is None):
             raise Conflict("this was undone already")
+        if entry.action is AuditAction.CLOSE:
+            return undo_close(db, entry, now)
         if entry.action is AuditAction.MERGE:
             undo_merge(db, entry, memory, now)
         else:

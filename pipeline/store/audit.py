@@ -1,4 +1,4 @@
-"""The audit trail: automatic merges and archivals, sharing, the actor, and whether the action was undone."""
+"""The audit trail: automatic merges and archivals, ended facts, sharing, the actor, and whether it was undone."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,12 @@ class AuditAction(StrEnum):
     MERGE = "merge"
     ARCHIVE = "archive"
     SHARE = "share"
+    CLOSE = "close"
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """An action on a memory and, for a merge, the survivor; ids only, never text."""
+    """An action on a memory; ids only, never text. `other_id` is a merge's survivor, or an ended fact's new value."""
 
     seq: int
     id: str

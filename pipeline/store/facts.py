@@ -116,6 +116,15 @@ def find_named_in(db: Connection, text: str, moment: str) -> list[Memory]:
     )
 
 
+def list_attributes(db: Connection, subject: str, moment: str, limit: int) -> list[tuple[int, str]]:
+    """List the row numbers and attributes of a subject's facts that are valid at a time, newest first."""
+    return db.execute(
+        f"SELECT seq, attribute FROM memory WHERE subject = ? AND {_KNOWN} "  # noqa: S608 - constant text
+        "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) ORDER BY seq DESC LIMIT ?",
+        (subject, moment, moment, limit),
+    ).fetchall()
+
+
 def find_replaced_by(db: Connection, fact: Memory) -> Memory | None:
     """Return the fact that a fact ended at its start, if it still ends there."""
     assert fact.key is not None

@@ -14,7 +14,7 @@ from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_text
-from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Trust
+from pipeline.records import CAPTURED_TAG, Draft, EdgeKind, Memory, Outcome, Receipt, Source, Trust
 from pipeline.records.digestion import DIGESTION
 from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.store import (
@@ -213,13 +213,15 @@ def _store(db: Connection, item: Prepared, placement: FactPlacement | None, effe
 
 def _judge_offer(db: Connection, item: Prepared, policy: WritePolicy, placement: FactPlacement | None) -> Admission:
     memory = item.memory
-    contradicts = (
+    contradicts = not item.is_certain and (
         denies_fact(db, memory.content, memory.source, memory.created_at)
         if placement is None
         else overrides_trusted(placement, memory.source)
     )
+    # A person's own words that contradict a fact wait for review, also where other doubtful memories are rejected.
+    review_needed = policy.review or (contradicts and memory.source is Source.AMBIENT and CAPTURED_TAG in memory.tags)
     repeats = 0 if memory.source is Source.USER else review.count_rejections(db, memory.content_hash)
-    return admit(_offer(item, repeats, contradicts=contradicts), review=policy.review)
+    return admit(_offer(item, repeats, contradicts=contradicts), review=review_needed)
 
 
 def _offer(item: Prepared, repeats: int, *, contradicts: bool) -> Offer:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Memory, Receipt, Scope
 from pipeline.records.write_policy import WritePolicy
-from pipeline.store import changes, facts
+from pipeline.store import audit, changes, facts
+from pipeline.store.audit import AuditEntry
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write.accept import commit
@@ -45,35 +46,51 @@ def take_back_fact(database: Database, fact_id: str) -> Memory:
 
     Raises Conflict for a value that was stated again later: the later statement still counts.
     """
-    now = utc_now()
     with database.write() as db:
-        fact = _get_unarchived(db, fact_id)
-        assert fact.valid_from is not None
-        if facts.repeats(db, fact, fact.valid_from):
-            raise Conflict("This value was stated again later. End the fact instead")
-        ended = None if fact.candidate else facts.find_replaced_by(db, fact)
-        archive_memory(db, fact, now)
-        if ended is not None and fact.valid_to != fact.valid_from:
-            facts.close(db, ended.seq, fact.valid_to, now)
-            changes.append(db, changes.CLOSE, [ended.id])
-        return get_existing(db, fact_id)
+        return _take_back(db, fact_id, utc_now())
+
+
+def _take_back(db: Connection, fact_id: str, now: str) -> Memory:
+    fact = _get_unarchived(db, fact_id)
+    assert fact.valid_from is not None
+    if facts.repeats(db, fact, fact.valid_from):
+        raise Conflict("This value was stated again later. End the fact instead")
+    ended = None if fact.candidate else facts.find_replaced_by(db, fact)
+    archive_memory(db, fact, now)
+    if ended is not None and fact.valid_to != fact.valid_from:
+        facts.close(db, ended.seq, fact.valid_to, now)
+        changes.append(db, changes.CLOSE, [ended.id])
+    return get_existing(db, fact_id)
 
 
 def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
     """Undo the end of a value: it is valid until a time, forever without one, or until the next value."""
-    now = utc_now()
     with database.write() as db:
-        fact = _get_unarchived(db, fact_id)
-        assert fact.key is not None
-        assert fact.valid_from is not None
-        following = facts.after(db, fact.key, fact.scope, fact.valid_from)
-        bounds = (until, None if following is None else following.valid_from)
-        ends = min((bound for bound in bounds if bound is not None), default=None)
-        if ends is not None and fact.valid_to is not None and ends < fact.valid_to:
-            raise Conflict("The new end must not be earlier than the current end")
-        facts.close(db, fact.seq, ends, now)
-        changes.append(db, changes.CLOSE, [fact.id])
-        return get_existing(db, fact_id)
+        return _reopen(db, fact_id, until, utc_now())
+
+
+def undo_close(db: Connection, entry: AuditEntry, now: str) -> Memory:
+    """Undo within a transaction that a value ended, and take back the value that replaced it, if any."""
+    if entry.other_id is not None:
+        _take_back(db, entry.other_id, now)
+    else:
+        _reopen(db, entry.memory_id, entry.detail.get("until"), now)
+    audit.mark_undone(db, entry.id, now)
+    return get_existing(db, entry.memory_id)
+
+
+def _reopen(db: Connection, fact_id: str, until: str | None, now: str) -> Memory:
+    fact = _get_unarchived(db, fact_id)
+    assert fact.key is not None
+    assert fact.valid_from is not None
+    following = facts.after(db, fact.key, fact.scope, fact.valid_from)
+    bounds = (until, None if following is None else following.valid_from)
+    ends = min((bound for bound in bounds if bound is not None), default=None)
+    if ends is not None and fact.valid_to is not None and ends < fact.valid_to:
+        raise Conflict("The new end must not be earlier than the current end")
+    facts.close(db, fact.seq, ends, now)
+    changes.append(db, changes.CLOSE, [fact.id])
+    return get_existing(db, fact_id)
 
 
 def _get_unarchived(db: Connection, fact_id: str) -> Memory:

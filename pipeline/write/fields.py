@@ -207,7 +207,7 @@ class EpisodeDetails(Details):
 
 
 class KeyedFactDetails(Details):
-    """Subject, attribute and value of a fact; a fact without a key has only text."""
+    """Subject, attribute and value of a fact."""
 
     subject: Phrase
     attribute: Phrase
@@ -231,8 +231,6 @@ DETAILS: Mapping[Kind, type[Details]] = {
 
 def check_details(kind: Kind, raw: Mapping[str, Any], loc: str) -> dict[str, Any]:
     """Return a kind's typed fields, normalized, redacted and with defaults; raise InvalidField if one is invalid."""
-    if kind is Kind.KEYED_FACT and not raw:
-        return {}
     _check_size(raw, MAX_DETAILS_BYTES, loc)
     clean, _ = redact_json(normalize_json(raw))
     try:
@@ -261,4 +259,6 @@ def list_texts(value: Any) -> list[str]:
 
 
 def _format_problem(kind: Kind, problem: str, message: str) -> str:
+    if problem == "missing":
+        return f"a {kind} needs this field"
     return f"a {kind} has no such field" if problem == "extra_forbidden" else message

@@ -84,7 +84,8 @@ class Prepared:
     """A draft that is ready for its transaction.
 
     `importance` is the caller's value, `redactions` the number of kinds of secrets that were removed, `echoes` the
-    memories whose rendering the text repeats.
+    memories whose rendering the text repeats. `is_certain` marks a fact that a person stated with certainty in a
+    message: it may end a value that a person or an agent stated.
     """
 
     memory: Memory
@@ -95,6 +96,7 @@ class Prepared:
     echoes: "tuple[Echo, ...]" = ()
     loc: str = ""
     renamed_tags: Mapping[str, str] | None = None
+    is_certain: bool = False
 
 
 def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
@@ -134,7 +136,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         details=details,
         **_optional_fields(draft, loc, has_secrets=bool(redacted.kinds)),
     )
-    if draft.kind is Kind.KEYED_FACT and memory.details:
+    if draft.kind is Kind.KEYED_FACT:
         memory = _with_key(memory, loc)
     if instructs(join_agent_text(memory)):
         memory = replace(memory, instructs=True)

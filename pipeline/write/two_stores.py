@@ -5,7 +5,7 @@ interrupted in between is finished: by the next attempt, or by a worker.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter
 from ulid import ULID
@@ -15,6 +15,7 @@ from pipeline.records import Receipt
 from pipeline.records.write_policy import WritePolicy
 from pipeline.store import changes, review, unfinished_writes
 from pipeline.store.unfinished_writes import BATCH, MOVE
+from pipeline.text.personal_facts import USER
 from pipeline.times import parse
 from pipeline.workspace import Workspace
 from pipeline.write.accept import INCOGNITO, write_all
@@ -44,6 +45,8 @@ def move_memory(workspace: Workspace, target: Workspace, memory_id: str) -> Rece
         receipt = finish_move(workspace, memory_id)
         raise Conflict(f"It was being moved to {claimed.target}, and is there now as {receipt and receipt.id}.")
     try:
+        if memory.key is not None and memory.key.subject == USER and target.is_personal:
+            memory = replace(memory, scope=target.personal_scope)
         receipt = take_in(target.create(), memory, earlier, workspace.id, claimed, policy)
     except StoreUnavailable:
         # It may have arrived: the next attempt finds out.

@@ -296,10 +296,20 @@ def test_a_posted_fact_says_all_three(client, missing):
     assert is_refused(answer, f"details.{missing}")
 
 
-def test_a_keyed_fact_without_fields_is_a_plain_memory(client):
-    written = client.write("Staging listens on 5432", kind="keyed_fact")
-    assert client.get(f"/v1/memories/{written}").get_json()["content"] == "Staging listens on 5432"
-    assert client.get("/v1/facts").get_json()["items"] == []
+def test_a_keyed_fact_without_a_key_is_refused_everywhere(client):
+    bare = {"content": "Staging listens on 5432", "kind": "keyed_fact"}
+    batch = {"items": [{"content": "x"}, bare]}
+    source = {"items": [{"key": "k1", "digest": "d1", "memories": [bare]}]}
+    answers = (
+        client.post("/v1/memories", bare),
+        client.post("/v1/memories/batch", batch),
+        client.put("/v1/sources/s1/items", source),
+    )
+    for answer, start in zip(answers, ("", "items.1.", "items.0.memories.0."), strict=True):
+        assert answer.status_code == 422
+        missing = [f"{start}details.{name}" for name in ("subject", "attribute", "value")]
+        assert [error["loc"] for error in answer.get_json()["errors"]] == missing
+    assert client.get("/v1/memories").status_code == 404
 
 
 @pytest.mark.parametrize("change", [{"content": "staging port: 1"}, {"details": {"value": 1}}])

@@ -53,9 +53,12 @@ NAMINGS = {
 def test_nothing_of_a_silent_session_is_stored_however_it_is_named(silent, container, digested, who):
     said = {"content": SAID, **who}
     key = {"key": "qwyjibofier.md", "digest": "d1"}
+    fact = {"subject": "qwyjibofier", "attribute": "zubrowked", "value": SAID}
     answers = [
         silent.post("/v1/memories", said).get_json(),
-        *silent.post("/v1/memories/batch", {"items": [said, {**said, "kind": "keyed_fact"}]}).get_json()["results"],
+        *silent.post(
+            "/v1/memories/batch", {"items": [said, {**said, "kind": "keyed_fact", "details": fact}]}
+        ).get_json()["results"],
         silent.put("/v1/facts/qwyjibofier/zubrowked", {"value": SAID, **who}).get_json(),
         *silent.put("/v1/sources/s1/items", {"items": [{**key, "memories": [said]}]}).get_json()["items"][0][
             "receipts"

@@ -34,7 +34,7 @@ def worker(worker):
 def capture(worker):
     def run():
         # What is captured is digested like any other memory.
-        for workspace in ("default", "default", "me"):
+        for workspace in ("default", "default", "alpha", "beta", "me"):
             if worker.settings.paths.workspace(workspace).events.is_file():
                 digest_all(worker, workspace)
 
@@ -42,8 +42,9 @@ def capture(worker):
 
 
 @pytest.fixture
-def say(client, capture):
-    def run(*said, session="s1", role="user", workspace=None):
+def say(client, capture, worker):
+    def run(*said, session="s1", role="user", workspace=None, label=None):
+        worker._statements.labels = {} if label is None else dict.fromkeys(said, label)
         messages = [{"role": role, "content": one} for one in said]
         answer = client.post("/v1/turns", {"session_id": session, "messages": messages}, workspace=workspace)
         assert answer.status_code == 202, answer.get_json()
@@ -147,10 +148,105 @@ def test_the_same_words_in_another_session_stay_evidence(client, say):
     assert (memory["trust"], memory["merge_count"]) == ("evidence", 2)
 
 
-def test_a_slot_is_a_keyed_fact_and_a_new_value_ends_the_old(client, say):
-    say("Fact: noise")
-    say("Staging runs on port 6543 now.")
-    assert client.get("/v1/facts/staging/port").status_code == 404
+STAGING = "/v1/facts/staging/port"
+
+
+def values(client, path=STAGING, **rest):
+    answer = client.get(f"{path}/history", **rest).get_json()
+    return [(one["value"], one["valid_to"] is None) for one in answer.get("items", [])]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Staging runs on port 6543 now.",
+        "Staging's db port is 6543 now.",
+        "Staging läuft jetzt auf Port 6543.",
+        "Staging escucha ahora en el puerto 6543.",
+        "Staging tourne maintenant sur le port 6543.",
+    ],
+)
+def test_a_value_that_is_said_ends_the_value_before_at_once_and_can_be_undone(client, say, said):
+    client.put(STAGING, {"value": 5433})
+    say(said, label="fact")
+    assert values(client) == [(5433, False), (6543, True)]
+    (act,) = client.get("/v1/audit").get_json()["items"]
+    assert (act["actor"], act["action"]) == ("capture", "close")
+    assert client.find_ids("staging port") == [act["other_id"]]
+    assert client.post(f"/v1/audit/{act['id']}/undo").status_code == 200
+    assert values(client) == [(5433, True)]
+    assert client.post(f"/v1/audit/{act['id']}/undo").status_code == 409
+
+
+def test_a_negation_that_is_said_ends_the_value_and_can_be_undone(client, say):
+    client.put(STAGING, {"value": 5433})
+    say("Staging has no port any more, it was switched off.", label="fact")
+    assert client.get(STAGING).status_code == 404
+    assert client.find_ids("staging port") == []
+    (act,) = client.get("/v1/audit").get_json()["items"]
+    client.post(f"/v1/audit/{act['id']}/undo")
+    assert values(client) == [(5433, True)]
+
+
+def test_an_uncertain_value_waits_in_the_inbox(client, say):
+    client.put(STAGING, {"value": 5433})
+    for number in range(2):
+        say("I think staging moved to port 7000.", label="fact", session=f"s{number}")
+    assert values(client) == [(5433, True)]
+    (candidate,) = client.get("/v1/candidates").get_json()["items"]
+    client.post(f"/v1/candidates/{candidate['id']}", {"action": "accept"})
+    assert values(client) == [(5433, False), (7000, True)]
+
+
+def test_an_uncertain_end_waits_in_the_inbox_and_names_what_it_contradicts(client, say):
+    client.put(STAGING, {"value": 5433})
+    say("Maybe staging has no port any more.", label="fact")
+    assert values(client) == [(5433, True)]
+    (candidate,) = client.get("/v1/candidates").get_json()["items"]
+    client.post(f"/v1/candidates/{candidate['id']}", {"action": "accept"})
+    found = {one["content"]: one for one in client.recall("staging port")["results"]}
+    assert found["staging port: 5433"]["contradicted_by"] == [candidate["id"]]
+
+
+def test_words_that_contradict_a_fact_wait_in_the_inbox(client, say):
+    client.put(STAGING, {"value": 5433})
+    say("The staging port of the new cluster must be opened in the firewall of the office first.", label="fact")
+    assert len(client.get("/v1/candidates").get_json()["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("I use Vim.", "I use Helix now."),
+        ("Ich nutze Vim.", "Ich nutze jetzt Helix."),
+        ("Yo uso Vim.", "Ahora uso Helix."),
+        ("J'utilise toujours Vim.", "Maintenant j'utilise Helix."),
+    ],
+)
+def test_a_preference_that_recurs_replaces_the_one_before_in_every_workspace(client, say, before, after):
+    say(before, label="preference", workspace="alpha")
+    say(after, label="preference", session="s2", workspace="beta")
+    assert values(client, "/v1/facts/user/editor", workspace="gamma") == [("Vim", False), ("Helix", True)]
+    found = client.recall("which editor do I use", workspace="beta")["results"]
+    assert ["Helix" in one["content"] for one in found] == [True]
+
+
+def test_a_new_fact_supersedes_a_memory_without_a_key_that_states_another_value(client, say):
+    plain = client.write("I use Vim", scope={"kind": "user"})
+    other = client.write("I use vim on servers", scope={"kind": "user"})
+    say("I use Helix now.", label="preference")
+    (fact,) = client.get("/v1/facts/user/editor/history").get_json()["items"]
+    edges = client.get(f"/v1/memories/{fact['id']}").get_json()["edges"]
+    assert [one["kind"] for one in edges] == ["supersedes"]
+    assert plain in str(edges)
+    assert other not in str(edges)
+
+
+def test_a_second_tool_without_a_change_waits_in_the_inbox(client, say):
+    say("I use Vim.", label="preference")
+    say("I use Helix.", label="preference", session="s2")
+    assert values(client, "/v1/facts/user/editor") == [("Vim", True)]
+    assert len(client.get("/v1/candidates", workspace="me").get_json()["items"]) == 1
 
 
 def test_a_turn_is_without_secrets(client, say):

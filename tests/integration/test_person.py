@@ -179,3 +179,54 @@ def test_what_a_workspace_kept_before_is_moved_by_its_sweep(client, home, contai
     client.write("Something else", workspace="beta")
     assert client.find_ids("tabs or spaces", workspace="beta") == [known]
     assert client.get(f"/v1/memories/{goal}", workspace="alpha").get_json()["archived_at"] is None
+
+
+CITY = "/v1/facts/user/city"
+
+
+def test_a_fact_about_the_user_belongs_to_the_personal_store_and_is_read_in_every_workspace(client):
+    client.write(PORT, workspace="alpha")
+    client.put(CITY, {"value": "Tampa"}, workspace="alpha")
+    for workspace in ("alpha", "beta", "me"):
+        assert client.get(CITY, workspace=workspace).get_json()["value"] == "Tampa"
+        items = client.get("/v1/facts?subject=user", workspace=workspace).get_json()["items"]
+        assert [one["scope"]["kind"] for one in items] == ["user"]
+    assert [one["value"] for one in client.get("/v1/facts", workspace="alpha").get_json()["items"]] == ["Tampa"]
+    details = {"subject": "user", "attribute": "home town", "value": "Oslo"}
+    client.write("-", kind="keyed_fact", details={**details, "attribute": "city"}, workspace="beta")
+    values = client.get(f"{CITY}/history", workspace="alpha").get_json()["items"]
+    assert [one["value"] for one in values] == ["Tampa", "Oslo"]
+    assert client.put("/v1/facts/user/home town", {"value": "Metz"}, workspace="beta").get_json()["attribute"] == "city"
+    assert client.delete(CITY, workspace="alpha").get_json()["value"] == "Metz"
+    assert client.get(CITY, workspace="beta").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["Where do I live?", "Wo wohne ich?", "¿Dónde vivo?", "Où est-ce que j'habite ?", "which town do I live in again?"],
+)
+def test_a_question_about_the_user_is_answered_in_every_workspace(client, digested, asked):
+    client.put(CITY, {"value": "Tampa"}, workspace="alpha")
+    client.put("/v1/facts/user/editor", {"value": "Zed"}, workspace="alpha")
+    client.write("The deploy of the shop lives in a workflow on the build server", workspace="beta")
+    client.write("Another port entirely", workspace="beta")
+    (found, *_) = client.recall(asked, workspace="beta")["results"]
+    assert (found["content"], found["relevance"] > 0.5) == ("user city: Tampa", True)
+    assert "Tampa" in hook(client, "UserPromptSubmit", asked, workspace="beta", session=f"s{next(NUMBERS)}")
+
+
+@pytest.mark.parametrize("said", ["thanks, I like it", "ok, ich mache das", "I think we are done here", "merci à toi"])
+def test_small_talk_in_the_first_person_wakes_no_fact_about_the_user(client, said):
+    client.put(CITY, {"value": "Tampa"}, workspace="alpha")
+    assert "Tampa" not in hook(client, "UserPromptSubmit", said, workspace="alpha", session=f"s{next(NUMBERS)}")
+
+
+def test_facts_about_the_user_that_a_workspace_kept_are_moved_with_their_times(client, home, container):
+    save_workspace_setting(ConfigFiles(home.paths), "alpha", "personal", False)
+    for value, since in (("Tampa", "2026-01-01T00:00:00Z"), ("Oslo", "2026-02-01T00:00:00Z")):
+        client.put(CITY, {"value": value, "valid_from": since}, workspace="alpha")
+    save_workspace_setting(ConfigFiles(home.paths), "alpha", "personal", True)
+    assert client.get(CITY, workspace="beta").status_code == 404
+    assert gather_personal(container.workspace("alpha")) == 2
+    assert client.get(CITY, workspace="beta").get_json()["value"] == "Oslo"
+    assert client.get(f"{CITY}?as_of=2026-01-15T00:00:00Z", workspace="beta").get_json()["value"] == "Tampa"

@@ -53,7 +53,7 @@ class PairsAnswer(PageAnswer[PairAnswer]):
 
 
 class AuditAnswer(Answer):
-    """An automatic change of a memory; for a merge, `other_id` is the memory that it was merged into."""
+    """An automatic change of a memory; `other_id` is the memory that it was merged into or replaced by."""
 
     id: str
     at: str
@@ -99,14 +99,14 @@ def settle_candidate(call: Call, body: CandidateBody, memory_id: str) -> Memory:
 
 @api.route(Endpoint("GET", "/v1/audit", answer=AuditPage, problems=(404,), needs=Role.OWNER))
 def list_acts(call: Call, query: bodies.PageQuery) -> Page[AuditEntry]:
-    """List automatic merges and archives, newest first."""
+    """List automatic merges, archives and ends of facts, newest first."""
     page = review.list_acts(call.workspace, query.limit, query.before)
     return Page([act.entry for act in page.items], page.next_cursor)
 
 
 @api.route(Endpoint("POST", "/v1/audit/{entry_id}/undo", answer=MemoryAnswer, problems=(404, 409), needs=Role.OWNER))
 def undo_act(call: Call, entry_id: str) -> Memory:
-    """Undo an automatic merge or archive."""
+    """Undo an automatic merge, archive or end of a fact."""
     return review.undo_act(call.workspace, entry_id)
 
 

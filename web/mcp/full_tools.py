@@ -210,7 +210,8 @@ def _add_cursor(text: str, page: Mapping[str, Any]) -> str:
 
 
 def _render_act(act: Mapping[str, Any]) -> str:
-    into = f" into {act['other_id']}" if act["other_id"] else ""
+    joint = "replaced by" if act["action"] == "close" else "into"
+    into = f" {joint} {act['other_id']}" if act["other_id"] else ""
     undone = " (undone)" if act["undone_at"] else ""
     return f"{act['id']} {act['at']} {act['actor']}: {act['action']} {act['memory_id']}{into}{undone}"
 
@@ -291,7 +292,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
     ),
     Tool(
         "audit",
-        "List automatic merges and archives; undo reverts one by its id.",
+        "List automatic merges, archives and ends of facts; undo reverts one by its id.",
         audit,
         {"undo": ID, **PAGE},
         effect=Effect.ADDS,

@@ -11,12 +11,14 @@ import re
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from demo.sample import FAKE_SECRET, load_sample
 
 SAMPLE = load_sample()
 TOKEN = "t0ken"
 MEMORIES: dict[str, str] = {}
+FACTS: dict[tuple[str, str], list[tuple[str, object]]] = {}
 LOOKS = [2]
 
 
@@ -24,6 +26,9 @@ def write(item):
     content = item["content"].replace(FAKE_SECRET, "[redacted]")
     memory_id = hashlib.sha256(content.encode()).hexdigest()[:26]
     known = memory_id in MEMORIES
+    if item["kind"] == "keyed_fact":
+        details = item["details"]
+        FACTS.setdefault((details["subject"], details["attribute"]), []).append((item["occurred_at"], details["value"]))
     MEMORIES[memory_id] = content
     return {"id": memory_id, "outcome": "merged" if known else "created"}
 
@@ -44,6 +49,14 @@ def recall(query):
     }
     channels = {"lexical": {"state": "ok", "took_ms": 1}, "dense": {"state": "ok", "took_ms": 2}}
     return {"results": [result], "took_ms": 3.2, "channels": channels, "degraded": False}
+
+
+def fact(path):
+    url = urlsplit(path)
+    key = tuple(map(unquote, url.path.split("/")[3:]))
+    moment = dict(parse_qsl(url.query)).get("as_of", "9")
+    values = [one for one in FACTS[key] if one[0] <= moment]
+    return {"value": values[-1][1], "valid_from": values[-1][0], "valid_to": None}
 
 
 def hook(prompt):
@@ -69,6 +82,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(401, {"title": "Unauthorized"})
         if self.path == "/v1/queue":
             return self.answer(200, queue())
+        if self.path.startswith("/v1/facts/"):
+            return self.answer(200, fact(self.path))
         if found := re.fullmatch(r"/v1/memories/(\w+)", self.path):
             return self.answer(200, {"content": MEMORIES[found[1]]})
         return self.answer(404, {"title": "Not Found"})

@@ -42,12 +42,14 @@ def run_once(home, port, environ):
 def test_once_shows_everything_and_stops_the_stack(tmp_path, port, environ):
     code, text = run_once(tmp_path, port, environ)
     assert code == 0, text
-    assert text.count("✓") == 6
+    assert text.count("✓") == 8
     assert "✗" not in text
     assert "144 memories of 14 sessions" in text
     assert "→ merged" in text
     assert "[redacted]" in text
     assert "lexical #1 7.25 · dense -" in text
+    assert "now 6543, since 2026-09-02" in text
+    assert "as of 2026-06-01 5433, since 2026-01-27" in text
     assert "To “thanks!” the hook adds nothing" in text
     assert is_free(port)
 
@@ -55,7 +57,7 @@ def test_once_shows_everything_and_stops_the_stack(tmp_path, port, environ):
 def test_once_fails_where_another_memory_came_first(tmp_path, port, environ):
     code, text = run_once(tmp_path, port, environ | {"FAKE_WRONG": "1"})
     assert code == 1
-    assert "✗ question 3: the memory with “port 6543 since 2 September” did not come first" in text
+    assert "✗ question 3: the memory with “staging database port: 6543” did not come first" in text
     assert is_free(port)
 
 

@@ -6,12 +6,13 @@ from itertools import pairwise
 import pytest
 
 from demo.sample import FAKE_SECRET, exact_repeats, load_sample, secret_position
-from pipeline.records import Kind, Source
+from pipeline.records import FactKey, Kind, Source
+from pipeline.write.fact_placement import fact_text
 
 SAMPLE = load_sample()
 HISTORY = SAMPLE.history
 QUESTIONS = (*SAMPLE.recalls, SAMPLE.hook)
-FIELDS = {"content", "kind", "importance", "tags", "metadata", "session_id", "source", "occurred_at"}
+FIELDS = {"content", "kind", "details", "importance", "tags", "metadata", "session_id", "source", "occurred_at"}
 GERMAN = {"der", "die", "das", "und", "nicht", "ist", "ein", "eine", "mit", "nach", "auf", "bis"}
 
 
@@ -97,10 +98,27 @@ def test_one_document_is_long_and_the_detail_asked_for_is_late_in_it():
 
 
 def test_a_fact_changes_and_the_late_value_is_the_one_asked_for():
-    values = [m for m in HISTORY if m["metadata"].get("subject") == "staging-database"]
-    assert [m["metadata"]["value"] for m in values] == ["5433", "6543"]
-    assert all(m["kind"] == "keyed_fact" and m["metadata"]["value"] in m["content"] for m in values)
+    values = [m for m in HISTORY if m.get("details", {}).get("subject") == "staging database"]
+    assert [m["details"]["value"] for m in values] == [5433, 6543]
     assert any(q.expect in values[-1]["content"] for q in SAMPLE.recalls)
+
+
+def test_every_keyed_fact_has_a_key_and_a_value_and_its_text():
+    facts = [m for m in HISTORY if m["kind"] == "keyed_fact"]
+    assert len(facts) == 5
+    for memory in facts:
+        key = FactKey(memory["details"]["subject"], memory["details"]["attribute"])
+        assert memory["content"] == fact_text(key, memory["details"]["value"])
+
+
+def test_the_facts_that_are_asked_for_had_another_value_then_than_now():
+    for asked in SAMPLE.facts:
+        values = [
+            (m["occurred_at"], str(m["details"]["value"]))
+            for m in HISTORY
+            if m.get("details", {}).get("subject") == asked.subject
+        ]
+        assert [value for at, value in values if at <= asked.as_of][-1] == asked.expect != values[-1][1]
 
 
 def test_the_secret_is_in_one_memory_and_plainly_fake():

@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import pytest
 
 from pipeline.capture.proposals import (
@@ -9,9 +7,8 @@ from pipeline.capture.proposals import (
     list_sentences,
     propose,
 )
-from pipeline.capture.slots import find_slot
 from pipeline.capture.statements import Label, Statement
-from pipeline.records import PERSONAL, FactKey, Kind, Source
+from pipeline.records import PERSONAL, Kind, Source
 from pipeline.store.turns import Role, Turn
 
 TURN = Turn("s1", Role.USER, "…", "2026-02-01T00:00:00.000Z", 7)
@@ -22,7 +19,7 @@ def statement(text, label, lasts=0.9, certainty=0.9):
 
 
 def offer(*statements, personal=True):
-    return list(propose(TURN, statements, lambda _text: (), personal=personal))
+    return list(propose(TURN, statements, {}, personal=personal))
 
 
 def test_code_quotations_logs_and_commands_are_not_said():
@@ -103,30 +100,3 @@ def test_a_proposal_names_its_turn_and_is_evidence():
     assert one.draft.metadata["turn"] == 7
     assert one.draft.occurred_at == TURN.at
     assert one.draft.details == {"rule": "Never push to main."}
-
-
-@pytest.mark.parametrize(
-    ("said", "slot"),
-    [
-        ("Staging runs on port 6543 now.", ("staging", "port", 6543)),
-        ("my staging is on 6543 now", ("staging", "port", 6543)),
-        ("Staging läuft jetzt auf Port 6543.", ("staging", "port", 6543)),
-        ("Staging está ahora en el puerto 6543.", ("staging", "port", 6543)),
-        ("The API is version 2.3", ("api", "version", "2.3")),
-        ("Marta owns the billing service", ("billing", "owner", "Marta")),
-        ("it runs on port 80", None),
-        ("the sensor sends a reading every 40 ms", None),
-        ("The shop has about 4000 orders a day", None),
-        ("the meeting is on 12 May", None),
-    ],
-)
-def test_a_slot_is_filled_where_the_subject_is_sure(said, slot):
-    found = find_slot(said, lambda _text: ())
-    assert (None if found is None else (found.subject, found.attribute, found.value)) == slot
-
-
-def test_a_known_key_is_given_its_new_number():
-    fact = SimpleNamespace(key=FactKey("checkout", "timeout"), details={"value": 30})
-    found = find_slot("the checkout timeout is 45 now", lambda _text: [fact])
-    assert (found.subject, found.attribute, found.value) == ("checkout", "timeout", 45)
-    assert find_slot("the checkout timeout is between 45 and 60", lambda _text: [fact]) is None

@@ -67,7 +67,8 @@ def test_features_that_stay_open_say_what_the_store_says(history):
 
 def test_days_are_julian():
     with scratch_database() as database:
-        accept(database, Draft("memory", occurred_at="2000-01-01T12:00:00.000Z", kind=Kind.KEYED_FACT))
+        key = {"subject": "staging", "attribute": "port", "value": 1}
+        accept(database, Draft("-", occurred_at="2000-01-01T12:00:00.000Z", kind=Kind.KEYED_FACT, details=key))
         features = refresh(RankingFeatures(), database)
     assert features.days[1] == 2451545.0
     assert features.keyed[1]

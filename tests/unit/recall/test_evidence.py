@@ -12,6 +12,7 @@ from pipeline.records import Kind
 from pipeline.records.recall import Channel
 from pipeline.write.revise import archive, purge
 
+KEY = {"subject": "user", "attribute": "favorite", "value": "zebra"}
 NOW = datetime(2026, 3, 18, tzinfo=UTC)
 
 
@@ -24,11 +25,11 @@ def conversation(workspace):
         ("Ada: zebra and giraffe", "s", 4),
         ("Brendan: no zebra", "s", 3),
         ("zebra alone", None, 5),
-        ("My zebra", None, 6),
+        ("user favorite: zebra", None, 6),
     ]
     for content, session, day in turns:
-        kind = Kind.KEYED_FACT if content.startswith("My") else Kind.FACT
-        workspace.write(content, session_id=session, occurred_at=f"2026-03-{day:02d}T08:00:00.000Z", kind=kind)
+        fields = {"kind": Kind.KEYED_FACT, "details": KEY} if content.startswith("user") else {}
+        workspace.write(content, session_id=session, occurred_at=f"2026-03-{day:02d}T08:00:00.000Z", **fields)
     workspace.embed()
     return workspace
 

@@ -143,10 +143,10 @@ def test_word_order_is_asked_about(encoder):
 
 
 def test_a_short_form_is_asked_about_with_and_without_an_encoder(encoder):
-    known = ["production_url", "pressure", "time_zone"]
+    known, zone = ["production_url", "pressure"], FactKey("shop", "time_zone")
     for given_encoder in (encoder, None):
         assert [k.attribute for k in match_name("prod_url", known, given_encoder).similar] == ["production_url"]
-        assert [k.attribute for k in match_name("tz", known, given_encoder).similar] == ["time_zone"]
+        assert FactNames().match(FactKey("shop", "tz"), [zone], given_encoder).similar == (zone,)
 
 
 def test_keys_that_differ_in_both_names_are_not_the_same(encoder):
@@ -264,3 +264,31 @@ def test_spelling_looks_past_separators_but_not_between_digits():
     assert same_spelling("ip_v4", "ipv4")
     assert not same_spelling("node_1_2", "node_12")
     assert not same_spelling("theme", "me")
+
+
+STAGING = FactKey("staging", "port")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        FactKey("staging", "db_port"),
+        FactKey("staging_db", "port"),
+        FactKey("staging", "database_port"),
+        FactKey("staging_database", "port"),
+        FactKey("the_staging_datenbank", "puerto"),
+    ],
+)
+def test_one_attribute_has_one_name_also_without_an_encoder(asked):
+    assert FactNames().match(asked, [STAGING, FactKey("production", "port")], None).key == STAGING
+
+
+def test_a_name_that_fits_several_facts_is_asked_about():
+    known = [FactKey("staging", "database_port"), FactKey("staging", "server_port")]
+    assert FactNames().match(STAGING, known, None) == (fact_names.KeyMatch(STAGING, tuple(known)))
+
+
+def test_an_attribute_of_the_user_matches_its_other_names():
+    city = FactKey("user", "city")
+    assert FactNames().match(FactKey("user", "home_town"), [city], None).key == city
+    assert FactNames().match(FactKey("user", "dog"), [city], None).key == FactKey("user", "dog")

@@ -38,6 +38,7 @@ def pools(draw):
         repeats=column(st.integers(0, 1000)),
         **{name: column(st.booleans()) for name in ("asks", "speaks", "names_time", "literal", "in_time_range")},
         personal_fact=column(st.booleans()),
+        answers_user=column(st.booleans()),
         outlines=column(st.booleans()),
     )
 
@@ -147,7 +148,7 @@ def test_a_memory_without_a_session_is_not_punished_for_it(words):
     assert together.score.tolist() == ranking.score.tolist()
 
 
-FLAGS = ("speaks", "names_time", "in_time_range", "personal_fact", "literal")
+FLAGS = ("speaks", "names_time", "in_time_range", "personal_fact", "answers_user", "literal")
 
 
 @pytest.mark.parametrize("flag", FLAGS)

@@ -46,3 +46,14 @@ def test_what_is_certain_of_a_text_is_likely_of_an_outline():
     found = relevance(rank(evidence([1, 2], dense=[1.0, 1.0], outlines=[False, True], vocabulary_coverage=1.0)))
     assert found[0] > 0.99
     assert 0.5 < found[1] < 0.75
+
+
+def test_the_fact_that_a_question_about_the_user_asks_for_is_relevant_without_a_common_word():
+    found = relevance(rank(evidence([1, 2], dense=[-0.1, -0.1], answers_user=[True, False])))
+    assert found[0] > 0.9 > IRRELEVANT > found[1]
+
+
+def test_a_fact_about_the_user_needs_no_common_word_to_be_shown_but_to_be_injected():
+    found = relevance(rank(evidence([1, 2], dense=[-0.07, -0.3], about_user=[True, True])))
+    assert IRRELEVANT < found[0] < RELEVANT
+    assert found[1] < IRRELEVANT

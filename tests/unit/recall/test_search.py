@@ -393,9 +393,10 @@ def test_an_answer_that_shares_no_word_is_found_beside_its_question(workspace):
 
 
 def test_a_personal_question_prefers_what_is_kept_about_the_asker(workspace):
-    note = workspace.write("The editor of choice of my team is vim")
-    fact = workspace.write("The editor of choice of my team is emacs", kind=Kind.KEYED_FACT)
-    workspace.write("The editor of choice of my team is nano")
+    note = workspace.write("The team's editor of choice: vim")
+    key = {"subject": "team", "attribute": "editor of choice", "value": "emacs"}
+    fact = workspace.write("-", kind=Kind.KEYED_FACT, details=key)
+    workspace.write("The team's editor of choice: nano")
     workspace.embed()
     assert workspace.find_ids("what is my editor of choice")[0] == fact
     assert workspace.find_ids("the editor of choice of the team")[0] != fact

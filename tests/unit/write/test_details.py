@@ -41,7 +41,6 @@ def test_a_kind_starts_with_sensible_traits(kind):
         (Kind.CODE, {}),
         (Kind.DOCUMENT, {}),
         (Kind.EPISODE, {}),
-        (Kind.KEYED_FACT, {}),
     ],
 )
 def test_what_is_not_said_has_a_default(kind, defaults):
@@ -65,6 +64,23 @@ def test_what_is_not_said_has_a_default(kind, defaults):
 )
 def test_what_is_said_is_kept(kind, given):
     assert check_details(kind, given, "details") == given
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({}, ["subject", "attribute", "value"]),
+        ({"subject": "cdn"}, ["attribute", "value"]),
+        ({"attribute": "port"}, ["subject", "value"]),
+        ({"value": 1}, ["subject", "attribute"]),
+        ({"subject": "cdn", "value": "Bunny"}, ["attribute"]),
+        (KEY, ["value"]),
+    ],
+)
+def test_a_keyed_fact_without_a_part_of_its_key_or_a_value_is_refused_by_name(given, missing):
+    assert find_problems(Kind.KEYED_FACT, given) == {
+        f"details.{name}": "a keyed_fact needs this field" for name in missing
+    }
 
 
 @pytest.mark.parametrize("kind", Kind)

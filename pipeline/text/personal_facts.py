@@ -1,0 +1,228 @@
+"""Facts about the user: which attributes there are, how sentences state them, and how questions ask for them.
+
+The attributes and the expressions of four languages are in `lexicon/personal_facts.toml`. The tools of which a project
+uses one at a time are stated in the same way.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Final
+
+from pipeline.records import USER_SUBJECT
+from pipeline.text.lexicon import load_lexicon
+from pipeline.text.names import SEPARATOR, canonical_name
+
+USER: Final = USER_SUBJECT
+PROJECT: Final = "project"
+# A question about the user is short; a longer text is a task.
+LONGEST_QUESTION: Final = 400
+
+_LEXICON: Final = load_lexicon("personal_facts")
+_ATTRIBUTES: Final = _LEXICON.table("attributes")
+_TOOLS: Final = {USER: _ATTRIBUTES, PROJECT: _LEXICON.table("project")}
+_FIRST_PERSON: Final = re.compile(_LEXICON.entries["first_person"]["words"])
+_CLAUSE_START: Final = re.compile(r"(?:^|[,;:–—.!?]\s+|\s-\s+)")
+_SPACE: Final = "[ _-]?"
+# What a tool is used as: "Helix as my editor".
+_NAMED_AFTER: Final = (
+    r"(?: (?:as|als|como|comme) (?:(?:my|the|our|mein\w*|unser\w*|mi|nuestro|mon|notre) )?(?P<named_after>\w[\w-]*))?"
+)
+# How a question names an attribute.
+_ASKING: Final = (
+    r"\b(?:what|which|who|tell me|remind me|do you (?:know|remember)|was|wie|welche\w*|weißt du|cu[áa]l|qu[ée]|"
+    r"sabes|quel\w*|sais[- ]tu|tu sais)\b"
+)
+_MINE: Final = (
+    r"(?:my|mein\w{0,2}|mi|mon|ma) (?:(?:favou?rite|preferred|main|default|liebst\w+|bevorzugt\w+|current) )?"
+)
+_I_USE: Final = r" (?:[\w'-]+ ){0,3}?(?:i|ich|uso|utilizo|prefiero|tengo|je|j'\w+)\b"
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFact:
+    """A fact that a sentence states about the user or the project.
+
+    `replaces` is whether it ends another value for sure: its attribute has one value at a time, or it states a change.
+    """
+
+    subject: str
+    attribute: str
+    value: str
+    replaces: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """The compiled expressions of statements: each with its attribute, and each with the subject of a tool."""
+
+    lead: "re.Pattern[str]"
+    now: "re.Pattern[str]"
+    restricted: "re.Pattern[str]"
+    change: "re.Pattern[str]"
+    of_attributes: tuple[tuple[str, "re.Pattern[str]"], ...]
+    of_tools: tuple[tuple[str, "re.Pattern[str]"], ...]
+
+
+def find_stated_fact(sentence: str) -> StatedFact | None:
+    """Return the first fact that a sentence states; None if it states none, or one that is valid only sometimes."""
+    text = sentence.replace("’", "'")
+    known = _compile_statements()
+    for start in _CLAUSE_START.finditer(text):
+        lead = known.lead.match(text, start.end())
+        at = start.end() if lead is None else lead.end()
+        for stated, end in (*_read_attributes(text, at), *_read_tools(text, at)):
+            is_restricted = known.restricted.search(text, end) is not None
+            # What a sentence adds about a project would be lost.
+            if not is_restricted and (stated.subject == USER or not known.now.sub("", text[end:]).strip(" .!")):
+                return stated
+    return None
+
+
+def list_asked_attributes(question: str) -> frozenset[str]:
+    """Return the attributes of the user that a question asks for."""
+    if len(question) > LONGEST_QUESTION:
+        return frozenset()
+    text = question.casefold().replace("’", "'").replace("ss", "ß")
+    if not _FIRST_PERSON.search(text):
+        return frozenset()
+    return frozenset(name for name, pattern in _compile_questions().items() if pattern.search(text))
+
+
+def is_about_user(text: str) -> bool:
+    """Return whether a text contains the first person singular."""
+    return _FIRST_PERSON.search(text.casefold().replace("’", "'")) is not None
+
+
+def skip_lead(sentence: str) -> int:
+    """Return the position after the words that only introduce a statement, such as "fyi"."""
+    match = _compile_statements().lead.match(sentence)
+    return 0 if match is None else match.end()
+
+
+@lru_cache(maxsize=4096)
+def attribute_of_user(name: str) -> str:
+    """Return the attribute of the user that a canonical name means, or the name itself."""
+    return next((attribute for attribute, pattern in _compile_names().items() if pattern.fullmatch(name)), name)
+
+
+def _read_attributes(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
+    not_names = _LEXICON.words("not_names")
+    for attribute, pattern in _compile_statements().of_attributes:
+        match = pattern.match(text, at)
+        if match is None or match["value"].casefold() in not_names:
+            continue
+        # "I moved to Helix" names no city.
+        if _find_tool(USER, match["value"]) is None:
+            yield StatedFact(USER, attribute, match["value"].strip(" ."), replaces=True), match.end()
+
+
+def _read_tools(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
+    known = _compile_statements()
+    for subject, pattern in known.of_tools:
+        match = pattern.match(text, at)
+        if match is None:
+            continue
+        value, named = match["value"], match.groupdict().get("named") or match["named_after"]
+        attribute = _find_tool(subject, value)
+        if named is not None and (attribute is not None or value[0].isupper()):
+            attribute = _find_attribute(subject, named)
+        if attribute is not None:
+            yield StatedFact(subject, attribute, value, known.change.search(text) is not None), match.end()
+
+
+def _find_tool(subject: str, value: str) -> str | None:
+    return _index_tools(subject).get(canonical_name(value))
+
+
+def _find_attribute(subject: str, name: str) -> str | None:
+    spelled = canonical_name(name)
+    return next((attribute for attribute, pattern in _compile_names(subject).items() if pattern.match(spelled)), None)
+
+
+@cache
+def _index_tools(subject: str) -> Mapping[str, str]:
+    """Return the attribute of each tool."""
+    table = _TOOLS[subject]
+    return {
+        canonical_name(tool): attribute
+        for attribute, lists in table.entries.items()
+        if "tools" in lists
+        for tool in table.table(attribute).words("tools")
+    }
+
+
+@cache
+def _compile_names(subject: str = USER) -> Mapping[str, "re.Pattern[str]"]:
+    """Return an expression for the canonical names of each attribute."""
+    return {attribute: _compile(f"(?:{_names_of(subject, attribute)})$") for attribute in _TOOLS[subject].entries}
+
+
+@cache
+def _compile_questions() -> Mapping[str, "re.Pattern[str]"]:
+    """Return an expression for the questions of each attribute."""
+    questions = {}
+    for attribute, lists in _ATTRIBUTES.entries.items():
+        names = _names_of(USER, attribute)
+        asked = [f"\\b(?:{pattern})(?!\\w)" for pattern in lists.get("asks", ())]
+        asked.append(rf"{_ASKING}.{{0,40}}\b{_MINE}(?:{names})\b")
+        asked.append(rf"{_ASKING} (?:{names})\b{_I_USE}")
+        questions[attribute] = _compile("|".join(asked).replace("{now}", _LEXICON.entries["now"]).replace("ss", "ß"))
+    return questions
+
+
+@cache
+def _compile_statements() -> _Statements:
+    # Compiled at the first use: most processes never read a statement.
+    entries = _LEXICON.entries
+    values = _value_expressions()
+    return _Statements(
+        lead=_compile(entries["lead"]),
+        now=_compile(rf"\b(?:{entries['now']}|{entries['here']})\b"),
+        restricted=_compile(entries["restricted"]),
+        change=_compile(entries["change"]),
+        of_attributes=tuple(
+            (attribute, _compile(_fill(pattern, values)))
+            for attribute, lists in _ATTRIBUTES.entries.items()
+            for pattern in lists.get("says", ())
+        ),
+        of_tools=tuple(
+            (subject, _compile(_fill(f"(?:{pattern}){_NAMED_AFTER}{{end}}", values)))
+            for subject in _TOOLS
+            for pattern in entries["frames"][subject]
+        ),
+    )
+
+
+def _value_expressions() -> dict[str, str]:
+    capital = r"(?-i:[A-ZÀ-ÞŁŚŻŠČŽ])[\w'.&-]*"
+    link = r"(?:am|an der|ob der|de|del|la|le|les|sur|of|the|upon|im|bei)"
+    determiner = r"(?:the|an?|my|our|your|this|that|der|die|das|dem|den|eine?[rm]?|meine?[rm]?|el|la|los|una?|une|mi)"
+    places = rf"{capital}(?:[ -](?:{link}[ -])?{capital}){{0,3}}|(?!{determiner}\b)\w[\w'-]*(?: \w+)?"
+    end = _LEXICON.entries["end"]
+    return {
+        "end": end,
+        "now": _LEXICON.entries["now"],
+        "place": rf"(?P<value>{places}){end}",
+        "person": rf"(?P<value>{capital}(?: {capital}){{0,2}}|\w[\w'-]*){end}",
+        "phrase": rf"(?P<value>[^\s,;.!:()][^,;.!:()]{{1,48}}?){end}",
+        "language": rf"(?:el |le |l')?(?P<value>{'|'.join(_LEXICON.words('languages'))}){end}",
+        "address": rf"(?P<value>[\w.+-]+@[\w.-]+\w){end}",
+        "other": r"[\w.+#-]+(?: [\w.+#-]+){0,2}?",
+        "tool": r"(?P<value>[\w.+#-]*[\w+#](?: [\w.+#-]*[\w+#]){0,2}?)",
+        "class": r"(?P<named>\w[\w-]*(?: \w+){0,2}?)",
+    }
+
+
+def _names_of(subject: str, attribute: str) -> str:
+    names = (attribute, *_TOOLS[subject].table(attribute).words("names"))
+    return "|".join(sorted((name.replace(SEPARATOR, _SPACE) for name in names), key=len, reverse=True))
+
+
+def _fill(pattern: str, expressions: Mapping[str, str]) -> str:
+    return re.sub(r"\{([a-z]+)\}", lambda match: expressions[match[1]], pattern)
+
+
+def _compile(pattern: str) -> "re.Pattern[str]":
+    return re.compile(pattern, re.IGNORECASE)
