@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.ordinary_day.steps import ACTIONS, OUTSIDE, read_steps
-
 from pipeline.records import Kind
+from tests.integration.ordinary_day.steps import ACTIONS, OUTSIDE, read_steps
 
 DATA = Path(__file__).parents[1] / "data"
 LANGUAGES = {"ru", "uk", "es", "de", "fr", "pt", "zh", "ja"}

@@ -6,11 +6,15 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.integration.ordinary_day.report import play_days, print_report
+from tests.integration.ordinary_day.judge import Failure
+from tests.integration.ordinary_day.report import describe, play_days, print_report
 from tests.integration.ordinary_day.steps import Step
 from tests.support.encoders import models_folder, prepare_for
+
+WIDTH = 150
 
 
 def main() -> int:
@@ -37,8 +41,10 @@ def main() -> int:
     return 1 if days.failures else 0
 
 
-def _print_step(step: Step) -> None:
-    print(f"{time.strftime('%H:%M:%S')} step {step.step} {step.describe()}"[:160], file=sys.stderr, flush=True)
+def _print_step(step: Step, failures: Sequence[Failure]) -> None:
+    begun = f"{time.strftime('%H:%M:%S')} step {step.step} {step.describe()}"[:WIDTH]
+    lines = [line for failure in failures for line in describe(failure)[1:]]
+    print("\n".join([begun, *lines]), file=sys.stderr, flush=True)
 
 
 sys.exit(main())

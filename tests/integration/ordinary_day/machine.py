@@ -37,7 +37,7 @@ FILES = {
 # Short waits between retries, and time limits that a busy machine keeps. All else is as it is installed.
 SETTINGS = {
     "BACKOFF_S": "0.2",
-    "SWEEP_INTERVAL_S": "1",
+    "SWEEP_INTERVAL_S": "5",
     "RECALL_BUDGET_MS": "5000",
     "HOOK_BUDGET_MS": "2000",
 }

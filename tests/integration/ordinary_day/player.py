@@ -4,7 +4,7 @@ import re
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,7 +15,8 @@ from tests.integration.ordinary_day.stored import ACTIVE, CANDIDATE, is_personal
 from tests.integration.ordinary_day.transcript import Transcript, transcript_path
 from tests.support.stack import wait_until
 
-LAST_DAY = 3
+# A Monday: she speaks of a new week.
+FIRST_DAY = datetime(2026, 11, 23, tzinfo=ZoneInfo(ZONE))
 # What a step may wait for work that an earlier step has already waited for in vain.
 STUCK_S = 3.0
 # The events that a host answers to, and where the reason of an empty answer is noted.
@@ -74,25 +75,15 @@ class Player:
             self.sessions[step.session].shown += f"\n{outcome.text}"
         problem = self._wait_until_finished()
         note = "; ".join(filter(None, [outcome.note, problem]))
-        return Outcome(
-            outcome.text,
-            outcome.results,
-            outcome.is_empty,
-            outcome.is_blocked,
-            outcome.is_refused,
-            before,
-            note,
-        )
+        return replace(outcome, shown_before=before, note=note)
 
     def now_text(self) -> str:
         """Return the time of day of this machine as stores write it."""
         return self.machine.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def _moment(self, step: Step) -> datetime:
-        # The days end today, in the zone of the developer.
-        today = datetime.now(ZoneInfo(ZONE)).replace(hour=0, minute=0, second=0, microsecond=0)
         hour, minute = map(int, step.at.split(":"))
-        day = today - timedelta(days=LAST_DAY - step.day)
+        day = FIRST_DAY + timedelta(days=step.day - 1)
         return day.replace(hour=hour, minute=minute).astimezone(UTC)
 
     def _start(self, step: Step) -> Outcome:
@@ -133,7 +124,9 @@ class Player:
     def _tool(self, step: Step) -> Outcome:
         session = self.sessions[step.session]
         name, use_id = step.tool["name"], f"toolu_01{uuid.uuid4().hex[:22]}"
-        arguments = _replace(step.tool["input"], lambda text: text.replace("$PROJECT", str(session.transcript.folder)))
+        arguments = _change_texts(
+            step.tool["input"], lambda text: text.replace("$PROJECT", str(session.transcript.folder))
+        )
         session.transcript.add_tool_use(use_id, name, arguments)
         call = {"tool_name": name, "tool_input": arguments, "tool_use_id": use_id}
         output = self._send(session, "PreToolUse", **call)
@@ -212,7 +205,7 @@ class Player:
         """Return arguments with the real ids of sessions and memories."""
         if isinstance(value, dict) and value.get("session_id") in self.sessions:
             value = value | {"session_id": self.sessions[value["session_id"]].id}
-        return _replace(value, lambda text: _ID.sub(lambda match: self._find_id(step, match[1]), text))
+        return _change_texts(value, lambda text: _ID.sub(lambda match: self._find_id(step, match[1]), text))
 
     def _find_id(self, step: Step, text: str) -> str:
         found = [
@@ -255,12 +248,12 @@ def _split(head: re.Pattern[str], text: str) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=False))
 
 
-def _replace(value: Any, change: Any) -> Any:
+def _change_texts(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {name: _replace(item, change) for name, item in value.items()}
-    return [_replace(item, change) for item in value] if isinstance(value, list) else value
+        return {name: _change_texts(item, change) for name, item in value.items()}
+    return [_change_texts(item, change) for item in value] if isinstance(value, list) else value
 
 
 def _texts(value: Any, name: str = "") -> list[str]:

@@ -25,10 +25,13 @@ class PlayedDays:
         return [failure for failure in self.failures if failure.step.topic == topic]
 
 
+Follower = Callable[[Step, Sequence[Failure]], None]
+
+
 def play_days(
-    folder: Path, models: Path, until: int | None = None, follow: Callable[[Step], None] = lambda _step: None
+    folder: Path, models: Path, until: int | None = None, follow: Follower = lambda _step, _failures: None
 ) -> PlayedDays:
-    """Play the steps in a folder, on a stack of its own; `follow` hears of each before it is played."""
+    """Play the steps in a folder, on a stack of its own; `follow` is called after each step with what it got wrong."""
     steps = [step for step in read_steps() if until is None or step.step <= until]
     machine = Machine(folder, models, ShiftedClock(folder))
     player = Player(machine)
@@ -37,8 +40,9 @@ def play_days(
     try:
         player.begin(steps[0])
         for step in steps:
-            follow(step)
-            failures += _play(player, judge, step)
+            found = _play(player, judge, step)
+            failures += found
+            follow(step, found)
     finally:
         machine.close()
     return PlayedDays(steps, failures)
