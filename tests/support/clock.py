@@ -4,6 +4,7 @@ import mmap
 import shutil
 import struct
 import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,6 +35,21 @@ class ShiftedClock:
     def variables(self) -> dict[str, str]:
         """Return the variables of a program that is to live by this clock."""
         return {"LD_PRELOAD": str(self._library), "SHIFTED_CLOCK": str(self._file)}
+
+    def make_environment(self, folder: Path) -> Path:
+        """Make a virtual environment like the one of this program, and return its Python, which lives by this clock.
+
+        So do programs that it starts by `sys.executable`, also those that get no other variable.
+        """
+        python = folder / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        (folder / "lib").symlink_to(Path(sys.prefix, "lib"))
+        base = Path(sys._base_executable).resolve()
+        (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
+        variables = " ".join(f"{name}={value}" for name, value in self.variables.items())
+        python.write_text(f'#!/bin/bash\nexport {variables}\nexec -a "$0" {base} "$@"\n')
+        python.chmod(0o755)
+        return python
 
     def now(self) -> datetime:
         """Return the time of day that programs see."""

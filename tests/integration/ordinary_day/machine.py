@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import tomlkit
 
 from tests.integration.ordinary_day.mcp_client import McpClient, ToolAnswer
 from tests.integration.ordinary_day.steps import OUTSIDE
@@ -36,10 +37,10 @@ FILES = {
 }
 # Short waits between retries, and time limits that a busy machine keeps. All else is as it is installed.
 SETTINGS = {
-    "BACKOFF_S": "0.2",
-    "SWEEP_INTERVAL_S": "5",
-    "RECALL_BUDGET_MS": "5000",
-    "HOOK_BUDGET_MS": "2000",
+    "backoff_s": 0.2,
+    "sweep_interval_s": 5,
+    "recall_budget_ms": 5000,
+    "hook_budget_ms": 2000,
 }
 
 
@@ -70,13 +71,16 @@ class Machine:
         self.data.root.mkdir(parents=True, mode=0o700)
         (self.data.root / MODELS).symlink_to(models, target_is_directory=True)
         self.hosts_folder = folder / "home" / ".claude"
-        values = SETTINGS | {"HOME": str(self.data.root), "HOST": HOST, "PORT": str(self.port)}
+        # Of a shell's variables a server in the background gets few; settings are in the file.
+        (self.data.root / "config.toml").write_text(tomlkit.dumps(SETTINGS))
+        self._python = str(clock.make_environment(folder / "environment"))
+        values = {"HOME": str(self.data.root), "HOST": HOST, "PORT": str(self.port)}
         usual = {name: value for name, value in os.environ.items() if not name.startswith(("REVERIE_", "CLAUDE"))}
         self._environment = (
             usual
             | {f"REVERIE_{name}": value for name, value in values.items()}
             | {"HOME": str(folder / "home"), "CLAUDE_CONFIG_DIR": str(self.hosts_folder), "TZ": ZONE}
-            | {"HF_HUB_OFFLINE": "1", "COLUMNS": COLUMNS, "PYTHONIOENCODING": "utf-8", **clock.variables}
+            | {"HF_HUB_OFFLINE": "1", "COLUMNS": COLUMNS, "PYTHONIOENCODING": "utf-8"}
         )
         self._mcp: dict[str, McpClient] = {}
         self._workspaces: dict[str, str] = {}
@@ -90,8 +94,8 @@ class Machine:
 
     def up(self) -> None:
         """Start the stack."""
-        answer = self.run(OUTSIDE, ["up", "--daemon"])
-        assert answer.code == 0, answer
+        # On a busy machine it may take longer than the command waits.
+        wait_until("the stack is up", lambda: self.run(OUTSIDE, ["up", "--daemon"]).code == 0, DEADLINE_S)
         self.wait_until_up()
 
     def wait_until_up(self) -> None:
@@ -102,7 +106,7 @@ class Machine:
     def run(self, project: str, words: Sequence[str]) -> CommandAnswer:
         """Run a command of `reverie` in a project's folder; a question is answered with yes."""
         process = subprocess.run(
-            [str(BIN / "reverie"), *words],
+            self._command("reverie", *words),
             cwd=self.path(project),
             env=self._environment,
             input="y\n" * 5,
@@ -117,7 +121,7 @@ class Machine:
     def send_hook(self, project: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Send an event of Claude Code through the client of hooks; return what it prints."""
         process = subprocess.run(
-            [str(BIN / "reverie-hook"), "claude-code"],
+            self._command("reverie-hook", "claude-code"),
             cwd=self.path(project),
             env=self._environment,
             input=json.dumps(event).encode(),
@@ -130,7 +134,7 @@ class Machine:
     def call_tool(self, project: str, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Call an MCP tool as the host of a project."""
         if project not in self._mcp:
-            command = [str(BIN / "reverie"), "mcp"]
+            command = self._command("reverie", "mcp")
             log = self.folder / f"mcp-{project}.log"
             self._mcp[project] = McpClient(command, self.path(project), self._environment, log)
         return self._mcp[project].call(tool, arguments)
@@ -170,6 +174,9 @@ class Machine:
     def read_hook_run(self, run_id: str) -> str:
         """Return the text that a hook run gave its agent."""
         return str(self._send("GET", f"/v1/hook-runs/{run_id}", None, "default").body["text"])
+
+    def _command(self, program: str, *words: str) -> list[str]:
+        return [self._python, str(BIN / program), *words]
 
     def _health(self) -> dict[str, Any]:
         try:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -69,7 +68,7 @@ def test_what_should_be_stored_is_missed():
 
 def test_answers_are_split_into_their_memories():
     tool = "Found:\n- [AB12CD34 · fact · 2 d ago] one\n  more\n- [AB12CD35 · lesson · now] two"
-    assert [part[-3:].strip() for part in _split(_TOOL_HIT, tool)] == ["ore", "two"]
+    assert [part[-3:].strip() for part in _split(_TOOL_HIT, tool)] == ["re", "two"]
     printed = (
         "  1  0.912  fact  2026-03-02T08:01  01K\n       one\n  2  0.100  fact  2026-03-02T08:01  01K\n       two\n"
     )
@@ -119,6 +118,8 @@ def test_programs_live_by_a_shifted_clock_that_only_goes_forward(tmp_path):
     clock = ShiftedClock(tmp_path)
     clock.set_forward(NOW)
     clock.set_forward(NOW - timedelta(hours=1))
-    program = [sys.executable, "-I", "-c", "import time; print(time.time())"]
-    shown = subprocess.run(program, env=clock.variables, capture_output=True, text=True, check=True).stdout
-    assert NOW.timestamp() <= float(shown) <= clock.now().timestamp()
+    python = clock.make_environment(tmp_path / "environment")
+    program = [python, "-I", "-c", "import sys, time, tomlkit; print(sys.executable, time.time())"]
+    shown = subprocess.run(program, env={}, capture_output=True, text=True, check=True).stdout.split()
+    assert shown[0] == str(python)
+    assert NOW.timestamp() <= float(shown[1]) <= clock.now().timestamp()
