@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import tomlkit
 
+from config.paths import PERSONAL_WORKSPACE
 from tests.integration.ordinary_day.mcp_client import McpClient, ToolAnswer
 from tests.integration.ordinary_day.steps import OUTSIDE
 from tests.integration.ordinary_day.stored import MODELS, DataDirectory
@@ -162,7 +163,7 @@ class Machine:
 
     def wait_for_notes(self) -> None:
         """Wait until the server has written what it noted of the events so far: an answer to a lesson is one more."""
-        names = self.data.list_workspaces()
+        names = [name for name in self.data.list_workspaces() if name != PERSONAL_WORKSPACE]
         if names:
             answer = self._send("POST", "/v1/lessons/surfaces/none", {"followed": True}, names[0])
             assert answer.status == 404, answer

@@ -62,7 +62,7 @@ class McpClient:
         self._send({"id": self._requests, "method": method, "params": params})
         while line := self._process.stdout.readline():
             answer = json.loads(line)
-            if answer.get("id") == self._requests:
+            if answer.get("id") == self._requests and "method" not in answer:
                 return answer
         raise AssertionError(f"reverie mcp ended with {self._process.wait()} instead of an answer to {method}")
 
