@@ -97,7 +97,9 @@ def _check_shown(step: Step, outcome: Outcome) -> Iterator[str]:
             yield f"not first: {step.first!r}; first is {first.strip()[:160]!r}"
     if step.blocked is not None and step.blocked != outcome.is_blocked:
         yield "blocked" if outcome.is_blocked else "not blocked"
-    if step.refused is not None and step.refused.lower() not in outcome.text.lower():
+    if step.refused is None and outcome.is_refused:
+        yield "ended with an error"
+    elif step.refused is not None and step.refused.lower() not in outcome.text.lower():
         yield f"refused without {step.refused!r}" if outcome.is_refused else "not refused"
 
 

@@ -159,7 +159,9 @@ class Player:
             self.machine.is_up = False
         text = answer.text.replace(" ".join(words[1:]) or "\0", "") if words[0] == "recall" else answer.text
         results = _split(_CLI_HIT, answer.text)
-        return Outcome(text, results, is_empty=not results, is_refused=answer.code != 0)
+        return Outcome(
+            text, results, is_empty=not results, is_refused=answer.code != 0, note=f"exit code {answer.code}"
+        )
 
     def _http(self, step: Step) -> Outcome:
         path, body = self._fill(step, step.http["path"]), self._fill(step, step.http["body"])

@@ -60,6 +60,7 @@ def test_silence_first_blocks_and_refusals_are_judged():
     assert judge(Outcome(is_blocked=True), blocked=False) == ["blocked"]
     assert judge(Outcome("created"), refused="session") == ["not refused"]
     assert judge(Outcome("Not in this session", is_refused=True), refused="session") == []
+    assert judge(Outcome("No such command", is_refused=True), silent=["Traceback"]) == ["ended with an error"]
 
 
 def test_what_should_be_stored_is_missed():
