@@ -53,7 +53,7 @@ class Step:
     def describe(self) -> str:
         """Return in one line what is done."""
         value = getattr(self, self.action)
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False)
         where = self.project if self.session is None else f"{self.project}/{self.session}"
         return f"{where} {self.action}: {text}"
 
