@@ -90,6 +90,7 @@ class Machine:
         )
         self._mcp: dict[str, McpClient] = {}
         self._workspaces: dict[str, str] = {}
+        self._last_event: tuple[str, str] | None = None
         self.is_up = False
         for project in FILES:
             self._make_project(project)
@@ -139,6 +140,7 @@ class Machine:
             timeout=DEADLINE_S,
             check=True,
         )
+        self._last_event = event["session_id"], event["hook_event_name"]
         return json.loads(process.stdout)["hookSpecificOutput"] if process.stdout else {}
 
     def call_tool(self, project: str, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
@@ -171,11 +173,16 @@ class Machine:
                     process.kill()
 
     def wait_for_notes(self) -> None:
-        """Wait until the server has written what it noted of the events so far: an answer to a lesson is one more."""
+        """Wait until the server has written what it noted of the events so far: an answer to a lesson is one more.
+
+        Before there is a workspace, the run of the last event is awaited instead.
+        """
         names = [name for name in self.data.list_workspaces() if name != PERSONAL_WORKSPACE]
         if names:
             answer = self._send("POST", "/v1/lessons/surfaces/none", {"followed": True}, names[0])
             assert answer.status == 404, answer
+        elif self._last_event is not None:
+            wait_until("the last event is noted", self._is_noted, DEADLINE_S)
 
     def list_hook_runs(self, limit: int) -> list[dict[str, Any]]:
         """List the last hook runs, the newest first."""
@@ -184,6 +191,9 @@ class Machine:
     def read_hook_run(self, run_id: str) -> str:
         """Return the text that a hook run gave its agent."""
         return str(self._send("GET", f"/v1/hook-runs/{run_id}", None, "default").body["text"])
+
+    def _is_noted(self) -> bool:
+        return any((run["session_id"], run["event"]) == self._last_event for run in self.list_hook_runs(1))
 
     def _command(self, program: str, *words: str) -> list[str]:
         return [str(self._programs / program), *words]
