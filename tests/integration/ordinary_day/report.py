@@ -1,5 +1,6 @@
 """Play all days, and report by topic."""
 
+import sqlite3
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -51,7 +52,7 @@ def play_days(
 def _play(player: Player, judge: Judge, step: Step) -> list[Failure]:
     try:
         return judge.judge(step, player.play(step))
-    except (AssertionError, OSError, subprocess.SubprocessError, ValueError) as error:
+    except (AssertionError, OSError, sqlite3.Error, subprocess.SubprocessError, ValueError) as error:
         return [Failure(step, f"the step broke off: {error!r}")]
 
 

@@ -68,7 +68,8 @@ class DataDirectory:
 
     def list_memories(self, now: str) -> list[StoredMemory]:
         """List the memories of all stores, oldest first in each."""
-        return [memory for name in self.list_workspaces() for memory in self._read(self._open(name), name, now)]
+        names = [name for name in self.list_workspaces() if self._is_made(name)]
+        return [memory for name in names for memory in self._read(self._open(name), name, now)]
 
     def read_copies(self, now: str, scratch: Path) -> list[StoredMemory]:
         """List the memories in copies of the files `events.sqlite` alone."""
