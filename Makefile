@@ -71,6 +71,10 @@ test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of
 test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks
 	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/integration tests/integration
 
+.PHONY: day
+day: $(STAMP) ## Play three working days against a stack; report what it should have stored, shown or hidden
+	$(BIN)/python -m tests.integration.ordinary_day $(ARGS)
+
 .PHONY: test-browser
 test-browser: $(STAMP) ## Run the tests that drive Chromium through the dashboard
 	.ci/browser $(BIN)/python

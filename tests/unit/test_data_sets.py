@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.records import Kind
+from tests.integration.ordinary_day.steps import ACTIONS, OUTSIDE, read_steps
 
 DATA = Path(__file__).parents[1] / "data"
 LANGUAGES = {"ru", "uk", "es", "de", "fr", "pt", "zh", "ja"}
@@ -28,6 +29,11 @@ def is_english(text):
     """Tell whether a text is nearly all ASCII and has an English function word."""
     ascii_share = sum(character.isascii() for character in text) / len(text)
     return ascii_share > 0.97 and bool(words(text) & ENGLISH_WORDS)
+
+
+@pytest.fixture(scope="module")
+def steps():
+    return read_steps()
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +152,32 @@ def test_texts_are_written_in_the_script_of_their_language(messages, questions):
             assert re.search(script, one["text"], re.IGNORECASE), one
         if one["language"] == "zh":
             assert not re.search(KANA, one["text"]), one
+
+
+def test_the_ordinary_day_has_three_days_of_three_projects_in_four_languages(steps):
+    assert [step.step for step in steps] == list(range(1, len(steps) + 1))
+    assert len(steps) >= 150
+    assert {step.day for step in steps} == {1, 2, 3}
+    assert {step.project for step in steps} == {"slotbook", "vitrine", "riego", OUTSIDE}
+    assert {step.language for step in steps} == {"en", "de", "es", "fr"}
+    assert sum(step.silent is True for step in steps) >= 45
+    times = [(step.day, step.at) for step in steps]
+    assert times == sorted(times)
+
+
+def test_each_step_of_the_ordinary_day_does_one_thing_and_expects_something(steps):
+    expectations = ("shown", "first", "silent", "stored", "not_stored", "gone", "refused")
+    for step in steps:
+        assert sum(bool(getattr(step, name)) for name in ACTIONS) == 1, step
+        assert step.blocked is not None or any(getattr(step, name) for name in expectations), step
+        assert (step.say is None) or step.interrupted or step.reply, step
+
+
+def test_sessions_of_the_ordinary_day_start_before_they_are_used_and_stay_in_their_project(steps):
+    projects = {}
+    for step in steps:
+        if step.start:
+            assert (step.session in projects) == (step.start in ("resume", "compact") and not step.forked_from), step
+            projects.setdefault(step.session, step.project)
+        if step.session is not None:
+            assert projects[step.session] == step.project, step

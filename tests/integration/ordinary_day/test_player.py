@@ -1,0 +1,126 @@
+"""What plays and judges the ordinary day: its clock, its transcripts, and how it reads answers."""
+
+import json
+import subprocess
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from tests.integration.ordinary_day.judge import Judge
+from tests.integration.ordinary_day.player import _CLI_HIT, _TOOL_HIT, Outcome, _split, _texts
+from tests.integration.ordinary_day.steps import Step
+from tests.integration.ordinary_day.stored import DataDirectory
+from tests.integration.ordinary_day.transcript import Transcript, transcript_path
+from tests.support.clock import ShiftedClock, has_compiler
+from web.hooks.transcript import read_transcript
+
+NOW = datetime(2026, 3, 2, 8, 1, tzinfo=UTC)
+
+
+def judge(outcome, **expectations):
+    """List what a step that expects something finds wrong with an outcome, on a machine without memories."""
+    data = SimpleNamespace(list_memories=lambda _now: [], find_bytes=lambda _text: [])
+    machine = SimpleNamespace(data=data, is_up=True, workspace=lambda _project: "p")
+    player = SimpleNamespace(machine=machine, now_text=lambda: "2026-03-02T08:01:00Z")
+    step = Step(step=1, day=1, at="08:01", project="p", topic=1, say="x", reply="y", **expectations)
+    return [failure.what for failure in Judge(player).judge(step, outcome)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_shown"),
+    [
+        ("the port is 5433.", True),
+        ("localhost:5433", True),
+        ("since 15433", False),
+        ("01KAY5433X", False),
+        ("0.5433", False),
+        ("5433.5", False),
+    ],
+)
+def test_a_number_is_shown_where_it_stands_for_itself(text, is_shown):
+    assert (judge(Outcome(text), shown=["5433"]) == []) is is_shown
+    assert (judge(Outcome(text), silent=["5433"]) == []) is not is_shown
+
+
+def test_of_a_list_in_the_list_one_is_enough():
+    assert judge(Outcome("uses Celery"), shown=[["Dramatiq", "Celery"]]) == []
+    assert judge(Outcome("uses cron"), shown=[["Dramatiq", "Celery"]]) == ["not shown: ['Dramatiq', 'Celery']"]
+
+
+def test_what_the_session_showed_before_counts_only_where_the_step_says_so():
+    outcome = Outcome("", shown_before="port 5433", is_empty=True)
+    assert judge(outcome, shown=["5433"]) == ["not shown: '5433'"]
+    assert judge(outcome, shown=["5433"], in_session=True) == []
+
+
+def test_silence_first_blocks_and_refusals_are_judged():
+    assert judge(Outcome("x"), silent=True) == ["not silent"]
+    assert judge(Outcome(results=("port 1", "port 2")), first="port 2") != []
+    assert judge(Outcome(is_blocked=True), blocked=False) == ["blocked"]
+    assert judge(Outcome("created"), refused="session") == ["not refused"]
+    assert judge(Outcome("Not in this session", is_refused=True), refused="session") == []
+    assert judge(Outcome("No such command", is_refused=True), silent=["Traceback"]) == ["ended with an error"]
+
+
+def test_what_should_be_stored_is_missed():
+    assert judge(Outcome(), stored=[{"text": "uv.lock"}]) == ["not stored: {'text': 'uv.lock'}, but []"]
+
+
+def test_answers_are_split_into_their_memories():
+    tool = "Found:\n- [AB12CD34 · fact · 2 d ago] one\n  more\n- [AB12CD35 · lesson · now] two"
+    assert [part[-3:].strip() for part in _split(_TOOL_HIT, tool)] == ["re", "two"]
+    printed = (
+        "  1  0.912  fact  2026-03-02T08:01  01K\n       one\n  2  0.100  fact  2026-03-02T08:01  01K\n       two\n"
+    )
+    assert [part.split()[-1] for part in _split(_CLI_HIT, printed)] == ["one", "two"]
+    assert _split(_TOOL_HIT, "Nothing relevant in this workspace.") == ()
+
+
+def test_texts_of_an_answer_are_without_ids_and_times():
+    answer = {"id": "5433", "content": "a", "items": [{"created_at": "2026", "value": "b"}], "took_ms": 3}
+    assert _texts(answer) == ["a", "b"]
+
+
+def test_bytes_are_found_as_they_are_and_as_json_writes_them(tmp_path):
+    (tmp_path / "a").write_text("Käpten", encoding="utf-8")
+    (tmp_path / "b").write_text(json.dumps("Käpten"))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "c").write_text("Käpten", encoding="utf-8")
+    assert sorted(DataDirectory(tmp_path).find_bytes("Käpten")) == ["a", "b"]
+
+
+def test_a_transcript_is_read_as_one_of_claude_code(tmp_path):
+    file = transcript_path(tmp_path, tmp_path / "work", "s1")
+    transcript = Transcript(file, tmp_path / "work", "s1", lambda: NOW)
+    transcript.add_prompt("which port?")
+    transcript.add_hook_context("UserPromptSubmit", "port 5433")
+    transcript.add_tool_use("t1", "Bash", {"command": "ls"})
+    transcript.add_tool_result("t1", "a.py", {"stdout": "a.py"})
+    transcript.add_reply("5433")
+    transcript.add_compaction()
+    messages, _ = read_transcript(file, "s1", None)
+    assert [(one["role"], one["content"]) for one in messages] == [("user", "which port?"), ("assistant", "5433")]
+    assert {one["at"] for one in messages} == {"2026-03-02T08:01:00.000Z"}
+
+
+def test_a_fork_copies_ids_and_times_under_its_own_name(tmp_path):
+    first = Transcript(transcript_path(tmp_path, tmp_path, "s1"), tmp_path, "s1", lambda: NOW)
+    first.add_prompt("which port?")
+    fork = Transcript(transcript_path(tmp_path, tmp_path, "s2"), tmp_path, "s2", lambda: NOW + timedelta(days=1))
+    fork.copy(first.file, "s1")
+    (original,), (copy,) = (map(json.loads, one.file.read_text().splitlines()) for one in (first, fork))
+    assert (copy["uuid"], copy["timestamp"]) == (original["uuid"], original["timestamp"])
+    assert (copy["sessionId"], copy["forkedFrom"]["sessionId"]) == ("s2", "s1")
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler to shift the time of day with")
+def test_programs_live_by_a_shifted_clock_that_only_goes_forward(tmp_path):
+    clock = ShiftedClock(tmp_path)
+    clock.set_forward(NOW)
+    clock.set_forward(NOW - timedelta(hours=1))
+    python = clock.make_environment(tmp_path / "environment")
+    program = [python, "-I", "-c", "import sys, time, tomlkit; print(sys.executable, time.time())"]
+    shown = subprocess.run(program, env={}, capture_output=True, text=True, check=True).stdout.split()
+    assert shown[0] == str(python)
+    assert NOW.timestamp() <= float(shown[1]) <= clock.now().timestamp()
