@@ -13,6 +13,7 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
+from pipeline.context.follow_up import LastMessages, continue_last
 from pipeline.context.lesson_records import (
     Lesson,
     Usefulness,
@@ -155,11 +156,17 @@ def compose_briefing(
     now: datetime,
     *,
     only_new: bool = False,
+    last: LastMessages | None = None,
 ) -> Briefing:
-    """Gather the memories for a message; `only_new` skips memories that the agent has seen in its session."""
+    """Gather the memories for a message; `only_new` skips memories that the agent has seen in its session.
+
+    `last` has the messages before it, and gets this one.
+    """
     query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
     answer = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
+    if context is not None and last is not None:
+        answer = continue_last(context, session, query, answer, last, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
     if context is None:
         is_late = bool(deadline.late)

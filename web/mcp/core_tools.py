@@ -42,7 +42,8 @@ from web.mcp.tool import (
 
 RECALLED = 8
 SHOWN_EACH = 8
-NOTHING = "No memory is about this."
+NOTHING = "Nothing relevant in this workspace."
+NOTHING_RECALLED = f"{NOTHING} With min_relevance 0, recall also returns memories that are probably unrelated."
 # Not "no memory": part of the memory was not searched.
 WHY_NOT_ALL = "The memory is still starting (ask again in a moment), or a team does not answer."
 NOT_ALL_SEARCHED = f"Nothing found, but part of the memory was not searched. {WHY_NOT_ALL}"
@@ -71,14 +72,17 @@ def prepare(call: ToolCall) -> ToolResult:
 
 def recall(call: ToolCall) -> ToolResult:
     """Find memories."""
-    body = {"k": RECALLED} | call.pick("query", "k", "kinds", "tags", "since", "until", "as_of")
+    names = ("query", "k", "kinds", "tags", "since", "until", "as_of", "history", "min_relevance")
+    body = {"k": RECALLED} | call.pick(*names)
     try:
         answer = call.server.call("POST", "/v1/recall", body | {"viewer": call.viewer()})
     except NotFound:
         return ToolResult(NOTHING, {"degraded": False})
     hits = [shorten(hit) for hit in answer["results"]]
+    lines = render_memories(hits, call.shown, "", call.now)
+    none = NOTHING if body.get("min_relevance") == 0 else NOTHING_RECALLED
     return ToolResult(
-        _say_if_degraded(render_memories(hits, call.shown, "", call.now), degraded=answer["degraded"]),
+        _say_if_degraded(lines, degraded=answer["degraded"], none=none),
         {"degraded": answer["degraded"]},
         [hit["id"] for hit in hits],
         [hit["score"] for hit in hits],
@@ -190,7 +194,8 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         for status in ("in_progress", "open")
         for goal in server.call("GET", "/v1/goals", query={**viewer, "status": status, "limit": SHOWN_EACH})["items"]
     ]
-    decisions = server.call("GET", "/v1/memories", query={"kind": "decision", "limit": SHOWN_EACH})["items"]
+    current = {"kind": "decision", "current": "true", "limit": SHOWN_EACH}
+    decisions = server.call("GET", "/v1/memories", query=current)["items"]
     lessons = server.call("GET", "/v1/lessons", query={**viewer, "limit": 2 * SHOWN_EACH})["items"]
     facts = server.call("GET", "/v1/facts", query={"as_of": utc_now(), "limit": SHOWN_EACH})["items"]
     return {
@@ -216,10 +221,10 @@ def render_brief(brief: Mapping[str, Any], shown: ShownIds, now: datetime) -> st
     return "\n".join(rows)
 
 
-def _say_if_degraded(text: str, *, degraded: bool) -> str:
+def _say_if_degraded(text: str, *, degraded: bool, none: str = NOTHING) -> str:
     """Return the text, or a message if it is empty; add a note if part of the memory was not searched."""
     if not text:
-        return NOT_ALL_SEARCHED if degraded else NOTHING
+        return NOT_ALL_SEARCHED if degraded else none
     return f"{text}\n{THERE_MAY_BE_MORE}" if degraded else text
 
 
@@ -298,7 +303,9 @@ CORE: tuple[Tool, ...] = (
             "tags": TEXTS,
             "since": TIME,
             "until": TEXT,
-            "as_of": text("Time to answer for"),
+            "as_of": TEXT,
+            "history": FLAG | {"description": "Also superseded ones"},
+            "min_relevance": NUMBER | {"description": "0: distant ones too"},
             "session_id": SESSION,
         },
         ("query",),
