@@ -24,6 +24,7 @@ from pipeline.context.briefing import (
     trace_of,
     version_of,
 )
+from pipeline.context.follow_up import LastMessages
 from pipeline.context.lesson_guard import (
     AllowedCalls,
     RefusedCalls,
@@ -115,9 +116,11 @@ class AgentSessionService:
         feedback: FeedbackWriter,
         teams: TeamBriefings,
         said_records: SaidRecordStore,
+        last_messages: LastMessages,
     ) -> None:
         self._usual = usual
         self._said_records = said_records
+        self._last_messages = last_messages
         self._teams = teams
         self._contexts = contexts
         self._feedback = feedback
@@ -152,7 +155,9 @@ class AgentSessionService:
         briefing, theirs = Briefing(), TeamBriefing()
         if settings.hook_recall:
             readable = find_readable(workspace, self._contexts, holdout=True)
-            briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC), only_new=True)
+            briefing = compose_briefing(
+                readable, session, message, limits, datetime.now(UTC), only_new=True, last=self._last_messages
+            )
             theirs = self._teams.tell(asked, briefing, limits, session)
             self._contexts.count(degraded=briefing.degraded)
         text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
