@@ -8,10 +8,11 @@ from pipeline.context.code_names import defines, read_code_names
 from pipeline.context.excerpt import CUT, find_excerpt
 from pipeline.context.lesson_records import is_rule
 from pipeline.context.render import Entry
-from pipeline.kinds import render_text
+from pipeline.kinds import is_said, render_text
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.rank import RELEVANT
-from pipeline.records import CAPTURED_TAG, Filter, Kind, Memory, Source, Viewer
+from pipeline.recall.said_first import put_said_first
+from pipeline.records import Filter, Kind, Memory, Source, Viewer
 from pipeline.records.recall import Hit, Step
 from pipeline.store import ingested, memories
 from pipeline.text.tokens import search_tokens
@@ -43,7 +44,7 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
     others = []
     for hit in hits:
         source = _source_of(hit.memory)
-        near = best_said if _is_said(hit.memory) else best
+        near = best_said if is_said(hit.memory) else best
         if is_rule(hit.memory) or hit.score < TOLD_SHARE_OF_BEST * near:
             continue
         if source is None:
@@ -51,13 +52,7 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
         elif source not in code and len(code) < CODE_TOLD and _is_worth_telling(hit, best, named):
             code[source] = hit
     beside = [*others, *list(code.values())[len(named) :]]
-    beside.sort(key=lambda hit: (_is_said(hit.memory), hit.score), reverse=True)
-    return [*rules, *named, *beside][:TOLD]
-
-
-def _is_said(memory: Memory) -> bool:
-    """Return whether a memory has the user's own words."""
-    return memory.source is Source.USER or CAPTURED_TAG in memory.tags
+    return [*rules, *named, *put_said_first(sorted(beside, key=lambda hit: hit.score, reverse=True))][:TOLD]
 
 
 def _source_of(memory: Memory) -> str | None:

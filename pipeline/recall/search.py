@@ -34,6 +34,7 @@ from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_c
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, least_relevance, needs_relevance, rank, relevance
+from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import (
     NOTHING,
@@ -157,6 +158,7 @@ def search(context: SearchContext, query: Query, deadline: Deadline | None = Non
     answer = context.answers.get((state, query), lambda: _answer(context, query, now, deadline), deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
     hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
+    hits = tuple(put_said_first(hits))
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
 
 
