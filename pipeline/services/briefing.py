@@ -36,7 +36,10 @@ def prepare_message(
         raise NotFound(f"There are no memories in workspace {workspace.id} yet.")
     now = datetime.now(UTC)
     silent = is_incognito(workspace, list_session_names(None, session.id, session.viewer.session))
-    vague, is_first = says_little(message), last.find(session) is None and not silent
+    vague = says_little(message)
+    # Without a session or the name of an agent, no message is known to be the first one.
+    is_known = not silent and (session.id is not None or session.viewer.agent is not None)
+    is_first = is_known and last.find(session) is None
     if vague:
         briefing = Briefing()
     else:

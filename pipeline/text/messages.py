@@ -61,7 +61,7 @@ def is_function_word(word: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    return [word.replace("’", "'").casefold() for word in _WORD.findall(text)]
+    return [word.replace("’", "'").casefold().removesuffix("'s") for word in _WORD.findall(text)]
 
 
 @cache
