@@ -189,7 +189,8 @@ def _gather(
 
     If the message asks about progress, the text starts with the last sessions, and goals and activity are shown.
     """
-    summaries, told = [], frozenset[str]()
+    summaries: list[str] = []
+    told = frozenset[str]()
     if asks_progress(message):
         summaries, told = summarize_sessions_asked_for(db, session, message, now)
     hits = [hit for hit in hits if not _is_told(hit.memory, told)]
@@ -220,7 +221,11 @@ def _find_of_person(
         return ()
     query = replace(query, filter=replace(query.filter, scope=session.viewer.personal))
     hits = search(context, query, deadline).hits
-    about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.may_be_injected]
+    about = [
+        hit
+        for hit in hits
+        if hit.relevance >= RELEVANT and hit.memory.may_be_injected and hit.annotations.superseded_by is None
+    ]
     if only_new and about:
         with context.database.read() as db:
             about = _drop_seen_hits(db, session, about)

@@ -78,6 +78,7 @@ def continue_last(
     added: list[Hit] = []
     if before is not None and not deadline.must_skip(Step.FOLLOW_UP):
         words = [before.words, *(() if before.relevance else _list_last_targets(context, session))]
+        # Without any words, this repeats the search from the cache.
         expanded = search(context, replace(query, text=" ".join(filter(None, [*words, query.text]))), deadline)
         added = _select_added(expanded.hits, query.text, found, before)
         found = {hit.memory.id: hit.relevance for hit in expanded.hits} | found

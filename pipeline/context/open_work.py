@@ -74,7 +74,8 @@ def summarize_sessions(
     db: Connection, session: AgentSession, since: str, until: str | None, now: datetime
 ) -> tuple[list[str], frozenset[str]]:
     """Return a line for each of the last other sessions in a time: asked, done, open; and the ids of these sessions."""
-    lines, ids = [], []
+    lines: list[str] = []
+    ids: list[str] = []
     for summary in agent_sessions.list_sessions(db, LOOKED_AT, 0, session.viewer.person):
         if summary.last_at < since or len(lines) == SESSIONS:
             break

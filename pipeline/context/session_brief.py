@@ -82,7 +82,8 @@ def brief_project(
 def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
     with person.read() as db:
         about = Filter(scope=viewer.personal)
-        return list_shown_unasked(memories.list_leading(db, about, PERSON_SHOWN))
+        leading = memories.list_leading(db, about, 2 * PERSON_SHOWN)
+        return drop_superseded(db, list_shown_unasked(leading))[:PERSON_SHOWN]
 
 
 def _records(db: Connection, candidates: Sequence[Memory]) -> dict[int, Lesson]:

@@ -13,6 +13,7 @@ SHORTEST_WORD = 3
 # Only so many words of the messages before are kept.
 KEY_WORDS = 40
 
+_OPTION = re.compile(r"(?<!\S)--?[^\W\d]")
 _WORD = re.compile(r"[\w'’./:@-]*\w")
 
 
@@ -20,6 +21,9 @@ def is_follow_up(message: str) -> bool:
     """Return whether a short message asks something that only the message before makes clear."""
     written = _words(message)
     if not 0 < len(written) <= FOLLOW_UP_WORDS or not _list("follow_up", "closes").isdisjoint(written):
+        return False
+    # An option of a command, as in "and with -v?", is about something of the moment.
+    if _OPTION.search(message):
         return False
     fillers = _list("follow_up", "fillers")
     rest = [word for word in written if word not in fillers]
