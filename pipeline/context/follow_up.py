@@ -23,7 +23,7 @@ IDLE_S = 4 * 3600.0
 # Maximum number of results that a follow-up adds, and the relevance from which a result counts although the words of
 # the follow-up did not make it more relevant. Chosen on the part "dev" of tests/data/follow_ups.json.
 MOST_ADDED = 5
-SURELY_RELEVANT = 0.97
+SURELY_RELEVANT = 0.95
 LAST_TARGETS = 3
 
 

@@ -6,8 +6,9 @@ from functools import cache
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.tokens import STOP_WORDS
 
-# A longer message says itself what it is about.
+# A message with more words, or with more words that name something, says itself what it is about.
 FOLLOW_UP_WORDS = 12
+OWN_WORDS = 3
 LITTLE_WORDS = 6
 SHORTEST_WORD = 3
 # Only so many words of the messages before are kept.
@@ -23,7 +24,7 @@ def is_follow_up(message: str) -> bool:
     if not 0 < len(written) <= FOLLOW_UP_WORDS or not _list("follow_up", "closes").isdisjoint(written):
         return False
     # An option of a command, as in "and with -v?", is about something of the moment.
-    if _OPTION.search(message):
+    if _OPTION.search(message) or len(list_own_words(message)) > OWN_WORDS:
         return False
     fillers = _list("follow_up", "fillers")
     rest = [word for word in written if word not in fillers]
