@@ -50,7 +50,7 @@ def says_little(message: str) -> bool:
 
 def list_own_words(message: str) -> list[str]:
     """Return the words of a message that name something, in order."""
-    cues = _list("follow_up", "asks") | _list("follow_up", "continues") | _list("follow_up", "fillers")
+    cues = frozenset().union(*(_list("follow_up", name) for name in ("asks", "continues", "fillers", "closes")))
     return [word for word in _words(message) if word not in cues and not is_function_word(word)]
 
 
