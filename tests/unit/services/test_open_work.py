@@ -48,7 +48,7 @@ def test_goals_sessions_and_activity_are_in_the_text(workspace):
     assert [memory.id for memory in work.shown] == [goal, activity]
     lines = work.text.splitlines()
     assert [line for line in lines if line.endswith(":")] == [OPEN_GOALS, LAST_SESSIONS, RECENT]
-    summary = "- 2 hours ago: asked “add a retry to the client”; done: edited “client.py”; open: “pytest -q” failed"
+    summary = "- 2 h ago: asked “add a retry to the client”; done: edited “client.py”; open: “pytest -q” failed"
     assert summary in lines
 
 
