@@ -168,13 +168,12 @@ def compose_briefing(
         under_way = once(current, but=beside)
         beside += _annotate(db, drop_seen(db, session, under_way) if only_new else under_way)
         rules = _with_records(db, about.lessons)
-    degraded = answer.degraded or bool(deadline.late)
+    known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person)
     if not (rules or beside or person or known.text):
-        return Briefing(degraded=degraded)
+        return Briefing(degraded=known.degraded)
     withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
     lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
-    known = replace(known, degraded=degraded, person=person, withheld=withheld)
-    return _render(known, session, lessons, beside, limits, now)
+    return _render(replace(known, withheld=withheld), session, lessons, beside, limits, now)
 
 
 def _is_told(memory: Memory, told: frozenset[str]) -> bool:

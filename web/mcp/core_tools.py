@@ -17,6 +17,7 @@ from web.mcp.rendering import (
     render_record,
     render_section,
     shorten,
+    shorten_lesson,
 )
 from web.mcp.tool import (
     FLAG,
@@ -52,6 +53,8 @@ THERE_MAY_BE_MORE = f"(Part of the memory was not searched; there may be more re
 DETAILS = record(reason=TEXT, alternatives=TEXTS, rule=TEXT, applies_when=TEXT, severity=TEXT)
 TO = text("A team to store it for, if the user says so")
 # Goals and keyed facts have separate tools.
+RECALL_FIELDS = ("query", "k", "kinds", "tags", "since", "until", "as_of", "history", "min_relevance")
+CURRENT_DECISIONS = {"kind": "decision", "current": "true"}
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
 
@@ -72,17 +75,15 @@ def prepare(call: ToolCall) -> ToolResult:
 
 def recall(call: ToolCall) -> ToolResult:
     """Find memories."""
-    names = ("query", "k", "kinds", "tags", "since", "until", "as_of", "history", "min_relevance")
-    body = {"k": RECALLED} | call.pick(*names)
+    body = {"k": RECALLED} | call.pick(*RECALL_FIELDS)
     try:
         answer = call.server.call("POST", "/v1/recall", body | {"viewer": call.viewer()})
     except NotFound:
         return ToolResult(NOTHING, {"degraded": False})
     hits = [shorten(hit) for hit in answer["results"]]
-    lines = render_memories(hits, call.shown, "", call.now)
     none = NOTHING if body.get("min_relevance") == 0 else NOTHING_RECALLED
     return ToolResult(
-        _say_if_degraded(lines, degraded=answer["degraded"], none=none),
+        _say_if_degraded(render_memories(hits, call.shown, "", call.now), degraded=answer["degraded"], none=none),
         {"degraded": answer["degraded"]},
         [hit["id"] for hit in hits],
         [hit["score"] for hit in hits],
@@ -194,8 +195,7 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         for status in ("in_progress", "open")
         for goal in server.call("GET", "/v1/goals", query={**viewer, "status": status, "limit": SHOWN_EACH})["items"]
     ]
-    current = {"kind": "decision", "current": "true", "limit": SHOWN_EACH}
-    decisions = server.call("GET", "/v1/memories", query=current)["items"]
+    decisions = server.call("GET", "/v1/memories", query={**CURRENT_DECISIONS, "limit": SHOWN_EACH})["items"]
     lessons = server.call("GET", "/v1/lessons", query={**viewer, "limit": 2 * SHOWN_EACH})["items"]
     facts = server.call("GET", "/v1/facts", query={"as_of": utc_now(), "limit": SHOWN_EACH})["items"]
     return {
@@ -203,7 +203,7 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         "memories": stats["memories"],
         "goals": unfinished[:SHOWN_EACH],
         "decisions": [shorten(decision) for decision in decisions],
-        "lessons": [_shorten_lesson(lesson) for lesson in lessons if lesson["usefulness"] != "dead"][:SHOWN_EACH],
+        "lessons": [shorten_lesson(lesson) for lesson in lessons if lesson["usefulness"] != "dead"][:SHOWN_EACH],
         "facts": facts,
     }
 
@@ -226,12 +226,6 @@ def _say_if_degraded(text: str, *, degraded: bool, none: str = NOTHING) -> str:
     if not text:
         return NOT_ALL_SEARCHED if degraded else none
     return f"{text}\n{THERE_MAY_BE_MORE}" if degraded else text
-
-
-def _shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
-    when, rule = lesson["applies_when"], lesson["rule"] or lesson["content"]
-    text = f"When {when.removeprefix('when ').removeprefix('When ')}: {rule}" if when else rule
-    return shorten({"kind": "lesson", "occurred_at": lesson["created_at"], **lesson, "content": text})
 
 
 def _memory_item(call: ToolCall, argument: Any) -> Any:
