@@ -158,8 +158,7 @@ class AgentSessionService:
             briefing = compose_briefing(readable, session, message, limits, now, only_new=True, last=last)
             theirs = self._teams.tell(asked, briefing, limits, session)
             self._contexts.count(degraded=briefing.degraded)
-        texts = [*(result.says for result in obeyed), join_texts(briefing, theirs)]
-        text = "\n".join(filter(None, texts)) or None
+        text = "\n".join(filter(None, [*(did.says for did in obeyed), join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)

@@ -45,16 +45,15 @@ RECALLED = 8
 SHOWN_EACH = 8
 NOTHING = "Nothing relevant in this workspace."
 NOTHING_RECALLED = f"{NOTHING} With min_relevance 0, recall also returns memories that are probably unrelated."
-# Not "no memory": part of the memory was not searched.
 WHY_NOT_ALL = "The memory is still starting (ask again in a moment), or a team does not answer."
 NOT_ALL_SEARCHED = f"Nothing found, but part of the memory was not searched. {WHY_NOT_ALL}"
 THERE_MAY_BE_MORE = f"(Part of the memory was not searched; there may be more results. {WHY_NOT_ALL})"
 # The fields of a decision and of a lesson.
 DETAILS = record(reason=TEXT, alternatives=TEXTS, rule=TEXT, applies_when=TEXT, severity=TEXT)
 TO = text("A team to store it for, if the user says so")
+DECISIONS = {"kind": "decision", "current": "true", "limit": SHOWN_EACH}
 # Goals and keyed facts have separate tools.
 RECALL_FIELDS = ("query", "k", "kinds", "tags", "since", "until", "as_of", "history", "min_relevance")
-CURRENT_DECISIONS = {"kind": "decision", "current": "true"}
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
 
@@ -195,7 +194,7 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         for status in ("in_progress", "open")
         for goal in server.call("GET", "/v1/goals", query={**viewer, "status": status, "limit": SHOWN_EACH})["items"]
     ]
-    decisions = server.call("GET", "/v1/memories", query={**CURRENT_DECISIONS, "limit": SHOWN_EACH})["items"]
+    decisions = server.call("GET", "/v1/memories", query=DECISIONS)["items"]
     lessons = server.call("GET", "/v1/lessons", query={**viewer, "limit": 2 * SHOWN_EACH})["items"]
     facts = server.call("GET", "/v1/facts", query={"as_of": utc_now(), "limit": SHOWN_EACH})["items"]
     return {
