@@ -156,3 +156,13 @@ def _place(anchor: Anchor) -> str:
     last = anchor.last_line or anchor.first_line
     lines = f"{anchor.first_line}" if last == anchor.first_line else f"{anchor.first_line}-{last}"
     return f"{anchor.path}:{lines}"
+
+
+def is_said(memory: Memory) -> bool:
+    """Return whether a memory has the user's own words."""
+    return memory.source is Source.USER or CAPTURED_TAG in memory.tags
+
+
+def is_indexed(memory: Memory) -> bool:
+    """Return whether a memory was indexed from the code or the history of a project."""
+    return memory.source is Source.IMPORT and (memory.kind is Kind.CODE or "commit" in memory.metadata)

@@ -39,6 +39,15 @@ class LruCache(Generic[K, V]):
                     self._kept.popitem(last=False)
             return made
 
+    def peek(self, key: K) -> V | None:
+        """Return a key's cached value, None without one, without counting as a use."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Cache a value in place of the present one."""
+        self.get(key, lambda _: False, lambda: value)
+
     def holds(self, key: K) -> bool:
         """Return whether a key's value is cached, without counting as a use."""
         with self._lock:

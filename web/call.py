@@ -4,7 +4,7 @@ Nothing here depends on Flask: an MCP tool on the server calls endpoints without
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from pipeline.records.people import Caller, Role
 from pipeline.services.workspaces import choose_workspace, note_claim
 from pipeline.workspace import Workspace
 from web.access import Need, may_enter, may_write, require
-from web.contract import INCOGNITO_HEADER
+from web.contract import CALLER_HEADER, INCOGNITO_HEADER, MCP
 
 DEFAULT_WORKSPACE = "default"
 
@@ -82,7 +82,8 @@ def create_call(container: WebContainer, request: EndpointRequest, expected: fro
     """Return the call of a request; raise MalformedRequest for a header that is not valid."""
     workspace_id = _workspace_of_header(request.headers, WORKSPACE_HEADER) or DEFAULT_WORKSPACE
     is_incognito = _is_incognito(request.headers)
-    return Call(container, workspace_id, request.caller, request.headers, expected, is_incognito)
+    caller = replace(request.caller, is_agent=request.headers.get(CALLER_HEADER) == MCP)
+    return Call(container, workspace_id, caller, request.headers, expected, is_incognito)
 
 
 def _workspace_of_header(headers: Headers, header: str) -> str | None:

@@ -22,7 +22,6 @@ from pipeline.workspace import find_home, resolve_id
 from web.access import Need
 from web.access_log import note_answer, note_workspace
 from web.call import Call, EndpointRequest, check_name, create_call
-from web.contract import CALLER_HEADER, MCP
 from web.limits import check_queue
 
 # Parameters of a path: a memory, a goal (which is a memory too) and a session.
@@ -104,7 +103,7 @@ class Operation:
             call.require(endpoint.need)
         parts = _validate_request(endpoint, sent)
         if endpoint.writes and isinstance(endpoint.need, Role):
-            call.workspace.require_writable(by_tool=sent.headers.get(CALLER_HEADER) == MCP)
+            call.workspace.require_writable(by_tool=call.caller.is_agent)
             check_queue(call.workspace)
         if endpoint.of_team and (team := _named_team(parts)) is not None:
             return _ask_team(call, team, sent)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from config.paths import CurrentToken
 from config.settings import Settings
 from pipeline.bootstrap import mask
+from pipeline.context.follow_up import LastMessages
 from pipeline.errors import FieldError, NotFound, ReverieError
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.index.encoder import Encoder
@@ -77,9 +78,10 @@ class WebContainer:
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.team_briefings = TeamBriefings(self.teams)
-        usual = self.workspace(settings.workspace)
+        self.last_messages = LastMessages()
+        usual, said_records = self.workspace(settings.workspace), SaidRecordStore(self.stores.transcripts)
         self.agent_sessions = AgentSessionService(
-            usual, self.contexts, self.feedback, self.team_briefings, SaidRecordStore(self.stores.transcripts)
+            usual, self.contexts, self.feedback, self.team_briefings, said_records, self.last_messages
         )
         self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
         self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)

@@ -7,12 +7,13 @@ session. If no memory is relevant, nothing is shown.
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
+from pipeline.context.follow_up import LastMessages, continue_last
 from pipeline.context.lesson_records import (
     Lesson,
     Usefulness,
@@ -22,8 +23,10 @@ from pipeline.context.lesson_records import (
     is_rule,
     with_records,
 )
+from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_asked_for
 from pipeline.context.prompt_lines import choose_lines, excerpt_hits, find_named_code
 from pipeline.context.render import Entry, render_block
+from pipeline.context.results_by_use import ResultsByUse, sort_by_use
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.contexts import SearchContexts
@@ -46,7 +49,6 @@ PERSON_TOLD = 3
 MESSAGE_CHARS = 1600
 SHOWN_EACH = 5
 UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
-LATELY = timedelta(days=14)
 # Number of latest memories that are searched for recent activity: an import may add memories of long ago.
 LAST_WRITTEN = 50
 # Share of a hook's time for recall; the rest is for the work before and after it.
@@ -76,7 +78,8 @@ class LessonHit(Hit):
 class Briefing:
     """The memories about a message, by type; all empty if there are none.
 
-    `text` is for the agent: lessons, then results, best first, then current activity on request, as far as they fit.
+    `text` is for the agent: the last sessions on request, lessons, results, best first, and current activity on
+    request, as far as they fit.
     `shown` and `person_shown` are the memories in the text, `lessons` its lessons and `impressions` their impressions.
     `withheld` lessons are not shown, to measure their effect. `person` contains results from the personal store. If
     `degraded`, a channel failed and results may be missing.
@@ -97,22 +100,6 @@ class Briefing:
     person: tuple[Hit, ...] = ()
     person_shown: tuple[Memory, ...] = ()
     withheld: tuple[Memory, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _About:
-    """The results for a message by type, best first; `goals` are the unfinished ones."""
-
-    lessons: tuple[Hit, ...] = ()
-    decisions: tuple[Hit, ...] = ()
-    facts: tuple[Hit, ...] = ()
-    goals: tuple[Hit, ...] = ()
-    memories: tuple[Hit, ...] = ()
-
-    def beside_lessons(self) -> list[Hit]:
-        """Return everything but the lessons, best first."""
-        others = (*self.decisions, *self.facts, *self.goals, *self.memories)
-        return sorted(others, key=lambda hit: hit.score, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +142,17 @@ def compose_briefing(
     now: datetime,
     *,
     only_new: bool = False,
+    last: LastMessages | None = None,
 ) -> Briefing:
-    """Gather the memories for a message; `only_new` skips memories that the agent has seen in its session."""
+    """Gather the memories for a message; `only_new` skips memories that the agent has seen in its session.
+
+    `last` has the messages before it, and gets this one.
+    """
     query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
     answer = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
+    if context is not None and last is not None:
+        answer = continue_last(context, session, query, answer, last, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
     if context is None:
         is_late = bool(deadline.late)
@@ -168,36 +161,55 @@ def compose_briefing(
         hits = _choose(db, session, message, [hit for hit in answer.hits if hit.memory.may_be_injected], deadline)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
-        if not (hits or person) and not asks_progress(message):
+        if not (hits or person or asks_progress(message)):
             return Briefing(degraded=answer.degraded or bool(deadline.late))
-        about = _sort_by_use(hits)
-        known = _gather(db, session, about, hits, now)
+        known, about, current = _gather(db, session, message, hits, now)
         beside = excerpt_hits(about.beside_lessons(), message, deadline)
-        under_way = once((*known.open_goals, *known.recent_activity), but=beside) if asks_progress(message) else []
-        if only_new:
-            under_way = drop_seen(db, session, under_way)
-        if not hits and not under_way and not person:
-            return Briefing(degraded=answer.degraded or bool(deadline.late))
-        beside += _annotate(db, under_way)
+        under_way = once(current, but=beside)
+        beside += _annotate(db, drop_seen(db, session, under_way) if only_new else under_way)
         rules = _with_records(db, about.lessons)
+    known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person)
+    if not (rules or beside or person or known.text):
+        return Briefing(degraded=known.degraded)
     withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
     lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
-    known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person, withheld=withheld)
-    return _render(known, session, lessons, beside, limits, now)
+    return _render(replace(known, withheld=withheld), session, lessons, beside, limits, now)
 
 
-def _gather(db: Connection, session: AgentSession, about: _About, hits: Sequence[Hit], now: datetime) -> Briefing:
-    """Return the results for a message by type, with open goals, recent activity and arcs."""
+def _is_told(memory: Memory, told: frozenset[str]) -> bool:
+    """Return whether the summary of a session already says what happened."""
+    return memory.kind in UNDER_WAY and memory.session_id in told
+
+
+def _gather(
+    db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], now: datetime
+) -> tuple[Briefing, ResultsByUse, Sequence[Memory]]:
+    """Return the results for a message with the state of the work, the results by use, and what to show unasked.
+
+    If the message asks about progress, the text starts with the last sessions, and goals and activity are shown.
+    """
+    summaries: list[str] = []
+    told = frozenset[str]()
+    if asks_progress(message):
+        summaries, told = summarize_sessions_asked_for(db, session, message, now)
+    hits = [hit for hit in hits if not _is_told(hit.memory, told)]
+    about = sort_by_use(hits)
     unfinished = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
-    return Briefing(
+    open_goals = once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]
+    activity = list_shown_unasked(_list_recent_activity(db, session.viewer, now))
+    threads = arcs.list_active_arcs_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
+    known = Briefing(
         relevant=True,
         decisions=about.decisions,
         facts=about.facts,
-        open_goals=tuple(once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]),
-        recent_activity=tuple(list_shown_unasked(_list_recent_activity(db, session.viewer, now))),
+        open_goals=tuple(open_goals),
+        recent_activity=tuple(activity),
         memories=about.memories,
-        active_arcs=tuple(arcs.list_active_arcs_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)),
+        active_arcs=tuple(arc for arc in threads if not is_outline(arc)),
+        text="\n".join(summaries),
     )
+    current = [*open_goals, *(memory for memory in activity if not _is_told(memory, told))]
+    return known, about, current if asks_progress(message) else ()
 
 
 def _find_of_person(
@@ -208,7 +220,11 @@ def _find_of_person(
         return ()
     query = replace(query, filter=replace(query.filter, scope=session.viewer.personal))
     hits = search(context, query, deadline).hits
-    about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.may_be_injected]
+    about = [
+        hit
+        for hit in hits
+        if hit.relevance >= RELEVANT and hit.memory.may_be_injected and hit.annotations.superseded_by is None
+    ]
     if only_new and about:
         with context.database.read() as db:
             about = _drop_seen_hits(db, session, about)
@@ -275,12 +291,13 @@ def _render(
         *(Entry(hit.memory, hit.annotations, of_person=True) for hit in briefing.person),
         *beside,
     ]
-    text, rendered = render_block(entries, min(limits.max_chars, MESSAGE_CHARS), now)
+    opening = [briefing.text] if briefing.text else []
+    text, rendered = render_block(entries, min(limits.max_chars, MESSAGE_CHARS) - len(briefing.text), now)
     ids = {entry.impression_id for entry in rendered}
     return replace(
         briefing,
         lessons=tuple(hit for hit, _ in rules if hit.impression_id in ids),
-        text=text or "",
+        text="\n".join([*opening, *([text] if text else [])]),
         shown=tuple(entry.memory for entry in rendered if not entry.of_person),
         impressions=tuple(impression for impression in impressions if impression.id in ids),
         person_shown=tuple(entry.memory for entry in rendered if entry.of_person),
@@ -335,22 +352,6 @@ def _add_named_lessons(db: Connection, session: AgentSession, message: str, hits
 
 def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:
     return drop_dead(db, drop_superseded(db, list_shown_unasked(lessons_about(db, touched, viewer, LOOKED_AT))))
-
-
-def _sort_by_use(hits: Sequence[Hit]) -> _About:
-    lessons, decisions, facts, unfinished, others = [], [], [], [], []
-    for hit in hits:
-        if is_rule(hit.memory):
-            lessons.append(hit)
-        elif hit.memory.kind is Kind.DECISION:
-            decisions.append(hit)
-        elif hit.memory.kind is Kind.KEYED_FACT:
-            facts.append(hit)
-        elif hit.memory.kind is Kind.GOAL and hit.memory.details.get("status", "open") in goals.UNFINISHED:
-            unfinished.append(hit)
-        else:
-            others.append(hit)
-    return _About(tuple(lessons), tuple(decisions), tuple(facts), tuple(unfinished), tuple(others))
 
 
 def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list[Memory]:

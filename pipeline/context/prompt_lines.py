@@ -8,9 +8,10 @@ from pipeline.context.code_names import defines, read_code_names
 from pipeline.context.excerpt import CUT, find_excerpt
 from pipeline.context.lesson_records import is_rule
 from pipeline.context.render import Entry
-from pipeline.kinds import render_text
+from pipeline.kinds import is_said, render_text
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.rank import RELEVANT
+from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Kind, Memory, Source, Viewer
 from pipeline.records.recall import Hit, Step
 from pipeline.store import ingested, memories
@@ -31,22 +32,27 @@ FILES_A_NAME = 2
 
 
 def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
-    """Return the rules, then the code that a message names, then the few best other hits; each file once."""
+    """Return the rules, then the code that a message names, then the few best other hits; each file once.
+
+    The user's own words come before commits and outlines about the same thing, which are longer and more numerous.
+    """
     hits = [hit for hit in hits if hit.annotations.superseded_by is None]
     best = max((hit.score for hit in hits), default=0.0)
+    best_said = max((hit.score for hit in hits if _source_of(hit.memory) is None), default=0.0)
     rules = [hit for hit in hits if is_rule(hit.memory)]
     code = {_source_of(hit.memory): hit for hit in named}
     others = []
     for hit in hits:
-        if is_rule(hit.memory) or hit.score < TOLD_SHARE_OF_BEST * best:
-            continue
         source = _source_of(hit.memory)
+        near = best_said if is_said(hit.memory) else best
+        if is_rule(hit.memory) or hit.score < TOLD_SHARE_OF_BEST * near:
+            continue
         if source is None:
             others.append(hit)
         elif source not in code and len(code) < CODE_TOLD and _is_worth_telling(hit, best, named):
             code[source] = hit
     beside = [*others, *list(code.values())[len(named) :]]
-    return [*rules, *named, *sorted(beside, key=lambda hit: hit.score, reverse=True)][:TOLD]
+    return [*rules, *named, *put_said_first(sorted(beside, key=lambda hit: hit.score, reverse=True))][:TOLD]
 
 
 def _source_of(memory: Memory) -> str | None:

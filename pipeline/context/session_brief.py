@@ -19,12 +19,13 @@ from pipeline.context.lesson_records import (
     is_rule,
     with_records,
 )
+from pipeline.context.open_work import UNDER_WAY, list_active_arcs, render_arcs
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions, arcs, goals, memories
+from pipeline.store import agent_sessions, goals, memories
 from pipeline.store.agent_sessions import Action
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
@@ -36,7 +37,6 @@ LEFT_OFF = "Where this session left off, as its journal noted:"
 # Maximum numbers of active arcs and of personal memories.
 ARCS_SHOWN = 3
 PERSON_SHOWN = 8
-UNDER_WAY = "Under way, as it was gathered from what was noted:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,15 @@ def brief_project(
             leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
             candidates += drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))[:SHOWN_EACH]
         records = _records(db, candidates)
-        threads = _render_arcs(arcs.list_active(db, session.viewer, ARCS_SHOWN))
+        threads = _render_arcs(list_active_arcs(db, session.viewer, ARCS_SHOWN))
     return _brief([*room.notes, *threads], about, candidates, session, room, records)
 
 
 def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
     with person.read() as db:
         about = Filter(scope=viewer.personal)
-        return list_shown_unasked(memories.list_leading(db, about, PERSON_SHOWN))
+        leading = memories.list_leading(db, about, 2 * PERSON_SHOWN)
+        return drop_superseded(db, list_shown_unasked(leading))[:PERSON_SHOWN]
 
 
 def _records(db: Connection, candidates: Sequence[Memory]) -> dict[int, Lesson]:
@@ -152,8 +153,7 @@ def _describe(record: Lesson | None) -> str | None:
 
 
 def _render_arcs(shown_arcs: Sequence[VisibleArc]) -> list[str]:
-    lines = [f"- {quote(arc.title)} ({arc.size} memories, last {arc.last_at[:10]})" for arc in shown_arcs]
-    return [UNDER_WAY, *lines] if lines else []
+    return [UNDER_WAY, *render_arcs(shown_arcs)] if shown_arcs else []
 
 
 def _render_actions(did: Sequence[Action], room: int) -> list[str]:

@@ -5,12 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.context.advice import names, read_touched, text_names
+from pipeline.context.quoting import quote
 from pipeline.kinds import render_text
 from pipeline.records import Memory
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.tool_actions import ToolTarget, find_commit_subject, find_test_run, shorten_command
 
 FILES_TOLD = 5
+COMMITS_TOLD = 3
+FAILURES_TOLD = 2
 _CLAUSE = re.compile(
     r"[;!?。；！？]|[.,:](?=\s|$)|\s[–—-]\s|\b(?:but|instead|rather|sondern|stattdessen|sino|mais|mas|але|но)\b",
     re.IGNORECASE,
@@ -60,6 +63,34 @@ def summarize_turn(did: Sequence[Action]) -> str | None:
         f" Edited {', '.join(files[:FILES_TOLD])}{' and others' if len(files) > FILES_TOLD else ''}." if files else ""
     )
     return " ".join(told_of) + edited
+
+
+def list_done(did: Sequence[Action]) -> list[str]:
+    """Return what a session did: its commits, its last successful tests, its deployments, and the files it edited."""
+    ok = [action for action in did if action.ok]
+    commits = [find_commit_subject(action.target) for action in ok if action.type is ActionType.COMMIT]
+    tests = [action.target for action in ok if action.type is ActionType.TEST][-1:]
+    deployments = [action.target for action in ok if action.type is ActionType.DEPLOY][-1:]
+    files = list(dict.fromkeys(action.target for action in ok if action.type is ActionType.EDIT))
+    done = [f"committed {quote(subject)}" for subject in dict.fromkeys(commits) if subject][-COMMITS_TOLD:]
+    done += [f"deployed with {quote(shorten_command(target))}" for target in deployments]
+    done += [f"tests passed: {quote(shorten_command(target))}" for target in tests]
+    more = " and others" if len(files) > FILES_TOLD else ""
+    return done + ([f"edited {', '.join(map(quote, files[-FILES_TOLD:]))}{more}"] if files else [])
+
+
+def list_failing(did: Sequence[Action]) -> list[str]:
+    """Return the tests and commands of a session that failed and did not succeed afterwards."""
+    failing: dict[str, Action] = {}
+    for action in did:
+        if action.type not in (ActionType.TEST, ActionType.COMMAND):
+            continue
+        if not action.ok:
+            failing[action.target] = action
+            continue
+        for target in [target for target, before in failing.items() if _proves(action, before)]:
+            del failing[target]
+    return [f"{quote(shorten_command(target))} failed" for target in list(failing)[-FAILURES_TOLD:]]
 
 
 def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[LessonOutcome]:

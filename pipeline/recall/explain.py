@@ -13,6 +13,7 @@ from pipeline.recall.rank import (
     GROUP_OF_CHANNEL,
     Ranking,
     least_relevance,
+    needs_relevance,
     neighbor_positions,
     relevance,
 )
@@ -65,6 +66,7 @@ def explain_memory(
     score = float(ranking.score[position])
     probable, least = relevance(ranking), least_relevance(ranking.evidence, query.min_relevance)
     about = float(probable[position])
+    least = max(least, needs_relevance(query.text, memory.content, least, query.min_relevance))
     if about < least:
         reason = f"left out: its relevance is {about:.4f}, and {least:.4f} is asked for"
         return MemoryExplanation(memory, None, score, seen, signals, about, (reason,))

@@ -39,7 +39,7 @@ _ASKS_TIME = re.compile(
 # Questions about recent and next work, in the languages of the relevance gate.
 _ASKS_PROGRESS = re.compile(
     r"\b(left off|where (are|were|did) we\b|where was i\b|catch me up|next steps?|what'?s? (is |comes )?next\b(?!\.)|"
-    r"what (have|had|did|were|was) (we|i|you) (done?|doing|work(ing|ed)?|been|changed?|finish(ed)?)\b|"
+    r"what (have|had|did|were|was) (we|i|you) (do(ne|ing)?|work(ing|ed)?|been|changed?|finish(ed)?)\b|"
     r"what'?s? (is )?(still )?(left to do|to be done|open|pending|unfinished|under way)\b|"
     r"(our|open|unfinished|remaining|pending) (goals?|tasks?|to-?dos?|work)|project('s)? (status|progress)|"
     r"(status|progress|state) of (the|this|our) (project|work)|"

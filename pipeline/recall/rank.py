@@ -20,6 +20,7 @@ import numpy as np
 from pipeline.index.row_arrays import Floats, Seqs
 from pipeline.recall.evidence import Evidence, Flags
 from pipeline.records.recall import Channel
+from pipeline.text.languages import is_foreign, may_be_foreign
 
 # From these values on, a channel's best counts fully: this share of the query's information, this cosine. Below, the
 # closest of distant memories must not outweigh a memory with the query's words.
@@ -391,8 +392,15 @@ def _closer_than_background(evidence: Evidence) -> Floats:
 
 
 def least_relevance(evidence: Evidence, asked: float | None) -> float:
-    """Return the requested minimum relevance or, by default, that of surely unrelated memories.
+    """Return the requested minimum relevance or, by default, the lowest that any memory needs.
 
-    If the workspace does not contain the query's words, as in another language, nothing is certain.
+    If the workspace does not contain the query's words, this is lower than what a memory in the query's language needs.
     """
     return IRRELEVANT * _words_known(evidence) if asked is None else asked
+
+
+def needs_relevance(query: str, content: str, least: float, asked: float | None) -> float:
+    """Return the minimum relevance of one memory: between two languages, a low relevance means little."""
+    if asked is not None or may_be_foreign(query) or is_foreign(content):
+        return least
+    return IRRELEVANT

@@ -33,7 +33,8 @@ from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
-from pipeline.recall.rank import Ranking, least_relevance, rank, relevance
+from pipeline.recall.rank import Ranking, least_relevance, needs_relevance, rank, relevance
+from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import (
     NOTHING,
@@ -159,6 +160,7 @@ def search(context: SearchContext, query: Query, deadline: Deadline | None = Non
     answer = context.answers.get((state, query), lambda: _answer(context, query, now, deadline), deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
     hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
+    hits = tuple(put_said_first(hits))
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
 
 
@@ -216,7 +218,8 @@ def _widen_viewer(db: Connection, query: Query) -> Query:
     # Without a viewer, a query for a single session would count as coming from that session.
     if query.filter.owns and query.filter.session_id is None and not memories.owns_any(db, query.filter.viewer):
         # The explanation uses only results that every user may see.
-        return replace(query, filter=replace(query.filter, viewer=Viewer(person=query.filter.viewer.person)))
+        viewer = Viewer(person=query.filter.viewer.person, only_normal=query.filter.viewer.only_normal)
+        return replace(query, filter=replace(query.filter, viewer=viewer))
     return query
 
 
@@ -268,11 +271,18 @@ def _build_hits(
 ) -> tuple[Hit, ...]:
     shown: dict[int, Memory] = {}
     probable = relevance(ranking)
-    order = ranking.order[probable[ranking.order] >= least_relevance(ranking.evidence, query.min_relevance)]
+    least = least_relevance(ranking.evidence, query.min_relevance)
+    order = ranking.order[probable[ranking.order] >= least]
     seqs = ranking.evidence.seqs[order].tolist()
+    about = dict(zip(seqs, probable[order].tolist(), strict=True))
     # The store decides: if it removes hits, the next ones move up.
     for start in range(0, len(seqs), query.k):
-        shown |= memories.filter_showable(db, seqs[start : start + query.k], query.filter)
+        showable = memories.filter_showable(db, seqs[start : start + query.k], query.filter)
+        shown |= {
+            seq: memory
+            for seq, memory in showable.items()
+            if about[seq] >= needs_relevance(query.text, memory.content, least, query.min_relevance)
+        }
         if len(shown) >= query.k:
             break
     memories_shown = list(shown.values())[: query.k]

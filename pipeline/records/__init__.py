@@ -1,7 +1,7 @@
 """Records of the pipeline: memories as drafts, stored and digested, and queries. Frozen dataclasses, no I/O."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from pipeline.enums import (
@@ -67,7 +67,8 @@ class Viewer:
     """The caller: a memory of an owned scope is visible only to the owner that is named here.
 
     `everything` is for a person who browses, never for an agent: all memories but those of other people. `person` is
-    the caller, None for the data directory's owner.
+    the caller, None for the data directory's owner. With `only_normal`, private and secret-adjacent memories are
+    hidden: an agent must not repeat them.
     """
 
     user: str | None = None
@@ -76,6 +77,7 @@ class Viewer:
     task: str | None = None
     everything: bool = False
     person: str | None = None
+    only_normal: bool = False
 
     @property
     def personal(self) -> Scope:
@@ -266,7 +268,7 @@ class Filter:
 
     `as_of` asks for the memories that were valid at a time; without it, only currently valid memories are returned.
     A memory must have all `tags`. `candidates` returns only memories that await review; `chain` returns the
-    milestones of a chain.
+    milestones of a chain. With `current`, memories that a newer one supersedes are left out.
     """
 
     kinds: tuple[Kind, ...] = ()
@@ -280,6 +282,7 @@ class Filter:
     tags: tuple[str, ...] = ()
     candidates: bool = False
     chain: str | None = None
+    current: bool = False
     viewer: Viewer = field(default_factory=Viewer)
 
     @property
@@ -296,7 +299,7 @@ class Filter:
     @property
     def owns(self) -> bool:
         """Return whether the caller has owned scopes that it can see."""
-        return self.viewer != Viewer()
+        return replace(self.viewer, only_normal=False) != Viewer()
 
 
 T = TypeVar("T")

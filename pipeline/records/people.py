@@ -47,13 +47,14 @@ class Caller:
     """The caller of a request, and the caller's permissions.
 
     Without a person the caller is the data directory's owner, who has its token; `none` marks an anonymous caller of
-    public routes.
+    public routes. `is_agent` marks the tools of an agent, which read less than its user.
     """
 
     person: Person | None = None
     token_id: str | None = None
     token_class: TokenClass = "home"  # noqa: S105 - names no token
     roles: Mapping[str, Role] = field(default_factory=dict)
+    is_agent: bool = False
 
     @property
     def person_id(self) -> str | None:
@@ -121,6 +122,7 @@ def qualified_viewer(person_id: str | None, viewer: Viewer) -> Viewer:
         qualified_name(person_id, viewer.session),
         viewer.task,
         person=person_id,
+        only_normal=viewer.only_normal,
     )
 
 

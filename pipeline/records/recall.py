@@ -29,6 +29,7 @@ class Step(StrEnum):
     CURRENCY = "currency"
     STALENESS = "staleness"
     NAMED = "named"
+    FOLLOW_UP = "follow_up"
     EXCERPTS = "excerpts"
 
 

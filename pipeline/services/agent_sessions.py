@@ -24,6 +24,7 @@ from pipeline.context.briefing import (
     trace_of,
     version_of,
 )
+from pipeline.context.follow_up import LastMessages
 from pipeline.context.lesson_guard import (
     AllowedCalls,
     RefusedCalls,
@@ -116,9 +117,11 @@ class AgentSessionService:
         feedback: FeedbackWriter,
         teams: TeamBriefings,
         said_records: SaidRecordStore,
+        last_messages: LastMessages,
     ) -> None:
         self._usual = usual
         self._said_records = said_records
+        self._last_messages = last_messages
         self._teams = teams
         self._contexts = contexts
         self._feedback = feedback
@@ -139,12 +142,11 @@ class AgentSessionService:
             return HookAnswer(reason=HOST_NOTICE)
         obeyed = obey(workspace, self._contexts, session, message)
         message = message.strip()[:LONGEST_QUESTION]
-        replies = [result.says for result in obeyed]
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
-            return HookAnswer("\n".join(replies) or None, reason=NOTHING_WRITTEN)
+            return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         if session.id is not None:
             # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
             self._feedback.flush()
@@ -153,10 +155,11 @@ class AgentSessionService:
         briefing, theirs = Briefing(), TeamBriefing()
         if settings.hook_recall:
             readable = find_readable(workspace, self._contexts, holdout=True)
-            briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC), only_new=True)
+            last, now = self._last_messages, datetime.now(UTC)
+            briefing = compose_briefing(readable, session, message, limits, now, only_new=True, last=last)
             theirs = self._teams.tell(asked, briefing, limits, session)
             self._contexts.count(degraded=briefing.degraded)
-        text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
+        text = "\n".join(filter(None, [*(did.says for did in obeyed), join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)

@@ -1,22 +1,32 @@
 """Gather the memories that an agent should read before it answers a message, from this machine and from teams."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from pipeline.context.briefing import Briefing, BriefingLimits, compose_briefing, find_readable
+from pipeline.context.briefing import Briefing, BriefingLimits, compose_briefing, find_readable, once
+from pipeline.context.follow_up import LastMessages
+from pipeline.context.open_work import read_open_work
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings
+from pipeline.text.messages import says_little
 from pipeline.workspace import Workspace, is_incognito
 
 
 def prepare_message(
-    workspace: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, session: AgentSession, message: str
+    workspace: Workspace,
+    contexts: SearchContexts,
+    feedback: FeedbackWriter,
+    last: LastMessages,
+    session: AgentSession,
+    message: str,
 ) -> Briefing:
     """Gather the memories for a message on this machine, including those that the session was shown before.
 
+    The first message of a session, and one that says too little to search, get the state of the work.
     Raises NotFound if neither the workspace nor the personal store exists.
     """
     settings = workspace.settings
@@ -24,18 +34,49 @@ def prepare_message(
     readable = find_readable(workspace, contexts)
     if readable.workspace is None and readable.person is None:
         raise NotFound(f"There are no memories in workspace {workspace.id} yet.")
-    briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC))
-    contexts.count(degraded=briefing.degraded)
-    if workspace.exists and not is_incognito(workspace, list_session_names(None, session.id, session.viewer.session)):
+    now = datetime.now(UTC)
+    silent = is_incognito(workspace, list_session_names(None, session.id, session.viewer.session))
+    vague = says_little(message)
+    # Without a session or the name of an agent, no message is known to be the first one.
+    is_known = not silent and (session.id is not None or session.viewer.agent is not None)
+    is_first = is_known and last.find(session) is None
+    if vague:
+        briefing = Briefing()
+    else:
+        briefing = compose_briefing(readable, session, message, limits, now, last=None if silent else last)
+        contexts.count(degraded=briefing.degraded)
+    if workspace.exists and (vague or is_first):
+        briefing = _add_open_work(workspace, session, briefing, now)
+    if is_first and last.find(session) is None:
+        last.note(session, "", {})
+    if workspace.exists and not silent:
         feedback.record_question(workspace, message)
         feedback.record_impressions(workspace, briefing.impressions)
     return briefing
+
+
+def _add_open_work(workspace: Workspace, session: AgentSession, briefing: Briefing, now: datetime) -> Briefing:
+    """Add the open goals, the activity of the last day and the active arcs, without what the briefing shows."""
+    with workspace.database.read() as db:
+        work = read_open_work(db, session, now, shown=briefing.shown)
+    if not work.text:
+        return briefing
+    return replace(
+        briefing,
+        relevant=True,
+        open_goals=tuple(once((*briefing.open_goals, *work.goals))),
+        recent_activity=tuple(once((*briefing.recent_activity, *work.activity))),
+        active_arcs=tuple({arc.id: arc for arc in (*briefing.active_arcs, *work.arcs)}.values()),
+        text="\n".join(filter(None, (briefing.text, work.text))),
+        shown=(*briefing.shown, *work.shown),
+    )
 
 
 def prepare_beside_teams(
     workspace: Workspace,
     contexts: SearchContexts,
     feedback: FeedbackWriter,
+    last: LastMessages,
     teams: TeamBriefings,
     session: AgentSession,
     message: str,
@@ -48,7 +89,7 @@ def prepare_beside_teams(
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
     asked = teams.ask(workspace, session, message, settings.recall_budget_ms)
     try:
-        own = prepare_message(workspace, contexts, feedback, session, message)
+        own = prepare_message(workspace, contexts, feedback, last, session, message)
     except NotFound:
         theirs = teams.tell(asked, Briefing(), limits)
         if not theirs.hits:

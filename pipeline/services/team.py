@@ -256,12 +256,16 @@ def recall_beside_teams(
         raise nothing
     merged = replace(own, hits=tuple(replace(hit, origin=LOCAL) for hit in own.hits))
     for answer in answers:
-        merged = merge_answers(merged, _without_known(answer, merged), query)
+        merged = merge_answers(merged, _select_new(answer, merged, query), query)
     return replace(merged, took_ms=elapsed_ms(asked.began))
 
 
-def _without_known(answer: TeamAnswer, known: Answer) -> Answer:
-    """Return a team's answer without what is already in this machine's answer."""
+def _select_new(answer: TeamAnswer, known: Answer, query: Query) -> Answer:
+    """Return a team's answer without the memories that this machine's answer has or that the caller may not see."""
     hashes = {hit.memory.content_hash for hit in known.hits}
-    hits = tuple(hit for hit in answer.hits if hit.memory.content_hash not in hashes)
-    return Answer(hits, {f"{CHANNEL}{answer.name}": answer.report}, 0.0)
+    hits = [hit for hit in answer.hits if hit.memory.content_hash not in hashes]
+    if query.filter.viewer.only_normal:
+        hits = [hit for hit in hits if hit.memory.may_be_injected]
+    if query.filter.current:
+        hits = [hit for hit in hits if hit.annotations.superseded_by is None]
+    return Answer(tuple(hits), {f"{CHANNEL}{answer.name}": answer.report}, 0.0)

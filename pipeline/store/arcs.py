@@ -14,7 +14,7 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.records import EntityKind, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
+from pipeline.records import CAPTURED_TAG, EntityKind, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
 from pipeline.store.memories import select
 from pipeline.store.visibility import condition, reach_condition
 
@@ -358,7 +358,7 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
         )
         return bool(text) and exists.fetchone() is not None
 
-    parts = [part for part in title.split(TITLE_SEPARATOR) if is_said(part, part)]
+    parts = [part for part in title.split(TITLE_SEPARATOR) if part != CAPTURED_TAG and is_said(part, part)]
     return VisibleArc(
         arc_seq,
         arc_id,

@@ -14,7 +14,7 @@ from pipeline.kinds import confirms_all_fields, is_repeated_statement
 from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
-from pipeline.store.visibility import may_be_derived_from, reach_condition
+from pipeline.store.visibility import ONLY_NORMAL, may_be_derived_from, reach_condition
 
 
 class PairState(StrEnum):
@@ -141,6 +141,7 @@ def is_marked_different(db: Connection, older_seq: int, newer_seq: int) -> bool:
 def list_waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> list[Pair]:
     """List the pending pairs whose memories are both active and visible to a viewer, newest first."""
     reach, values = reach_condition(viewer)
+    reach += f" AND {ONLY_NORMAL}" if viewer.only_normal else ""
     # Looked up per pair: a join could make the planner combine every two memories.
     mine = f"EXISTS (SELECT 1 FROM memory WHERE seq = p.{{0}} AND archived_at IS NULL AND {reach})"  # noqa: S608 - constant text
     rows = db.execute(

@@ -12,7 +12,7 @@ from pipeline.records import EntityKind, Filter, Memory, Viewer
 from pipeline.records.digestion import EntityMention
 from pipeline.store import maps
 from pipeline.store.memories import select_newest
-from pipeline.store.visibility import condition, reach_condition
+from pipeline.store.visibility import ONLY_NORMAL, condition, reach_condition
 from pipeline.times import utc_now
 
 
@@ -247,6 +247,8 @@ def _select_hidden(viewer: Viewer) -> tuple[str, list[Any]]:
         reach, owners = reach_condition(viewer)
         parts.append(f"scope_kind <> 'workspace' AND NOT {reach}")
         values += owners
+    if viewer.only_normal:
+        parts.append(f"NOT {ONLY_NORMAL}")
     return " UNION ".join(f"SELECT seq FROM memory WHERE {part}" for part in parts), values  # noqa: S608 - constant text
 
 

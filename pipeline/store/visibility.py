@@ -3,9 +3,18 @@
 from dataclasses import replace
 from typing import Any
 
-from pipeline.records import OWNED, PERSONAL, Filter, Scope, ScopeKind, Sensitivity, Viewer
+from pipeline.records import OWNED, PERSONAL, EdgeKind, Filter, Scope, ScopeKind, Sensitivity, Viewer
 from pipeline.records.people import PERSON_ID, PRIVATE, owner_of
 from pipeline.times import utc_now
+
+ONLY_NORMAL = f"sensitivity = '{Sensitivity.NORMAL}'"
+# As in `edges.list_superseding`. The newer memory is visible wherever the older one is.
+_NOT_SUPERSEDED = f"""(subject IS NOT NULL OR NOT EXISTS (
+    SELECT 1 FROM edge e JOIN memory newer ON newer.seq = e.from_seq
+        WHERE e.to_seq = memory.seq AND e.kind = '{EdgeKind.SUPERSEDES}'
+        AND newer.archived_at IS NULL AND newer.candidate = 0 AND (newer.valid_to IS NULL OR newer.valid_to > ?)
+        AND (newer.scope_kind = '{ScopeKind.WORKSPACE}'
+            OR (newer.scope_kind = memory.scope_kind AND newer.scope_id = memory.scope_id))))"""  # noqa: S608
 
 
 def may_be_derived_from(table: str = "memory") -> str:
@@ -31,6 +40,11 @@ def condition(criteria: Filter) -> tuple[str, list[Any]]:
     for clause, clause_values in (_reach(criteria), _validity(criteria)):
         parts.append(clause)
         values.extend(clause_values)
+    if criteria.viewer.only_normal:
+        parts.append(ONLY_NORMAL)
+    if criteria.current:
+        parts.append(_NOT_SUPERSEDED)
+        values.append(utc_now())
     if criteria.kinds:
         parts.append(f"kind IN ({','.join('?' * len(criteria.kinds))})")
         values.extend(criteria.kinds)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.enums import Kind, Source, Tier, Trust
+from pipeline.enums import Kind, Sensitivity, Source, Tier, Trust
 from pipeline.records import Filter, Memory, Scope
 from pipeline.records.recall import Annotations, Hit, Query
 from pipeline.text.normalize import content_hash
@@ -72,6 +72,7 @@ def _read_hit(result: Mapping[str, Any], team: str) -> Hit:
         archived_at=None,
         content_hash=content_hash(content),
         instructs=bool(result["instructs"]),
+        sensitivity=Sensitivity(result.get("sensitivity", Sensitivity.NORMAL)),
     )
     annotations = Annotations(
         contradicted_by=tuple(map(str, result.get("contradicted_by", ()))),

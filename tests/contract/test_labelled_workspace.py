@@ -44,6 +44,22 @@ def test_small_talk_is_met_with_silence(workspace, text):
     assert workspace.ask(text, min_relevance=RELEVANT).hits == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what is the capital of Mongolia",
+        "thanks, that looks great",
+        "how tall is Mount Everest",
+        "good morning!",
+        "who won the world cup in 1998",
+        "yes please, go ahead",
+    ],
+)
+def test_recall_returns_nothing_by_default_if_nothing_is_relevant(workspace, text):
+    assert workspace.ask(text).hits == ()
+    assert len(workspace.ask(text, min_relevance=0.0).hits) == 8
+
+
 def test_a_relevance_says_how_often_it_is_right(workspace):
     """Bin every message by its best relevance: in each half of the scale the share of relevant ones agrees with it."""
     best = [

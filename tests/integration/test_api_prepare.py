@@ -39,6 +39,45 @@ def test_small_talk_is_told_nothing(client, learned, message):
     assert client.get("/v1/lessons").get_json()["items"][0]["shown"] == 0
 
 
+@pytest.fixture
+def under_way(client, digested):
+    """A workspace with a goal and an activity, and with a fact about something else."""
+    client.write(ABOUT)
+    goal = client.write("Open the archive to everyone", kind="goal")
+    activity = client.write("Renamed the queue", kind="activity")
+    digested()
+    return [goal, activity]
+
+
+@pytest.mark.parametrize("message", ["continue", "fix the tests", "go on", "mach weiter", "arregla las pruebas"])
+def test_a_vague_message_is_answered_with_the_open_work(client, under_way, message):
+    told = prepare(client, message)
+    assert told["relevant"] is True
+    assert [one["id"] for name in ("open_goals", "recent_activity") for one in told[name]] == under_way
+    assert "Open the archive to everyone" in told["text"]
+    assert "Renamed the queue" in told["text"]
+    assert len(told["text"]) <= 900
+
+
+def test_the_first_message_of_a_session_is_answered_with_the_open_work(client, under_way):
+    first = prepare(client, session_id="s1")["text"]
+    assert ABOUT in first
+    assert "Open the archive to everyone" in first
+    second = prepare(client, session_id="s1")["text"]
+    assert ABOUT in second
+    assert "Open the archive to everyone" not in second
+    assert "Open the archive to everyone" in prepare(client, viewer={"agent": "codex"})["text"]
+
+
+def test_a_follow_up_is_searched_with_the_message_before_it(client, digested):
+    staging = client.write("The Postgres of staging listens on port 5544")
+    production = client.write("On production, Postgres listens on port 6432")
+    digested()
+    first = prepare(client, "Which port does the Postgres of staging listen on?", session_id="s1")
+    assert staging[-8:] in first["text"]
+    assert production[-8:] in prepare(client, "and on production?", session_id="s1")["text"]
+
+
 def test_one_call_tells_everything(client, digested):
     lesson = client.write(RULE, kind="lesson")
     decision = client.write("Billing shall listen on port 8123", kind="decision", details={"reason": "80 is taken"})

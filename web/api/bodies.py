@@ -284,10 +284,15 @@ class RecallBody(Body):
     budget_ms: Annotated[int, Field(ge=1, le=10_000), Whole] | None = None
     explain: bool = False
     min_relevance: Annotated[float, Field(ge=0, le=1)] | None = None
+    history: bool | None = None
 
     def filter(self, caller: Caller) -> Filter:
-        """Return the filter of the results as a record."""
+        """Return the filter of the results as a record.
+
+        An agent gets superseded memories only with `history` or `as_of`, all other callers also without.
+        """
         session = session_of(self.session_id, caller)
+        history = self.as_of is not None or not caller.is_agent if self.history is None else self.history
         scope = None if self.scope is None else self.scope.record(caller, self.session_id)
         viewer = viewer_of(Viewer(), caller) if self.viewer is None else self.viewer.record(caller)
         return Filter(
@@ -299,6 +304,7 @@ class RecallBody(Body):
             as_of=self.as_of,
             branch=self.branch,
             tags=tuple(map(normalize_tag, self.tags)),
+            current=not history,
             viewer=viewer,
         )
 
@@ -338,6 +344,7 @@ class ListQuery(PageQuery):
     branch: Branch | None = None
     tag: Tag | None = None
     chain: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+    current: bool = False
 
     def filter(self, caller: Caller) -> Filter:
         """Return the filters as a record."""
@@ -351,6 +358,7 @@ class ListQuery(PageQuery):
             branch=self.branch,
             tags=() if self.tag is None else (normalize_tag(self.tag),),
             chain=self.chain,
+            current=self.current,
             viewer=viewer_of(Viewer(), caller),
         )
 

@@ -1,7 +1,10 @@
 """Scopes, viewers and sessions of a request, checked against its caller: no person can act as another person."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from pipeline.errors import Forbidden
-from pipeline.records import Scope, ScopeKind, Viewer
+from pipeline.records import Memory, Scope, ScopeKind, Viewer
 from pipeline.records.people import Caller, qualified_name, qualified_scope, qualified_viewer
 from pipeline.write.fields import resolve_scope
 
@@ -26,9 +29,26 @@ def scope_of_caller(scope: Scope, caller: Caller, loc: str) -> Scope:
 
 
 def viewer_of(viewer: Viewer, caller: Caller) -> Viewer:
-    """Return the viewer: always the calling person, if there is one; raise Forbidden if the request names another."""
+    """Return the viewer: always the calling person, if there is one; raise Forbidden if the request names another.
+
+    An agent sees no private memories.
+    """
     _require_self(viewer.user, caller, "viewer.user")
-    return qualified_viewer(caller.person_id, viewer)
+    return replace(qualified_viewer(caller.person_id, viewer), only_normal=caller.is_agent)
+
+
+def list_readable(memories: Iterable[Memory], caller: Caller) -> list[Memory]:
+    """Return the memories that a caller may read: an agent only those that may be injected into a prompt."""
+    return [memory for memory in memories if memory.may_be_injected or not caller.is_agent]
+
+
+def require_readable(memory: Memory, caller: Caller) -> None:
+    """Raise Forbidden if the caller is an agent and the memory must not be injected into a prompt."""
+    if not list_readable([memory], caller):
+        raise Forbidden(
+            f"This memory is {memory.sensitivity}, and agents cannot read it. "
+            "Its user can read it on the dashboard or with `reverie get`."
+        )
 
 
 def session_of(session_id: str | None, caller: Caller) -> str | None:

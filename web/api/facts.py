@@ -1,5 +1,6 @@
 """Keyed facts: current values, earlier values and their times."""
 
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from pydantic import AliasPath, Field
@@ -12,7 +13,7 @@ from pipeline.write.fact_placement import fact_key
 from pipeline.write.fields import Moment, Value
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer, is_missing
-from web.api.caller_scope import scope_of_query, session_of
+from web.api.caller_scope import list_readable, require_readable, scope_of_query, session_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -128,21 +129,25 @@ def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSe
 def get_fact(call: Call, query: FactQuery, subject: str, attribute: str) -> Memory:
     """Return the current value of a fact, or its value at an earlier time."""
     scope, as_of = scope_of_query(query.scope, call.caller), query.as_of
-    return facts.get_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, as_of)
+    fact = facts.get_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, as_of)
+    require_readable(fact, call.caller)
+    return fact
 
 
 @api.route(Endpoint("GET", f"{ONE}/history", answer=FactsAnswer, problems=(404,)))
 def fact_history(call: Call, query: HistoryQuery, subject: str, attribute: str) -> Page[Memory]:
     """List all values of a fact, oldest first."""
     scope = scope_of_query(query.scope, call.caller)
-    return Page(facts.list_history(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope))
+    values = facts.list_history(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope)
+    return Page(list_readable(values, call.caller))
 
 
 @api.route(Endpoint("GET", "/v1/facts", answer=FactsAnswer, problems=(404,)))
 def list_facts(call: Call, query: FactsQuery) -> Page[Memory]:
     """List facts with all their values."""
-    as_of = query.as_of
-    return facts.list_facts(call.workspace, query.record(call.caller), query.subject, as_of, query.limit, query.before)
+    scope, as_of = query.record(call.caller), query.as_of
+    page = facts.list_facts(call.workspace, scope, query.subject, as_of, query.limit, query.before)
+    return replace(page, items=list_readable(page.items, call.caller))
 
 
 @api.route(Endpoint("DELETE", ONE, answer=FactAnswer, problems=(404,)))

@@ -12,6 +12,7 @@ from pipeline.store.edges import Edge
 from pipeline.write.state import state_tag
 from web.api import answers, bodies
 from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
+from web.api.caller_scope import list_readable, require_readable
 from web.call import DEFAULT_WORKSPACE, Call
 from web.endpoint import Api, Endpoint, note_state
 
@@ -153,13 +154,14 @@ def list_memories(call: Call, query: bodies.ListQuery) -> Page[Memory]:
 def read_memory(call: Call, memory_id: str, query: ReadQuery) -> RecordAnswer:  # noqa: ARG001 - says of whose server
     """Read one memory with provenance, edges, entities and history."""
     record = memories.read_record(call.workspace, memory_id)
+    require_readable(record.memory, call.caller)
     _with_tag(record.memory)
     known = {
         "provenance": record,
         "edges": record.edges,
         "entities": record.entities,
         "history": record.history,
-        "chain": record.chain,
+        "chain": list_readable(record.chain, call.caller),
     }
     return RecordAnswer.model_validate({**dict(MemoryAnswer.model_validate(record.memory)), **known})
 

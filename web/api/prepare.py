@@ -86,7 +86,7 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer)
     home = call.container
     briefing, theirs = prepare_beside_teams(
-        workspace, home.contexts, home.feedback, home.team_briefings, session, body.message
+        workspace, home.contexts, home.feedback, home.last_messages, home.team_briefings, session, body.message
     )
     # A person's folder is on their machine.
     is_here = body.cwd and call.caller.person is None

@@ -8,6 +8,7 @@ from pipeline.services.recall import explain_memory
 from pipeline.services.team import recall_beside_teams
 from pipeline.workspace import find_home
 from web.api import answers, bodies
+from web.api.caller_scope import list_readable, require_readable
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
@@ -36,7 +37,8 @@ def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
     home = find_home(call.workspace, body.id)
     check_open(home, body.id)
     explanation = explain_memory(home, call.container.contexts, _query(call, body), body.id)
-    chain = [answers.ChainLink.model_validate(link) for link in read_chain(home, body.id)]
+    require_readable(explanation.memory, call.caller)
+    chain = [answers.ChainLink.model_validate(link) for link in list_readable(read_chain(home, body.id), call.caller)]
     return answers.WhyAnswer.model_validate(explanation).model_copy(update={"chain": chain})
 
 

@@ -81,10 +81,11 @@ def _answer(words: list[str]) -> bytes:
             return post_event(host, port, f"/hooks/{name}", home, event, deadline, headers)
         except ConnectionRefusedError:
             if not is_starting(home):
-                if not waited:
-                    start(home, variables)
-                return b""
-            # A prompt waits for a stack that another event has started.
+                # After a start, this means that it failed.
+                if waited:
+                    return b""
+                start(home, variables)
+            # A prompt waits for the stack, whether this event or another one has started it (decision 0044).
             if not _is_prompt(event) or time.monotonic() - began > START_WITHIN_S:
                 return b""
             waited = True

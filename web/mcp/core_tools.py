@@ -17,6 +17,7 @@ from web.mcp.rendering import (
     render_record,
     render_section,
     shorten,
+    shorten_lesson,
 )
 from web.mcp.tool import (
     FLAG,
@@ -42,15 +43,17 @@ from web.mcp.tool import (
 
 RECALLED = 8
 SHOWN_EACH = 8
-NOTHING = "No memory is about this."
-# Not "no memory": part of the memory was not searched.
+NOTHING = "Nothing relevant in this workspace."
+NOTHING_RECALLED = f"{NOTHING} With min_relevance 0, recall also returns memories that are probably unrelated."
 WHY_NOT_ALL = "The memory is still starting (ask again in a moment), or a team does not answer."
 NOT_ALL_SEARCHED = f"Nothing found, but part of the memory was not searched. {WHY_NOT_ALL}"
 THERE_MAY_BE_MORE = f"(Part of the memory was not searched; there may be more results. {WHY_NOT_ALL})"
 # The fields of a decision and of a lesson.
 DETAILS = record(reason=TEXT, alternatives=TEXTS, rule=TEXT, applies_when=TEXT, severity=TEXT)
 TO = text("A team to store it for, if the user says so")
+DECISIONS = {"kind": "decision", "current": "true", "limit": SHOWN_EACH}
 # Goals and keyed facts have separate tools.
+RECALL_FIELDS = ("query", "k", "kinds", "tags", "since", "until", "as_of", "history", "min_relevance")
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
 
@@ -71,14 +74,15 @@ def prepare(call: ToolCall) -> ToolResult:
 
 def recall(call: ToolCall) -> ToolResult:
     """Find memories."""
-    body = {"k": RECALLED} | call.pick("query", "k", "kinds", "tags", "since", "until", "as_of")
+    body = {"k": RECALLED} | call.pick(*RECALL_FIELDS)
     try:
         answer = call.server.call("POST", "/v1/recall", body | {"viewer": call.viewer()})
     except NotFound:
         return ToolResult(NOTHING, {"degraded": False})
     hits = [shorten(hit) for hit in answer["results"]]
+    none = NOTHING if body.get("min_relevance") == 0 else NOTHING_RECALLED
     return ToolResult(
-        _say_if_degraded(render_memories(hits, call.shown, "", call.now), degraded=answer["degraded"]),
+        _say_if_degraded(render_memories(hits, call.shown, "", call.now), degraded=answer["degraded"], none=none),
         {"degraded": answer["degraded"]},
         [hit["id"] for hit in hits],
         [hit["score"] for hit in hits],
@@ -190,7 +194,7 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         for status in ("in_progress", "open")
         for goal in server.call("GET", "/v1/goals", query={**viewer, "status": status, "limit": SHOWN_EACH})["items"]
     ]
-    decisions = server.call("GET", "/v1/memories", query={"kind": "decision", "limit": SHOWN_EACH})["items"]
+    decisions = server.call("GET", "/v1/memories", query=DECISIONS)["items"]
     lessons = server.call("GET", "/v1/lessons", query={**viewer, "limit": 2 * SHOWN_EACH})["items"]
     facts = server.call("GET", "/v1/facts", query={"as_of": utc_now(), "limit": SHOWN_EACH})["items"]
     return {
@@ -198,7 +202,7 @@ def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
         "memories": stats["memories"],
         "goals": unfinished[:SHOWN_EACH],
         "decisions": [shorten(decision) for decision in decisions],
-        "lessons": [_shorten_lesson(lesson) for lesson in lessons if lesson["usefulness"] != "dead"][:SHOWN_EACH],
+        "lessons": [shorten_lesson(lesson) for lesson in lessons if lesson["usefulness"] != "dead"][:SHOWN_EACH],
         "facts": facts,
     }
 
@@ -216,17 +220,11 @@ def render_brief(brief: Mapping[str, Any], shown: ShownIds, now: datetime) -> st
     return "\n".join(rows)
 
 
-def _say_if_degraded(text: str, *, degraded: bool) -> str:
+def _say_if_degraded(text: str, *, degraded: bool, none: str = NOTHING) -> str:
     """Return the text, or a message if it is empty; add a note if part of the memory was not searched."""
     if not text:
-        return NOT_ALL_SEARCHED if degraded else NOTHING
+        return NOT_ALL_SEARCHED if degraded else none
     return f"{text}\n{THERE_MAY_BE_MORE}" if degraded else text
-
-
-def _shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
-    when, rule = lesson["applies_when"], lesson["rule"] or lesson["content"]
-    text = f"When {when.removeprefix('when ').removeprefix('When ')}: {rule}" if when else rule
-    return shorten({"kind": "lesson", "occurred_at": lesson["created_at"], **lesson, "content": text})
 
 
 def _memory_item(call: ToolCall, argument: Any) -> Any:
@@ -298,7 +296,9 @@ CORE: tuple[Tool, ...] = (
             "tags": TEXTS,
             "since": TIME,
             "until": TEXT,
-            "as_of": text("Time to answer for"),
+            "as_of": TEXT,
+            "history": FLAG | {"description": "Also superseded ones"},
+            "min_relevance": NUMBER | {"description": "0: distant ones too"},
             "session_id": SESSION,
         },
         ("query",),

@@ -99,6 +99,13 @@ def shorten(memory: Mapping[str, Any], chars: int = SHORT_CHARS) -> dict[str, An
     return {**memory, "content": text if len(text) <= chars else text[: chars - 1].rstrip() + CUT}
 
 
+def shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a lesson as a memory with a shortened text, which says when it applies."""
+    when, rule = lesson["applies_when"], lesson["rule"] or lesson["content"]
+    text = f"When {when.removeprefix('when ').removeprefix('When ')}: {rule}" if when else rule
+    return shorten({"kind": "lesson", "occurred_at": lesson["created_at"], **lesson, "content": text})
+
+
 def speaker_of(record: Mapping[str, Any]) -> Speaker:
     """Return the speaker of a memory, a goal, a lesson or a fact; an unknown source is not trusted."""
     source = str(record.get("source", "somebody"))

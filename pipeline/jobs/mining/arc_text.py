@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from pipeline.records import Kind
+from pipeline.records import CAPTURED_TAG, Kind
 from pipeline.store.arcs import CUT, TITLE_SEPARATOR, ArcStatus, Strand
 from pipeline.store.goals import UNFINISHED
 from pipeline.text.lexicon import load_lexicon
@@ -137,7 +137,8 @@ def ends(strand: Strand) -> bool:
 
 
 def _naming_tag(members: Sequence[Strand]) -> list[str]:
-    tags = Counter(tag for member in members for tag in member.tags)
+    # Capture tags every statement.
+    tags = Counter(tag for member in members for tag in member.tags if tag != CAPTURED_TAG)
     [(tag, times)] = tags.most_common(1) or [("", 0)]
     return [tag] if times >= NAMING_SHARE * len(members) else []
 

@@ -53,6 +53,57 @@ def test_while_somebody_starts_the_stack_nobody_else_does(tmp_path, started):
     assert not client.is_starting(str(tmp_path))
 
 
+@pytest.fixture
+def answer(tmp_path, monkeypatch):
+    """Answer an event while the stack is down: `refusals` is the number of refused connections, None for all."""
+
+    def run(name, *, refusals, starts=True):
+        started, tried = [], []
+
+        def post(*_):
+            tried.append(name)
+            if refusals is None or len(tried) <= refusals:
+                raise ConnectionRefusedError
+            return b'{"hookSpecificOutput": {}}'
+
+        monkeypatch.setattr(
+            client, "read_event", lambda: json.dumps({"hook_event_name": name}, separators=(",", ":")).encode()
+        )
+        monkeypatch.setattr(client, "post_event", post)
+        monkeypatch.setattr(client, "start", lambda *_: started.append(name))
+        monkeypatch.setattr(client, "is_starting", lambda _: bool(started) and starts)
+        monkeypatch.setattr(client, "POLL_S", 0)
+        body = client._answer(["gemini" if name == "BeforeAgent" else "claude-code", "--home", str(tmp_path)])
+        return body, started, tried
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "BeforeAgent"])
+@pytest.mark.parametrize("refusals", [1, 2, 30])
+def test_the_prompt_that_starts_the_stack_waits_for_its_answer(answer, name, refusals):
+    body, started, tried = answer(name, refusals=refusals)
+    assert body
+    assert started == [name]
+    assert len(tried) == refusals + 1
+
+
+@pytest.mark.parametrize("name", ["SessionStart", "PreToolUse", "PostToolUse", "Stop"])
+def test_another_event_starts_the_stack_and_does_not_wait(answer, name):
+    assert answer(name, refusals=None) == (b"", [name], [name])
+
+
+def test_a_prompt_does_not_wait_for_a_start_that_failed(answer):
+    body, started, tried = answer("UserPromptSubmit", refusals=None, starts=False)
+    assert (body, started, len(tried)) == (b"", ["UserPromptSubmit"], 2)
+
+
+def test_a_prompt_waits_no_longer_than_its_host(answer, monkeypatch):
+    monkeypatch.setattr(client, "START_WITHIN_S", 0.05)
+    body, started, _ = answer("UserPromptSubmit", refusals=None)
+    assert (body, started) == (b"", ["UserPromptSubmit"])
+
+
 def run_client(home, *words, **variables):
     variables |= {"HOME": str(home), "REVERIE_HOME": str(home / ".reverie"), "REVERIE_PORT": str(free_port())}
     return subprocess.run(

@@ -25,9 +25,10 @@ from pipeline.http.problems import error_of_problem
 from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.fakes.proving import prove
 from tests.support.stack import free_port
+from web.contract import CALLER_HEADER, MCP
 from web.mcp.bridge import Bridge
 from web.mcp.catalog import build_catalog
-from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED
+from web.mcp.core_tools import CORE, NOT_ALL_SEARCHED, NOTHING, NOTHING_RECALLED
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, answer_list, greet
 from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
@@ -248,7 +249,7 @@ class AppServer:
 
     def __init__(self, app, token):
         self._client = app.test_client()
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self._headers = {"Authorization": f"Bearer {token}", CALLER_HEADER: MCP}
 
     def call(self, method, path, body=None, query=None):
         answer = self._client.open(path, method=method, json=body, query_string=query, headers=self._headers)
@@ -269,12 +270,95 @@ def ask(app, container):
 
 
 def test_nothing_is_known_about_nothing(ask):
-    nothing = "No memory is about this."
+    nothing = "Nothing relevant in this workspace."
     assert ask("prepare", message="Which port?").text == nothing
     assert ask("recall", query="port").text == nothing
     assert ask("fact_as_of", subject="staging").text == NO_WORKSPACE
     assert ask("goals").text == "There is no such goal."
     assert ask("overview").text == "This workspace has no memories yet. Store one with remember_batch."
+
+
+@pytest.fixture
+def project(client):
+    """A workspace with memories about its services. They have no vectors: the hashed words of tests collide."""
+    client.write("Billing listens on port 8123")
+    client.write("We chose SQLite for the queue because it needs no server", kind="decision")
+    client.write("Run make check before every push", kind="lesson")
+    client.write("The invoices are rendered with WeasyPrint")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what is the capital of Mongolia",
+        "thanks, that looks great",
+        "tell me a joke about penguins",
+        "good morning",
+        "how tall is Mount Everest",
+        "yes please go ahead",
+        "who won the world cup",
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_recall_returns_nothing_if_nothing_is_relevant(ask, query):
+    told = ask("recall", query=query)
+    assert told.text == NOTHING_RECALLED
+    assert told.ids == []
+    # Without a bar, none is offered.
+    assert ask("recall", query=query, min_relevance=0).text == NOTHING
+
+
+@pytest.mark.usefixtures("project")
+def test_http_recall_has_the_same_bar(client):
+    assert client.find_ids("what is the capital of Mongolia") == []
+    assert len(client.find_ids("Billing listens on port 8123")) == 1
+
+
+LEAVE = "Ada is on medical leave until March"
+
+
+@pytest.mark.parametrize("kind", ["fact", "decision", "lesson"])
+@pytest.mark.parametrize("sensitivity", ["private", "secret-adjacent"])
+def test_an_agent_reads_no_private_memory(ask, client, digested, kind, sensitivity):
+    private = client.write(LEAVE, kind=kind, sensitivity=sensitivity)
+    client.write("Ada reviews the migrations")
+    digested()
+    assert client.find_ids("is Ada available")[0] == private
+    assert private not in ask("recall", query="is Ada available", min_relevance=0).ids
+    assert private not in ask("recall", query="").ids
+    assert private not in ask("timeline").ids
+    assert private not in ask("overview").ids
+    assert "medical" not in ask("prepare", message="is Ada on medical leave?").text
+    with pytest.raises(ToolFailed, match="agents cannot read it"):
+        ask("get", id=private)
+    with pytest.raises(ToolFailed, match="agents cannot read it"):
+        ask("why", query="Ada", id=private)
+    assert client.get(f"/v1/memories/{private}").get_json()["content"] == LEAVE
+
+
+def test_an_agent_reads_no_private_fact(ask, client):
+    key = {"subject": "ada", "attribute": "leave", "value": "until March"}
+    client.write("-", kind="keyed_fact", details=key, sensitivity="private")
+    assert ask("fact_as_of", subject="ada").text == "There is no current value."
+    assert ask("fact_as_of", subject="ada", attribute="leave", history=True).ids == []
+    with pytest.raises(ToolFailed, match="agents cannot read it"):
+        ask("fact_as_of", subject="ada", attribute="leave")
+
+
+def test_superseded_memories_are_history(ask, client, digested):
+    old = client.write("We deploy to production with Jenkins", kind="decision")
+    edge = {"kind": "supersedes", "to": old}
+    new = client.write("We deploy to production with Argo CD", kind="decision", edges=[edge])
+    digested()
+    question = "how do we deploy to production"
+    assert ask("recall", query=question).ids == [new]
+    assert set(ask("recall", query=question, history=True).ids) == {old, new}
+    assert old in ask("recall", query=question, as_of="2999-01-01").ids
+    assert ask("recall", query="", kinds=["decision"]).ids == [new]
+    assert ask("overview").ids == [new]
+    assert set(client.find_ids(question)) == {old, new}
+    client.delete(f"/v1/memories/{new}")
+    assert ask("recall", query=question).ids == [old]
 
 
 def test_what_is_remembered_is_attributed_and_found(ask):

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.rank import IRRELEVANT, RELEVANT, least_relevance, rank, relevance
+from pipeline.recall.rank import IRRELEVANT, RELEVANT, least_relevance, needs_relevance, rank, relevance
 from tests.fakes.evidence import evidence, in_session
 
 
@@ -25,11 +25,31 @@ def test_an_answer_is_as_probable_as_the_question_that_it_answers():
 
 
 @pytest.mark.parametrize(("known", "least"), [(0.0, 0.0), (0.4, 0.0), (0.55, IRRELEVANT / 2), (1.0, IRRELEVANT)])
-def test_nothing_is_surely_beside_the_question_where_its_words_are_unknown(known, least):
+def test_nothing_is_certain_if_the_workspace_does_not_contain_the_words(known, least):
     asked = evidence([1], vocabulary_coverage=known)
     assert least_relevance(asked, None) == pytest.approx(least)
     assert least_relevance(asked, 0.3) == 0.3
     assert least_relevance(asked, 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "query", ["what is the capital of Mongolia", "thanks, that looks great", "port?", "ok", "ls -la"]
+)
+def test_unknown_words_lower_the_bar_only_between_languages(query):
+    english, german = (
+        "Billing listens on port 8123",
+        "Die Rechnungen werden mit WeasyPrint erzeugt und nicht gespeichert",
+    )
+    assert needs_relevance(query, english, 0.0, None) == IRRELEVANT
+    assert needs_relevance(query, german, 0.0, None) == 0.0
+    assert needs_relevance(query, english, 0.0, 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "query", ["Auf welchem Port läuft die Datenbank?", "¿en qué puerto está la base?", "на каком порту"]
+)
+def test_a_question_in_another_language_lowers_the_bar(query):
+    assert needs_relevance(query, "Billing listens on port 8123", 0.0, None) == 0.0
 
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=2, max_size=6))

@@ -86,6 +86,7 @@ class RecallFields(TypedDict, total=False):
     budget_ms: int
     explain: bool
     min_relevance: float
+    history: bool
 
 
 class GoalFields(TypedDict, total=False):

@@ -1,0 +1,158 @@
+"""The state of the work: open goals, the last sessions (asked, done, open), recent activity and active arcs.
+
+It is read from the store without a search, for messages that ask about progress or say too little to search.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from sqlite3 import Connection
+from typing import TypeVar
+
+from pipeline.context.quoting import quote
+from pipeline.context.render import Entry, render_line
+from pipeline.context.turn import list_done, list_failing
+from pipeline.recall.query import parse_time_range
+from pipeline.records import Filter, Kind, Memory, Viewer
+from pipeline.records.hooks import AgentSession
+from pipeline.store import agent_sessions, arcs, goals, memories
+from pipeline.store.agent_sessions import SessionSummary
+from pipeline.store.arcs import VisibleArc
+from pipeline.times import age, utc_text
+
+T = TypeVar("T")
+
+MOST_CHARS = 900
+GOALS = 4
+SESSIONS = 3
+ARCS = 3
+ACTIVITIES = 4
+# Number of latest sessions and memories that are searched.
+LOOKED_AT = 50
+ACTIONS = 200
+LAST_DAY = timedelta(hours=24)
+LATELY = timedelta(days=14)
+HAPPENED = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
+OPEN_GOALS = "Open goals, as they were noted:"
+LAST_SESSIONS = "The last sessions here, as their journals noted:"
+RECENT = "Recent activity, as it was noted:"
+UNDER_WAY = "Under way, as it was gathered from what was noted:"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWork:
+    """The state of the work as a text of limited length, and its records."""
+
+    text: str = ""
+    goals: tuple[Memory, ...] = ()
+    activity: tuple[Memory, ...] = ()
+    arcs: tuple[VisibleArc, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Memory, ...]:
+        """Return the memories in the text."""
+        return (*self.goals, *self.activity)
+
+
+def read_open_work(db: Connection, session: AgentSession, now: datetime, shown: Sequence[Memory] = ()) -> OpenWork:
+    """Return the open goals, the activity of the last 24 hours, and the active arcs; without some shown memories."""
+    viewer, known = session.viewer, {memory.seq for memory in shown}
+    unfinished = [goal for goal in _list_normal(goals.list_unfinished(db, viewer, GOALS)) if goal.seq not in known]
+    since = utc_text(now - LAST_DAY)
+    summaries, told = summarize_sessions(db, session, since, None, now)
+    noted = [memory for memory in _list_activity(db, viewer, since, told) if memory.seq not in known]
+    threads = list_active_arcs(db, viewer, ARCS)
+    room = _Room(MOST_CHARS)
+    shown_goals = room.add(OPEN_GOALS, unfinished, [render_line(Entry(goal), now) for goal in unfinished])
+    room.add(LAST_SESSIONS, summaries, summaries)
+    activity = room.add(RECENT, noted, [render_line(Entry(memory), now) for memory in noted])
+    shown_arcs = room.add(UNDER_WAY, threads, render_arcs(threads))
+    return OpenWork("\n".join(room.lines), tuple(shown_goals), tuple(activity), tuple(shown_arcs))
+
+
+def summarize_sessions(
+    db: Connection, session: AgentSession, since: str, until: str | None, now: datetime
+) -> tuple[list[str], frozenset[str]]:
+    """Return a line for each of the last other sessions in a time: asked, done, open; and the ids of these sessions."""
+    lines: list[str] = []
+    ids: list[str] = []
+    for summary in agent_sessions.list_sessions(db, LOOKED_AT, 0, session.viewer.person):
+        if summary.last_at < since or len(lines) == SESSIONS:
+            break
+        if summary.id == session.id or (until is not None and summary.first_at >= until):
+            continue
+        line = _summarize(db, summary, now)
+        if line is not None:
+            lines.append(line)
+            ids.append(summary.id)
+    return lines, frozenset(ids)
+
+
+def summarize_sessions_asked_for(
+    db: Connection, session: AgentSession, message: str, now: datetime
+) -> tuple[list[str], frozenset[str]]:
+    """Return a header and a line for each of the last sessions, of the time that a message names if there were any."""
+    times = parse_time_range(message, now)
+    lines: list[str] = []
+    told = frozenset[str]()
+    if times is not None and times.since is not None:
+        until = None if times.until is None else utc_text(times.until)
+        lines, told = summarize_sessions(db, session, utc_text(times.since), until, now)
+    if not lines:
+        lines, told = summarize_sessions(db, session, utc_text(now - LATELY), None, now)
+    return ([LAST_SESSIONS, *lines] if lines else []), told
+
+
+def _summarize(db: Connection, summary: SessionSummary, now: datetime) -> str | None:
+    """Return what a session was asked, what it did and what it left open; None if nothing of this is known."""
+    did = agent_sessions.list_actions(db, summary.id, "", ACTIONS)
+    parts = [f"asked {quote(summary.name)}"] if summary.name else []
+    for label, found in (("done", list_done(did)), ("open", list_failing(did))):
+        parts += [f"{label}: {'; '.join(found)}"] if found else []
+    return f"- {age(summary.last_at, now)}: {'; '.join(parts)}" if parts else None
+
+
+def _list_activity(db: Connection, viewer: Viewer, since: str, told: frozenset[str]) -> list[Memory]:
+    """List what happened since a time, without what the summaries of sessions already say."""
+    criteria = Filter(kinds=HAPPENED, viewer=viewer)
+    latest = memories.list_latest_happened(db, criteria, since, ACTIVITIES + len(told), LOOKED_AT)
+    return [memory for memory in _list_normal(latest) if memory.session_id not in told][:ACTIVITIES]
+
+
+def _list_normal(candidates: Sequence[Memory]) -> list[Memory]:
+    return [memory for memory in candidates if memory.may_be_injected]
+
+
+def list_active_arcs(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
+    """List the active arcs, without those that consist mainly of outlines of code, which are no work."""
+    return [arc for arc in arcs.list_active(db, viewer, LOOKED_AT) if not is_outline(arc)][:limit]
+
+
+def is_outline(arc: VisibleArc) -> bool:
+    """Return whether an arc consists mainly of outlines of code."""
+    return 2 * sum(member.kind is Kind.CODE for member in arc.members) > len(arc.members)
+
+
+def render_arcs(shown_arcs: Sequence[VisibleArc]) -> list[str]:
+    """Return a line for each arc."""
+    return [f"- {quote(arc.title)} ({arc.size} memories, last {arc.last_at[:10]})" for arc in shown_arcs]
+
+
+class _Room:
+    """Lines in sections, as many as fit."""
+
+    def __init__(self, most_chars: int) -> None:
+        self.lines: list[str] = []
+        self._left = most_chars
+
+    def add(self, header: str, records: Sequence[T], lines: Sequence[str]) -> list[T]:
+        """Add the lines of a section that fit, and return their records."""
+        added: list[T] = []
+        for record, line in zip(records, lines, strict=True):
+            new = [line] if added else [header, line]
+            size = sum(1 + len(text) for text in new)
+            if size <= self._left:
+                self.lines += new
+                self._left -= size
+                added.append(record)
+        return added

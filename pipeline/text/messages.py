@@ -1,0 +1,85 @@
+"""Short messages to an agent: those that continue the message before, and those that say too little to search."""
+
+import re
+from functools import cache
+
+from pipeline.text.lexicon import load_lexicon
+from pipeline.text.tokens import STOP_WORDS
+
+# A message with more words, or with more words that name something, says itself what it is about.
+FOLLOW_UP_WORDS = 12
+OWN_WORDS = 3
+LITTLE_WORDS = 6
+SHORTEST_WORD = 3
+# Only so many words of the messages before are kept.
+KEY_WORDS = 40
+
+_OPTION = re.compile(r"(?<!\S)--?[^\W\d]")
+_WORD = re.compile(r"[\w'’./:@-]*\w")
+
+
+def is_follow_up(message: str) -> bool:
+    """Return whether a short message asks something that only the message before makes clear."""
+    written = _words(message)
+    if not 0 < len(written) <= FOLLOW_UP_WORDS or not _list("follow_up", "closes").isdisjoint(written):
+        return False
+    # An option of a command, as in "and with -v?", is about something of the moment.
+    if _OPTION.search(message) or len(list_own_words(message)) > OWN_WORDS:
+        return False
+    fillers = _list("follow_up", "fillers")
+    rest = [word for word in written if word not in fillers]
+    if not rest:
+        return False
+    asks = _list("follow_up", "asks")
+    return (
+        "?" in message
+        or any(word in asks or word.split("'")[0] in asks for word in rest)
+        or (len(rest) > 1 and rest[0] in _list("follow_up", "continues"))
+        or (len(rest) > 1 and f" {' '.join(written)}".endswith(_ends()))
+    )
+
+
+def says_little(message: str) -> bool:
+    """Return whether a message orders something without naming an object, as in "continue" or "fix the tests"."""
+    written = [word for word in _words(message) if word not in _list("follow_up", "fillers")]
+    orders, objects = _list("little", "orders"), _list("little", "objects")
+    if not 0 < len(written) <= LITTLE_WORDS or orders.isdisjoint(written):
+        return False
+    return all(word in orders or word in objects or is_function_word(word) for word in written)
+
+
+def list_own_words(message: str) -> list[str]:
+    """Return the words of a message that name something, in order."""
+    cues = frozenset().union(*(_list("follow_up", name) for name in ("asks", "continues", "fillers", "closes")))
+    return [word for word in _words(message) if word not in cues and not is_function_word(word)]
+
+
+def key_words(message: str, before: str = "") -> str:
+    """Return the words of a message that name something, and those of the messages before it, the newest first."""
+    return " ".join(list(dict.fromkeys([*list_own_words(message), *before.split()]))[:KEY_WORDS])
+
+
+def is_function_word(word: str) -> bool:
+    """Return whether a word connects others and names nothing."""
+    bare = word.split("'", maxsplit=1)[0]
+    return len(word) < SHORTEST_WORD or bare in STOP_WORDS or word in _function_words()
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("’", "'").casefold().removesuffix("'s") for word in _WORD.findall(text)]
+
+
+@cache
+def _list(topic: str, name: str) -> frozenset[str]:
+    return frozenset(load_lexicon("messages").table(topic).words(name))
+
+
+@cache
+def _ends() -> tuple[str, ...]:
+    return tuple(f" {end}" for end in load_lexicon("messages").table("follow_up").words("ends"))
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    lists = load_lexicon("languages").table("function_words")
+    return frozenset(word for language in lists.entries for word in lists.words(language))

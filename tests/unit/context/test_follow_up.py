@@ -1,0 +1,65 @@
+"""The last message of a session: what is kept of it, for how long, and for whom."""
+
+import pytest
+
+from pipeline.context.follow_up import FOLLOWS_S, IDLE_S, LastMessages
+from pipeline.records import Viewer
+from pipeline.records.hooks import AgentSession
+
+FIRST, SECOND = "Which port does staging's Postgres use?", "and on production?"
+ONE, OTHER = AgentSession("s1"), AgentSession("s2")
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def last(clock):
+    return LastMessages(clock)
+
+
+def test_a_follow_up_finds_the_words_of_its_own_session_only(last):
+    last.note(ONE, FIRST, {"a": 0.9})
+    found = last.find_continued(ONE, SECOND)
+    assert (found.words, found.relevance) == ("port staging postgres", {"a": 0.9})
+    assert last.find_continued(OTHER, SECOND) is None
+    assert last.find_continued(AgentSession("s1", "subagent"), SECOND) is None
+
+
+def test_another_message_continues_nothing(last):
+    last.note(ONE, FIRST, {})
+    assert last.find_continued(ONE, "thanks!") is None
+    last.note(ONE, "thanks!", {})
+    assert last.find_continued(ONE, SECOND).words == ""
+
+
+def test_a_chain_of_follow_ups_keeps_the_first_words(last):
+    last.note(ONE, FIRST, {})
+    last.note(ONE, SECOND, {})
+    assert last.find_continued(ONE, "und lokal?").words == "production port staging postgres"
+
+
+def test_after_a_while_nothing_is_continued(last, clock):
+    last.note(ONE, FIRST, {})
+    clock.now = FOLLOWS_S + 1
+    assert last.find_continued(ONE, SECOND) is None
+    assert last.find(ONE) is not None
+
+
+def test_an_agent_without_a_session_starts_anew_after_an_idle_time(last, clock):
+    agent = AgentSession(viewer=Viewer(agent="codex"), cwd="/src/billing")
+    last.note(agent, FIRST, {})
+    assert last.find(agent) is not None
+    assert last.find(AgentSession(viewer=Viewer(agent="codex"), cwd="/src/ledger")) is None
+    clock.now = IDLE_S + 1
+    assert last.find(agent) is None

@@ -1,0 +1,68 @@
+"""The user's own words come before commits and outlines about the same thing."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.context.prompt_lines import choose_lines
+from pipeline.recall.said_first import put_said_first
+from pipeline.records import CAPTURED_TAG, Anchor, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.records.recall import Hit
+
+AT = "2026-01-01T03:04:05.000Z"
+SAID = Memory(
+    seq=1,
+    id="01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    content="We format with ruff",
+    kind=Kind.FACT,
+    scope=Scope(),
+    tags=(),
+    metadata={},
+    source=Source.USER,
+    trust=Trust.TRUSTED,
+    importance=0.5,
+    tier=Tier.WORKING,
+    pinned=False,
+    session_id=None,
+    created_at=AT,
+    occurred_at=AT,
+    updated_at=AT,
+    archived_at=None,
+    content_hash="",
+)
+CAPTURED = replace(SAID, seq=2, source=Source.AMBIENT, tags=(CAPTURED_TAG, "rule"))
+NOTED = replace(SAID, seq=3, source=Source.AGENT)
+COMMIT = replace(SAID, seq=4, source=Source.IMPORT, metadata={"commit": "8c41e0"})
+OUTLINE = replace(SAID, seq=5, source=Source.IMPORT, kind=Kind.CODE, anchor=Anchor("format.py"))
+
+
+def seqs(hits):
+    return [hit.memory.seq for hit in hits]
+
+
+def hit(memory, score, relevance=0.9):
+    return Hit(memory, score, relevance)
+
+
+@pytest.mark.parametrize("said", [SAID, CAPTURED])
+@pytest.mark.parametrize("indexed", [COMMIT, OUTLINE])
+def test_the_users_words_come_before_what_was_indexed(said, indexed):
+    hits = put_said_first([hit(indexed, 1.0), hit(said, 0.6)])
+    assert seqs(hits) == [said.seq, indexed.seq]
+    assert [one.score for one in hits] == [0.6, 0.6]
+    assert seqs(choose_lines([hit(indexed, 1.0), hit(said, 0.6)], [])) == [said.seq, indexed.seq]
+
+
+def test_an_irrelevant_word_of_the_user_moves_nothing():
+    assert seqs(put_said_first([hit(COMMIT, 1.0), hit(SAID, 0.6, relevance=0.3)])) == [COMMIT.seq, SAID.seq]
+
+
+def test_what_an_agent_noted_keeps_its_place():
+    hits = [hit(NOTED, 1.0), hit(COMMIT, 0.9), hit(OUTLINE, 0.8), hit(SAID, 0.7), hit(replace(COMMIT, seq=6), 0.5)]
+    assert seqs(put_said_first(hits)) == [NOTED.seq, SAID.seq, COMMIT.seq, OUTLINE.seq, 6]
+
+
+def test_without_the_users_words_the_order_stays():
+    hits = [hit(COMMIT, 1.0), hit(OUTLINE, 0.9), hit(NOTED, 0.8)]
+    assert put_said_first(hits) == hits
+    assert put_said_first([]) == []
