@@ -55,6 +55,7 @@ from pipeline.records import (
 )
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
+from pipeline.services.guard_offers import GuardOffers
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -123,6 +124,7 @@ class AgentSessionService:
         self._feedback = feedback
         self._refused = RefusedCalls()
         self._allowed = AllowedCalls()
+        self._guard_offers = GuardOffers()
 
     def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
         """Return the memories about a message that are new in this session; nothing if that takes too long.
@@ -138,7 +140,8 @@ class AgentSessionService:
             return HookAnswer(reason=HOST_NOTICE)
         obeyed = obey(workspace, self._contexts, session, message)
         message = message.strip()[:LONGEST_QUESTION]
-        replies = [result.says for result in obeyed]
+        offer = None if obeyed else self._guard_offers.make(workspace, session)
+        replies = [*(result.says for result in obeyed), *([offer] if offer else [])]
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()

@@ -24,6 +24,7 @@ from web.cli.render import (
     terminal_width,
 )
 from web.cli.state import State
+from web.receipt_text import describe_kept
 
 if TYPE_CHECKING:
     from web.client import Client
@@ -73,7 +74,7 @@ def remember(state: State, /, text: str, severity: str | None, **fields: Any) ->
     receipt = state.store(lambda client: client.remember(body), fields["to"])
     duplicate = f" (same as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
     reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
-    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}")
+    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}{describe_kept(receipt)}")
 
 
 @click.command("list", cls=Command)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
 HIDDEN = "•••"
 VERSION_TIMEOUT_S = 5
+EXPERIMENT = (
+    "Optional experiment: to measure whether lessons help your agents, withhold one in ten with "
+    "`reverie config set lesson_holdout 0.1`. It is off. `reverie lessons effect` shows the result."
+)
 # A token of an earlier setup or of another server, which the diff must not show.
 _BEARER = re.compile(r"(?<=Bearer )[\w.~+/-]{8,}=*")
 _DONE = {"create": "created", "change": "changed", "delete": "deleted", "none": "up to date", "error": "skipped"}
@@ -99,6 +103,8 @@ def setup(
         click.echo("nothing was written", err=True)
         return 0
     _report(state, [host.name for host in chosen], changes, dry_run=dry_run)
+    if pending and not (dry_run or remove or state.json):
+        _offer_experiment(state)
     return 1 if any(change.error is not None for change in changes) else 0
 
 
@@ -252,6 +258,11 @@ def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"],
             click.echo(f"{plain(change.path)}: {plain(remark)}", err=True)
     if dry_run:
         click.echo("nothing was written", err=True)
+
+
+def _offer_experiment(state: State) -> None:
+    if not state.settings.lesson_holdout:
+        click.echo(EXPERIMENT, err=True)
 
 
 def _describe(change: "FileChange") -> dict[str, Any]:

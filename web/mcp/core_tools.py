@@ -39,6 +39,7 @@ from web.mcp.tool import (
     segment,
     text,
 )
+from web.receipt_text import describe_kept
 
 RECALLED = 8
 SHOWN_EACH = 8
@@ -253,7 +254,8 @@ def _render_outcome(call: ToolCall, receipt: dict[str, Any]) -> str:
     shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
     renamed = ", ".join(f"{tag} as {stored}" for tag, stored in (receipt.get("renamed_tags") or {}).items())
     reason = f": {receipt['reason']}" if receipt.get("reason") else ""
-    return f"{receipt['outcome']}{shown}{reason}" + (f"; tags stored: {flatten(renamed)}" if renamed else "")
+    tags = f"; tags stored: {flatten(renamed)}" if renamed else ""
+    return f"{receipt['outcome']}{shown}{reason}{describe_kept(receipt)}{tags}"
 
 
 def _unfinished_goals(call: ToolCall) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The answers of the server as dataclasses. Times are timezone-aware datetimes; enum values are plain texts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +36,7 @@ class Receipt:
     reason: str | None = None
     replaced: str | None = None
     renamed_tags: Mapping[str, str] | None = None
+    kept: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
