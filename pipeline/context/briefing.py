@@ -13,6 +13,7 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
+from pipeline.context.lesson_bar import choose_lessons, find_lesson_hits
 from pipeline.context.lesson_records import (
     Lesson,
     Usefulness,
@@ -159,7 +160,7 @@ def compose_briefing(
     """Gather the memories for a message; `only_new` skips memories that the agent has seen in its session."""
     query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
-    answer = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
+    answer = Answer((), {}, 0.0) if context is None else _search_with_lessons(context, query, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
     if context is None:
         is_late = bool(deadline.late)
@@ -184,6 +185,14 @@ def compose_briefing(
     lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
     known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person, withheld=withheld)
     return _render(known, session, lessons, beside, limits, now)
+
+
+def _search_with_lessons(context: SearchContext, query: Query, deadline: Deadline) -> Answer:
+    """Return the memories about a message; of the lessons, only those that apply to it."""
+    answer = search(context, query, deadline)
+    others = [hit for hit in answer.hits if hit.memory.kind is not Kind.LESSON]
+    lessons = find_lesson_hits(context, query.filter.viewer, query.text, query.budget_ms, deadline)
+    return replace(answer, hits=(*choose_lessons(lessons, query.text), *others))
 
 
 def _gather(db: Connection, session: AgentSession, about: _About, hits: Sequence[Hit], now: datetime) -> Briefing:

@@ -79,7 +79,8 @@ def test_without_a_rule_the_word_is_meant_for_the_agent(client, container, word)
     client.write("Staging has two replicas")
     assert "Reverie" not in say(client, word)
     assert [
-        lesson.id for lesson in list_guard_offers(container.workspace(None), container.workspace(None).onlooker, 9)
+        lesson.id
+        for lesson in list_guard_offers(container.workspace("default"), container.workspace("default").onlooker, 9)
     ] == []
 
 

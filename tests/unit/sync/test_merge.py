@@ -205,7 +205,8 @@ def test_repair_makes_rows_say_what_the_log_says(machines):
 
 def test_two_machines_that_stored_one_rule_keep_the_stronger_fields(machines):
     one, two, _ = machines
-    accept(one.database, Draft("Never push to main.", Kind.LESSON, details={"severity": "critical"}, pinned=True))
+    stored = accept(one.database, Draft("Never push to main.", Kind.LESSON, details={"severity": "critical"}))
+    revise.edit(one.database, stored.id, Revision(pinned=True))
     accept(two.database, Draft("Never push to main.", Kind.LESSON, sensitivity=Sensitivity.PRIVATE))
     check(machines)
     for machine in machines:

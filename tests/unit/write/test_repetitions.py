@@ -2,8 +2,9 @@
 
 import pytest
 
-from pipeline.records import Draft, Kind, Outcome, Sensitivity, Source
+from pipeline.records import Draft, Kind, Outcome, Revision, Sensitivity, Source
 from pipeline.store import memories
+from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import scratch_database
 from web.receipt_text import describe_kept
@@ -64,8 +65,6 @@ def test_a_rule_keeps_its_other_fields(database):
 @pytest.mark.parametrize(
     ("stored", "repeated", "kept"),
     [
-        ({}, {"pinned": True}, {"pinned": True}),
-        ({"pinned": True}, {}, {"pinned": True}),
         ({}, {"sensitivity": Sensitivity.PRIVATE}, {"sensitivity": "private"}),
         ({"sensitivity": Sensitivity.PRIVATE}, {}, {"sensitivity": "private"}),
         ({"expires_at": SOON}, {"expires_at": LATER}, {"expires_at": LATER}),
@@ -82,6 +81,13 @@ def test_the_stronger_of_two_values_is_kept_and_reported(database, kind, stored,
     )
     assert receipt.kept == kept
     assert {name: getattr(memory, name) for name in kept or {}} == (kept or {})
+
+
+def test_a_pin_stays(database):
+    first = accept(database, Draft("The office is closed."))
+    revise.edit(database, first.id, Revision(pinned=True))
+    receipt, memory = store(database, Draft("The office is closed."))
+    assert (receipt.kept, memory.pinned) == ({"pinned": True}, True)
 
 
 def test_a_fact_that_a_person_repeats_as_a_lesson_becomes_one(database):
