@@ -24,6 +24,9 @@ COMPARED = 80
 MOST_LESSONS = 2
 # Limits of a relevance before it becomes a logit.
 SUREST = 1e-4
+# The logit of a lesson that does not apply, and the number of such lessons that every store is assumed to have.
+TYPICAL_LOGIT = -4.0
+TYPICAL_LESSONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,18 @@ def gather_lesson_evidence(hits: Sequence[Hit], message: str) -> list[LessonEvid
     """Return the measures of each lesson for a message."""
     logits = [_logit(hit.relevance) for hit in hits]
     shared = _share_activities([list_activities(render_text(hit.memory)) for hit in hits], list_activities(message))
-    mean = sum(logits) / max(len(logits), 1)
+    # The mean of a few lessons says little, so that some typical ones count too.
+    mean = (sum(logits) + TYPICAL_LESSONS * TYPICAL_LOGIT) / (len(logits) + TYPICAL_LESSONS)
     only_asks = asks_information(message)
     return [
-        LessonEvidence(logit, logit - mean, _above_next(logits, at), information, _above_next(shared, at), only_asks)
+        LessonEvidence(
+            logit,
+            logit - mean,
+            _above_next(logits, at, TYPICAL_LOGIT),
+            information,
+            _above_next(shared, at, 0.0),
+            only_asks,
+        )
         for at, (logit, information) in enumerate(zip(logits, shared, strict=True))
     ]
 
@@ -78,9 +89,9 @@ def _share_activities(named: Sequence[frozenset[str]], asked: frozenset[str]) ->
     return [sum(weight[activity] for activity in lesson & asked) for lesson in named]
 
 
-def _above_next(values: Sequence[float], at: int) -> float:
-    """Return how far a value is above the best of the others; negative below it."""
-    return values[at] - max((value for other, value in enumerate(values) if other != at), default=0.0)
+def _above_next(values: Sequence[float], at: int, least: float) -> float:
+    """Return how far a value is above the best of the others, but at least above a minimum; negative below it."""
+    return values[at] - max([least, *(value for other, value in enumerate(values) if other != at)])
 
 
 def _logit(probability: float) -> float:

@@ -139,9 +139,8 @@ class AgentSessionService:
         if is_host_notice(message):
             return HookAnswer(reason=HOST_NOTICE)
         obeyed = obey(workspace, self._contexts, session, message)
+        replies = [result.says for result in obeyed] or self._guard_offers.make(workspace, session)
         message = message.strip()[:LONGEST_QUESTION]
-        offer = None if obeyed else self._guard_offers.make(workspace, session)
-        replies = [*(result.says for result in obeyed), *([offer] if offer else [])]
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()

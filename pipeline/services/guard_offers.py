@@ -52,19 +52,20 @@ class GuardOffers:
     def __init__(self) -> None:
         self._made: LruCache[Hashable, object] = LruCache(MOST_OFFERED)
 
-    def make(self, workspace: Workspace, session: AgentSession) -> str | None:
-        """Return the offer for the latest rule of a session that could guard, None if there is none or it was made."""
+    def make(self, workspace: Workspace, session: AgentSession) -> list[str]:
+        """Return the offer for the latest rule of a session that could guard, unless it was made before."""
         if session.id is None or not workspace.exists or workspace.settings.lesson_guard == "off":
-            return None
+            return []
         rule = _find_rule_of_session(workspace, session)
         if rule is None or self._made.holds((workspace.id, rule.id)):
-            return None
+            return []
         self._made.get((workspace.id, rule.id), lambda _made: True, object)
         text = " ".join(rule.content.split())[:RULE_CHARS]
-        return (
+        offer = (
             f"Your user's rule [{rule.id[-SHORT_ID:]}] {quote(text)} can block the calls that it forbids. "
             'Block this from now on? Their answer "block this from now on" turns it on.'
         )
+        return [offer]
 
 
 @dataclass(frozen=True, slots=True)
