@@ -118,7 +118,7 @@ def _write(
     _save_or_forget(state, server, token_file, forget=remove)
     written = apply(changes, state.settings.paths.root)
     if not (remove or state.json or state.settings.lesson_holdout):
-        click.echo(EXPERIMENT, err=True)
+        click.echo(EXPERIMENT)
     return written
 
 
