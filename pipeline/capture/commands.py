@@ -60,7 +60,7 @@ _BLOCK = re.compile(
     r"(?:block(?:\s+(?:this|that|it|them|such calls))|block(?=[\s.!,]*$)|(?:das|es)\s+(?:blockieren|sperren)"
     r"|(?:blockiere?n?|sperren?)(?:\s+(?:das|es|dies|so etwas|sowas|solche aufrufe))?"
     r"|bloqu[eé]a(?:lo|r|rlo)?(?:\s+(?:esto|eso))?|bloque(?:[rz]|-le|-la|-les)?(?:\s+([cç]a|cela|ceci))?)"
-    rf"{_FROM_NOW}\s*(?:[.!]*$|:\s*(?P<text>\S.*))",
+    rf"{_FROM_NOW}\s*(?:[.!]*\s*$|:\s*(?P<text>\S.*))",
     re.IGNORECASE,
 )
 _ORDER_WORD = re.compile(
