@@ -158,7 +158,7 @@ class AgentSessionService:
             theirs = self._teams.tell(asked, briefing, limits, session)
             self._contexts.count(degraded=briefing.degraded)
         text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
-        if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
+        if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing)
