@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline.records import CAPTURED_TAG
 from pipeline.services.guard_offers import list_guard_offers
 from tests.fakes.in_process import flush_notes
 
@@ -35,7 +36,7 @@ def decide(client, command):
 
 def capture(client, text, session="s1"):
     """Write a rule as capture stores it."""
-    fields = {"kind": "lesson", "source": "ambient", "tags": ["captured", "rule"], "session_id": session}
+    fields = {"kind": "lesson", "source": "ambient", "tags": [CAPTURED_TAG, "rule"], "session_id": session}
     return client.write(text, details={"rule": text}, **fields)
 
 
