@@ -11,9 +11,9 @@ from tests.fakes.lessons import open_lesson_projects
 from tests.fakes.workspace import DATA, load_labelled
 
 PROJECTS = json.loads((DATA / "lesson_prompts.json").read_text(encoding="utf-8"))["projects"]
-# The issue asks for 0.85 and 0.8; see docs/concepts/recall.md for what the encoders reach.
-PRECISION = 0.55
-RECALL = 0.3
+# A little below what is reached, as another processor rounds differently: 0.70 and 0.36.
+PRECISION = 0.65
+RECALL = 0.32
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,6 @@ def judge(projects, part):
 
 def test_prompts_get_their_lesson_and_few_others(projects):
     precision, recall = judge(projects, "test")
-    print(f"precision {precision:.3f} recall {recall:.3f}, dev {judge(projects, 'dev')}")
     assert precision >= PRECISION
     assert recall >= RECALL
 
@@ -58,5 +57,4 @@ def test_messages_that_need_nothing_get_no_more_lessons_than_with_the_bar_of_oth
     messages = [message["text"] for message in load_labelled("messages.json") if not message["relevant"]]
     shown = [text for text in messages if show(projects[-1], text)]
     before = [text for text in messages if any(hit.relevance >= 0.5 for hit in projects[-1].find(text).values())]
-    print(len(shown), len(before), len(messages), shown)
     assert len(shown) <= len(before)
