@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.kinds import render_text
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.rank import RELEVANT
+from pipeline.recall.rank import IRRELEVANT, RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Viewer
 from pipeline.records.recall import Hit, Query
@@ -68,7 +68,9 @@ def choose_lessons(hits: Sequence[Hit], message: str) -> list[Hit]:
     only_asks = asks_information(message)
     chosen = []
     for hit, evidence in zip(hits, gather_lesson_evidence(hits, message), strict=True):
-        probability = 0.0 if only_asks else estimate_probability(evidence)
+        # An activity alone proves nothing: the lesson must not be surely unrelated.
+        is_possible = hit.relevance >= IRRELEVANT and not only_asks
+        probability = estimate_probability(evidence) if is_possible else 0.0
         if probability >= APPLIES or hit.relevance >= SURELY_RELEVANT:
             chosen.append(replace(hit, relevance=max(probability, hit.relevance, RELEVANT)))
     return sorted(chosen, key=lambda hit: hit.relevance, reverse=True)[:MOST_LESSONS]
