@@ -21,7 +21,7 @@ from pipeline.text.activities import asks_information, list_activities
 
 # Maximum number of lessons that are compared, and that a message is shown.
 COMPARED = 80
-MOST_LESSONS = 2
+MOST_LESSONS = 3
 # Limits of a relevance before it becomes a logit.
 SUREST = 1e-4
 # The logit of a lesson that does not apply: a lesson without competitors is compared with it.
