@@ -161,8 +161,9 @@ class Settings:
         choices=("off", "ask", "deny"),
     )
     lesson_holdout: float = declare(
-        0.1,
-        "Share of lessons withheld to measure whether lessons help. Critical lessons are never withheld.",
+        0.0,
+        "Share of lessons withheld to measure whether lessons help, for example `0.1`. "
+        "Critical lessons are never withheld.",
         least=0,
         most=0.5,
     )

@@ -3,11 +3,15 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from pipeline.records import CAPTURED_TAG, Anchor, Kind, Memory, Source, Tier
+from pipeline.records import CAPTURED_TAG, Anchor, Kind, Memory, Sensitivity, Source, Tier
 
 _WORD = re.compile(r"\w+")
 MAX_ARTICLE_CHARS = 3
+# Weakest first.
+SEVERITIES = ("info", "warning", "critical")
+SENSITIVITIES = tuple(Sensitivity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,41 @@ def is_repeated_statement(memory: Memory, earlier: Memory) -> bool:
     ):
         return False
     return _said_words(memory) != _said_words(earlier)
+
+
+def list_standing(memory: Memory) -> dict[str, Any]:
+    """Return the fields of which a merge keeps the stronger value; `severity` only for a lesson."""
+    standing = {
+        "pinned": memory.pinned,
+        "sensitivity": memory.sensitivity or Sensitivity.NORMAL,
+        "expires_at": memory.expires_at,
+    }
+    if memory.kind is Kind.LESSON:
+        standing["severity"] = memory.details.get("severity")
+    return standing
+
+
+def join_standing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stronger value of each field of the first: pinned, more sensitive, expiring later, more severe."""
+    return {name: max((value, other.get(name, value)), key=_STRENGTH[name]) for name, value in one.items()}
+
+
+def apply_standing(memory: Memory, standing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a memory that change if these values apply to it."""
+    before = list_standing(memory)
+    changed = {name: value for name, value in standing.items() if name in before and value != before[name]}
+    if "severity" in changed:
+        changed["details"] = {**memory.details, "severity": changed.pop("severity")}
+    return changed
+
+
+_STRENGTH: Mapping[str, Callable[[Any], Any]] = {
+    "pinned": bool,
+    "sensitivity": SENSITIVITIES.index,
+    # A memory without an expiry outlives every other: a merge never ends what one of the two would keep.
+    "expires_at": lambda at: (at is None, at or ""),
+    "severity": lambda severity: SEVERITIES.index(severity) if severity in SEVERITIES else -1,
+}
 
 
 def _said_words(memory: Memory) -> frozenset[str]:

@@ -130,6 +130,7 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
 # Use cases that call or name another use case, each with its reason.
 SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("agent_history", "hook_runs"): "a session's page lists the runs of its hooks",
+    ("agent_sessions", "guard_offers"): "a prompt may offer to block what a rule forbids",
     ("agent_sessions", "said_records"): "the end of a turn reads its transcript",
     ("agent_sessions", "team"): "a prompt is also sent to teams",
     ("agent_sessions", "team_briefing"): "a prompt is also sent to teams",
@@ -149,6 +150,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("said_records", "turns"): "the end of a turn stores what was said",
     ("team", "recall"): "a recall with teams starts with this machine's",
     ("team_briefing", "team"): "one module sends, the other renders",
+    ("turns", "guard_offers"): "a prompt may turn a rule into a guard",
     ("workspace_changes", "export"): "a merge imports an export of the other workspace",
     ("workspace_changes", "workspace_listing"): "a name must be free",
     ("workspace_changes", "workspaces"): "the default workspace keeps its name",

@@ -1,4 +1,4 @@
-"""Commands to the memory in a prompt: "remember this: …" and "forget that", in four languages."""
+"""Commands to the memory in a prompt, in four languages: "remember this: …", "forget that", "block this"."""
 
 import re
 from collections.abc import Sequence
@@ -17,11 +17,12 @@ class CommandType(StrEnum):
 
     REMEMBER = "remember"
     FORGET = "forget"
+    BLOCK = "block"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommand:
-    """A command in a prompt; `text` is the text to remember or the topic to forget, empty for the last memory.
+    """A command in a prompt; `text` is the text to remember, the topic to forget, empty for the last memory, or a rule.
 
     A command that `is_doubtful` may have been pasted: it changes nothing before the person confirms it.
     """
@@ -47,8 +48,24 @@ _FORGET = re.compile(
     re.IGNORECASE,
 )
 _FORGET_TEXT = re.compile(rf"{_OPENING}(?:forget|vergiss|olvida|oublie)\s*:\s*(?P<about>\S.*)", re.IGNORECASE)
+# The answer to "Block this from now on?", or the same words with the rule itself.
+_FROM_NOW = (
+    r"(?:[,\s]+(?:from now on|in (?:the )?future|always|please|too|ab (?:jetzt|sofort)|von jetzt an|"
+    r"k[uü]nftig|in zukunft|immer|bitte|auch|de ahora en adelante|a partir de ahora|siempre|por favor|"
+    r"d[eé]sormais|dor[eé]navant|[aà] partir de maintenant|toujours|s'il te pla[iî]t))*"
+)
+_BLOCK = re.compile(
+    r"^ {0,3}(?:(?:please|ok|okay|bitte|por favor|s'il te pla[iî]t)[,:]?\s+)?"
+    r"(?:(?:yes|yep|ja|jawohl|s[ií]|oui)(?:\s+(?:please|bitte))?[,!.:]?\s+)?(?:please\s+|bitte\s+)?"
+    r"(?:block(?:\s+(?:this|that|it|them|such calls))|block(?=[\s.!,]*$)|(?:das|es)\s+(?:blockieren|sperren)"
+    r"|(?:blockiere?n?|sperren?)(?:\s+(?:das|es|dies|so etwas|sowas|solche aufrufe))?"
+    r"|bloqu[eé]a(?:lo|r|rlo)?(?:\s+(?:esto|eso))?|bloque(?:[rz]|-le|-la|-les)?(?:\s+([cç]a|cela|ceci))?)"
+    rf"{_FROM_NOW}\s*(?:[.!]*\s*$|:\s*(?P<text>\S.*))",
+    re.IGNORECASE,
+)
 _ORDER_WORD = re.compile(
-    r"\b(?:remember|merke?|recuerda|retiens|souviens|forget|vergiss|olvida|oublie)\b", re.IGNORECASE
+    r"\b(?:remember|merke?|recuerda|retiens|souviens|forget|vergiss|olvida|oublie|block\w*|sperren?|bloqu[eé]\w*)\b",
+    re.IGNORECASE,
 )
 
 
@@ -99,4 +116,6 @@ def read_command(line: str) -> MemoryCommand | None:
     if match := _FORGET.match(line) or _FORGET_TEXT.match(line):
         about = match.groupdict().get("about") or ""
         return MemoryCommand(CommandType.FORGET, about.strip().rstrip("."))
+    if match := _BLOCK.match(line):
+        return MemoryCommand(CommandType.BLOCK, (match["text"] or "").strip())
     return None

@@ -14,6 +14,7 @@ from typing import Any
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
 from pipeline.context.follow_up import LastMessages, continue_last
+from pipeline.context.lesson_bar import choose_lessons, find_lesson_hits
 from pipeline.context.lesson_records import (
     Lesson,
     Usefulness,
@@ -32,7 +33,7 @@ from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.query import asks_progress
-from pipeline.recall.rank import OUTLINE_RELEVANT, RELEVANT
+from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
@@ -150,7 +151,7 @@ def compose_briefing(
     """
     query, deadline = message_query(message, session.viewer, limits.budget_ms), Deadline(limits.budget_ms)
     context = readable.workspace
-    answer = Answer((), {}, 0.0) if context is None else search(context, query, deadline)
+    answer = Answer((), {}, 0.0) if context is None else _search_with_lessons(context, query, deadline)
     if context is not None and last is not None:
         answer = continue_last(context, session, query, answer, last, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
@@ -179,6 +180,14 @@ def compose_briefing(
 def _is_told(memory: Memory, told: frozenset[str]) -> bool:
     """Return whether the summary of a session already says what happened."""
     return memory.kind in UNDER_WAY and memory.session_id in told
+
+
+def _search_with_lessons(context: SearchContext, query: Query, deadline: Deadline) -> Answer:
+    """Return the memories about a message; of the lessons, only those that apply to it."""
+    answer = search(context, query, deadline)
+    others = [hit for hit in answer.hits if hit.memory.kind is not Kind.LESSON]
+    lessons = find_lesson_hits(context, query.filter.viewer, query.text, query.budget_ms, deadline)
+    return replace(answer, hits=(*choose_lessons(lessons, query.text), *others))
 
 
 def _gather(

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from pipeline.lru import LruCache
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.rank import RELEVANT
+from pipeline.recall.relevance import RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Answer, Hit, Query, Step

@@ -10,7 +10,7 @@ from pipeline.context.advice import LOOKED_AT, lessons_about, read_touched
 from pipeline.context.briefing import drop_dead
 from pipeline.context.lesson_records import is_critical, is_rule
 from pipeline.context.render import Entry, render_line
-from pipeline.context.turn import forbids
+from pipeline.context.turn import forbids, is_about_other_environment
 from pipeline.lru import LruCache
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import HEADER, Memory
@@ -106,6 +106,8 @@ class RefusedCalls:
 def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> list[Memory]:
     """List the critical lessons that name the target of a call, without those that agents never follow.
 
+    A lesson about production does not concern a call that names only another environment.
+
     If there are none and only a part of the target was read, list all critical lessons: each may be about the rest.
     """
     ends = dict.fromkeys((target.target, target.target[-READ_CHARS:]))
@@ -115,7 +117,9 @@ def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> 
         for lesson in lessons_about(db, read_touched(target.type, end), session.viewer, LOOKED_AT)
     ]
     critical = list({lesson.seq: lesson for lesson in named if is_critical(lesson)}.values())
-    if not critical and not _is_read_whole(target):
+    if critical and _is_read_whole(target):
+        critical = [lesson for lesson in critical if not is_about_other_environment(lesson, target)]
+    elif not (critical or _is_read_whole(target)):
         lessons = impressions.list_lessons_mentioning(db, session.viewer, (), LOOKED_AT)
         critical = [lesson for lesson in lessons if is_rule(lesson) and is_critical(lesson)]
     return drop_dead(db, drop_superseded(db, critical))

@@ -10,7 +10,7 @@ from pipeline.context.lesson_records import is_rule
 from pipeline.context.render import Entry
 from pipeline.kinds import is_said, render_text
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.rank import RELEVANT
+from pipeline.recall.relevance import RELEVANT
 from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Kind, Memory, Source, Viewer
 from pipeline.records.recall import Hit, Step

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.context.advice import names, read_touched, text_names
+from pipeline.context.environments import list_environments
 from pipeline.context.quoting import quote
 from pipeline.kinds import render_text
 from pipeline.records import Memory
@@ -116,16 +117,30 @@ def forbids(lesson: Memory, target: ToolTarget) -> bool:
     return False in _proofs(lesson, target)
 
 
-def _proofs(lesson: Memory, action: Action | ToolTarget) -> Iterator[bool]:
-    """Yield what an action proves of a lesson: that it was followed (True) or ignored (False)."""
+def is_about_other_environment(lesson: Memory, target: ToolTarget) -> bool:
+    """Return whether a lesson is about an environment, such as production, and a target names only others."""
+    named = list_environments(target.target)
+    clauses = [list_environments(clause) for clause in _list_clauses(lesson, target)]
+    return bool(named and clauses) and all(clause and not clause & named for clause in clauses)
+
+
+def _list_clauses(lesson: Memory, action: Action | ToolTarget) -> list[str]:
+    """Return the clauses of a lesson that name the target of an action."""
     text, touched = render_text(lesson), read_touched(action.type, action.target)
     clauses = [clause for clause in _CLAUSE.split(text) if text_names(clause, touched)]
-    if not clauses and names(lesson, touched):
-        # It is the anchor that names the file, or the name is spread over clauses.
-        clauses = [text]
-    for clause in clauses:
+    # Without such a clause, the anchor names the file, or the name is spread over clauses.
+    return clauses if clauses or not names(lesson, touched) else [text]
+
+
+def _proofs(lesson: Memory, action: Action | ToolTarget) -> Iterator[bool]:
+    """Yield what an action proves of a lesson: that it was followed (True) or ignored (False)."""
+    touched, reached = read_touched(action.type, action.target), list_environments(action.target)
+    for clause in _list_clauses(lesson, action):
         if _FORBIDS.search(clause) is None:
             yield True
+            continue
+        if (environments := list_environments(clause)) and not environments & reached:
+            # "Never migrate against prod": a migration of staging, or of an unnamed database, proves nothing.
             continue
         condition = _CONDITION.search(clause)
         if condition is not None:

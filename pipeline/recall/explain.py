@@ -7,16 +7,8 @@ import numpy as np
 
 from pipeline.index.row_arrays import Floats, Seqs, values_at
 from pipeline.recall.evidence import Candidates
-from pipeline.recall.rank import (
-    FEATURES,
-    FEATURES_OF_GROUP,
-    GROUP_OF_CHANNEL,
-    Ranking,
-    least_relevance,
-    needs_relevance,
-    neighbor_positions,
-    relevance,
-)
+from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, Ranking, neighbor_positions
+from pipeline.recall.relevance import least_relevance, needs_relevance, relevance
 from pipeline.records import Filter, Memory
 from pipeline.records.recall import (
     SEARCHED_CHANNELS,

@@ -1,13 +1,8 @@
-"""Rank evidence, and compute the probability that a memory is about the query.
+"""Rank evidence.
 
 A memory's score is the weighted sum of the features in the table FEATURES. A memory is scored by its own text, by its
 neighbors in its session, and by its session: an answer often shares no word with the query, but the turn before it
 does. docs/concepts/recall.md gives the sources and the effect of each feature.
-
-Scores are relative to the best hit, so they cannot tell a good answer from the least bad one. Relevance uses three
-absolute measures: whether the memory is closer to the query than all general messages to assistants, whether it
-shares rare words, and whether the workspace contains the query's words at all. A logistic regression turns them into
-a probability.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,7 +15,6 @@ import numpy as np
 from pipeline.index.row_arrays import Floats, Seqs
 from pipeline.recall.evidence import Evidence, Flags
 from pipeline.records.recall import Channel
-from pipeline.text.languages import is_foreign, may_be_foreign
 
 # From these values on, a channel's best counts fully: this share of the query's information, this cosine. Below, the
 # closest of distant memories must not outweigh a memory with the query's words.
@@ -33,24 +27,6 @@ VOCABULARY_COVERED = (0.4, 0.7)
 UNKNOWN_WORDS_GAIN = 4.0
 
 RECENCY_HALF_LIFE_DAYS = 30.0
-
-# Fitted to the calibration part of tests/data/messages.json by maximum likelihood, using each message's most probable
-# hit.
-INTERCEPT = -5.1
-CLOSER_THAN_BACKGROUND = 9.7
-SHARED_INFORMATION = 2.0
-VOCABULARY_COVERAGE = 2.4
-# Every file of a project is slightly related to a question about it, and an outline contains many words: fitted to
-# the labels of the 454 outlines that are found for tests/data/prompts. The lower of the two formulas applies.
-OUTLINE_INTERCEPT = -1.3
-OUTLINE_SLOPE = 0.28
-# A fact about the user that answers a question about them, whatever words and language both have.
-ANSWERS_USER = 2.5
-# From the first value on, a memory is injected; below the second, a memory is only shown if requested.
-RELEVANT = 0.5
-IRRELEVANT = 0.02
-# From this value on, an outline is injected.
-OUTLINE_RELEVANT = 0.34
 
 
 class FeatureGroup(StrEnum):
@@ -104,16 +80,19 @@ class RankFeature:
 
 
 def _adjacent_turn(pool: CandidatePool) -> Floats:
-    return pool.damp_lift(np.maximum(_at(pool.own, pool.before), _at(pool.own, pool.after)))
+    return pool.damp_lift(np.maximum(take_at(pool.own, pool.before), take_at(pool.own, pool.after)))
 
 
 def _two_turns_away(pool: CandidatePool) -> Floats:
-    before, after = _at(_at(pool.own, pool.before), pool.before), _at(_at(pool.own, pool.after), pool.after)
+    before, after = (
+        take_at(take_at(pool.own, pool.before), pool.before),
+        take_at(take_at(pool.own, pool.after), pool.after),
+    )
     return pool.damp_lift(np.maximum(before, after))
 
 
 def _follows_question(pool: CandidatePool) -> Floats:
-    return pool.damp_lift(_at(pool.evidence.asks, pool.before) * _at(pool.own, pool.before))
+    return pool.damp_lift(take_at(pool.evidence.asks, pool.before) * take_at(pool.own, pool.before))
 
 
 def _session(pool: CandidatePool) -> Floats:
@@ -298,15 +277,17 @@ def neighbor_positions(seqs: Seqs, neighbours: Seqs) -> Seqs:
 
 def _word_trust(evidence: Evidence) -> Floats:
     """Return the reliability of words: 1 for memories without a vector."""
-    return np.where(evidence.dense == 0, 1.0, _words_known(evidence)).astype(np.float32)
+    return np.where(evidence.dense == 0, 1.0, words_known(evidence)).astype(np.float32)
 
 
-def _words_known(evidence: Evidence) -> float:
+def words_known(evidence: Evidence) -> float:
+    """Return how much the words count: 0 if the workspace contains few of the query's, 1 if it contains most."""
     low, high = VOCABULARY_COVERED
     return min(max((evidence.vocabulary_coverage - low) / (high - low), 0.0), 1.0)
 
 
-def _at(values: Floats | Flags, positions: Seqs) -> Floats:
+def take_at(values: Floats | Flags, positions: Seqs) -> Floats:
+    """Return the values at some positions of the pool, 0 where there is none."""
     if not len(values):
         return np.empty(0, np.float32)
     return np.where(positions >= 0, values[positions], 0).astype(np.float32)
@@ -361,46 +342,3 @@ def _sum(features: Sequence[RankFeature], values: Sequence[Floats | Flags] | Flo
     weights = np.array([feature.weight for feature in features], np.float32)
     score: Floats = (weights[:, None] * np.array(values, np.float32)).sum(axis=0)
     return score
-
-
-def relevance(ranking: Ranking) -> Floats:
-    """Return the probability that each memory of the pool, or a turn next to it, is about the query, 0 to 1."""
-    evidence, pool = ranking.evidence, ranking.pool
-    logit = (
-        INTERCEPT
-        + CLOSER_THAN_BACKGROUND * _closer_than_background(evidence)
-        + SHARED_INFORMATION * np.sqrt(evidence.information)
-        # Questions about the user share no words with short facts: "where do I live" and "user city: Tampa".
-        + VOCABULARY_COVERAGE * np.where(evidence.about_user, 1.0, evidence.vocabulary_coverage)
-    )
-    logit = np.where(evidence.answers_user, np.maximum(logit, ANSWERS_USER), logit)
-    outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit)
-    logit = np.where(evidence.outlines, outlined, logit)
-    probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
-    beside = np.maximum(_at(probability, pool.before), _at(probability, pool.after))
-    return np.maximum(probability, beside)
-
-
-def _closer_than_background(evidence: Evidence) -> Floats:
-    """Return how much closer each memory is to the query than the background messages.
-
-    A memory without a vector is judged by words, but small talk is closer to the background than answers are.
-    """
-    known = evidence.dense - evidence.background_similarity
-    unknown = min(0.0, CONVINCING_COSINE - evidence.background_similarity)
-    return np.where(evidence.unembedded, unknown, known).astype(np.float32)
-
-
-def least_relevance(evidence: Evidence, asked: float | None) -> float:
-    """Return the requested minimum relevance or, by default, the lowest that any memory needs.
-
-    If the workspace does not contain the query's words, this is lower than what a memory in the query's language needs.
-    """
-    return IRRELEVANT * _words_known(evidence) if asked is None else asked
-
-
-def needs_relevance(query: str, content: str, least: float, asked: float | None) -> float:
-    """Return the minimum relevance of one memory: between two languages, a low relevance means little."""
-    if asked is not None or may_be_foreign(query) or is_foreign(content):
-        return least
-    return IRRELEVANT

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.kinds import is_indexed, is_said
-from pipeline.recall.rank import RELEVANT
+from pipeline.recall.relevance import RELEVANT
 from pipeline.records.recall import Hit
 
 

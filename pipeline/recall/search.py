@@ -33,7 +33,8 @@ from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
-from pipeline.recall.rank import Ranking, least_relevance, needs_relevance, rank, relevance
+from pipeline.recall.rank import Ranking, rank
+from pipeline.recall.relevance import least_relevance, needs_relevance, relevance
 from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import (

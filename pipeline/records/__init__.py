@@ -227,7 +227,8 @@ class Memory(OptionalFields):
 class Receipt:
     """The answer to a write: the memory's id, the outcome, and the keyed fact that it ended, if any.
 
-    `renamed_tags` has the stored form of each tag that was not stored as given.
+    `renamed_tags` has the stored form of each tag that was not stored as given. `kept` has the stronger value of each
+    field in which a repetition differs from the stored memory.
     """
 
     id: str
@@ -236,6 +237,7 @@ class Receipt:
     reason: str | None = None
     replaced: str | None = None
     renamed_tags: Mapping[str, str] | None = None
+    kept: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ from pipeline.records import (
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
+from pipeline.services.guard_offers import GuardOffers
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -127,6 +128,7 @@ class AgentSessionService:
         self._feedback = feedback
         self._refused = RefusedCalls()
         self._allowed = AllowedCalls()
+        self._guard_offers = GuardOffers()
 
     def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
         """Return the memories about a message that are new in this session; nothing if that takes too long.
@@ -141,6 +143,7 @@ class AgentSessionService:
         if is_host_notice(message):
             return HookAnswer(reason=HOST_NOTICE)
         obeyed = obey(workspace, self._contexts, session, message)
+        replies = [result.says for result in obeyed] or self._guard_offers.make(workspace, session)
         message = message.strip()[:LONGEST_QUESTION]
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
@@ -159,8 +162,8 @@ class AgentSessionService:
             briefing = compose_briefing(readable, session, message, limits, now, only_new=True, last=last)
             theirs = self._teams.tell(asked, briefing, limits, session)
             self._contexts.count(degraded=briefing.degraded)
-        text = "\n".join(filter(None, [*(did.says for did in obeyed), join_texts(briefing, theirs)])) or None
-        if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
+        text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
+        if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
         self._note_briefing(workspace, session, briefing)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pipeline.context.lesson_bar import choose_lessons, find_lesson_hits
 from pipeline.context.lesson_records import (
     BY_JOURNAL,
     Lesson,
@@ -14,10 +15,7 @@ from pipeline.context.lesson_records import (
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
-from pipeline.recall.rank import RELEVANT
-from pipeline.recall.search import search
 from pipeline.records import Filter, Kind, Memory, Page, Viewer, page_of
-from pipeline.records.recall import Query
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression, Tally, Trial, make_impressions
 from pipeline.workspace import Workspace, is_incognito
@@ -73,14 +71,12 @@ def find_lessons(
     workspace: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, text: str, viewer: Viewer, limit: int
 ) -> list[FoundLesson]:
     """Return the lessons about a text, best first; finding them counts as showing them, unless incognito."""
-    lesson_filter = Filter(kinds=(Kind.LESSON,), viewer=viewer)
-    budget_ms = workspace.settings.recall_budget_ms
-    query = Query(text, k=limit, filter=lesson_filter, budget_ms=budget_ms, min_relevance=RELEVANT)
-    shown = [hit.memory for hit in search(contexts.get(workspace), query).hits]
+    hits = find_lesson_hits(contexts.get(workspace), viewer, text, workspace.settings.recall_budget_ms)
+    shown = [hit.memory for hit in choose_lessons(hits, text)][:limit]
     with workspace.database.read() as db:
         lessons = with_records(db, shown)
     made = make_impressions(shown, viewer.session)
-    if not is_incognito(workspace, query.filter.sessions):
+    if not is_incognito(workspace, Filter(viewer=viewer).sessions):
         feedback.record_impressions(workspace, made)
     return [FoundLesson(lesson, impression.id) for lesson, impression in zip(lessons, made, strict=True)]
 

@@ -16,6 +16,7 @@ from pipeline.records.hooks import AgentSession
 from pipeline.records.people import owner_of
 from pipeline.records.recall import Query
 from pipeline.records.write_policy import WritePolicy
+from pipeline.services.guard_offers import block_rule
 from pipeline.store import agent_sessions, memories, near_statements, turns, work
 from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
@@ -121,7 +122,7 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
 
 
 def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[CommandResult]:
-    """Run the commands in a message to remember or forget something; change nothing in a read-only workspace."""
+    """Run the commands in a message to remember, forget or block something; change nothing in a read-only workspace."""
     done = []
     for command in read_commands(message):
         if workspace.settings.read_only:
@@ -129,9 +130,19 @@ def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, 
             done.append(CommandResult(command, None, f"Reverie changes nothing here: {why}."))
         elif command.type is CommandType.REMEMBER:
             done.append(_remember(workspace, session, command))
-        else:
+        elif command.type is CommandType.FORGET:
             done.append(_forget(workspace, contexts, session, command))
+        else:
+            done += _block(workspace, session, command, message)
     return done
+
+
+def _block(workspace: Workspace, session: AgentSession, command: MemoryCommand, message: str) -> list[CommandResult]:
+    if command.is_doubtful:
+        return [CommandResult(command, None, f"Reverie blocks nothing new: {DOUBT}")]
+    blocked = block_rule(workspace, session, command.text, message)
+    # Without a rule, the word was meant for the agent.
+    return [] if blocked is None else [CommandResult(command, blocked.rule, blocked.says)]
 
 
 def _remember(workspace: Workspace, session: AgentSession, command: MemoryCommand) -> CommandResult:

@@ -10,7 +10,13 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.kinds import confirms_all_fields, is_repeated_statement
+from pipeline.kinds import (
+    apply_standing,
+    confirms_all_fields,
+    is_repeated_statement,
+    join_standing,
+    list_standing,
+)
 from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
@@ -248,8 +254,7 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
         tags=tuple(dict.fromkeys((*survivor.tags, *absorbed.tags))),
         at=at,
     )
-    if absorbed.pinned and not survivor.pinned:
-        memories.update(db, survivor.seq, {"pinned": 1}, at)
+    strengthen(db, survivor, absorbed, at)
     compare_again(db, survivor.seq)
     noted = {"memory_id": absorbed.id, "by": actor, **detail}
     history.add(
@@ -260,6 +265,16 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
     changes.append(db, changes.ARCHIVE, [absorbed.id])
     known = {"before": _snapshot_standing(survivor), **detail}
     return audit.add(db, at, actor, audit.AuditAction.MERGE, absorbed.id, survivor.id, known)
+
+
+def strengthen(db: Connection, survivor: Memory, repeated: Memory, at: str) -> dict[str, Any]:
+    """Give a memory the stronger fields of its repetition; return the resulting value of each field that differs."""
+    mine, theirs = list_standing(survivor), list_standing(repeated)
+    joined = join_standing(mine, theirs)
+    changed = apply_standing(survivor, joined)
+    if changed:
+        memories.update(db, survivor.seq, changed, at)
+    return {name: value for name, value in joined.items() if name in theirs and mine[name] != theirs[name]}
 
 
 def undo_merge(
@@ -295,9 +310,10 @@ def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.A
             other = memories.get(db, later.memory_id)
             others += [] if other is None else [other]
         left = _without(survivor, absorbed, _snapshot_standing(survivor), before, others)
-        pinned = left.pop("pinned")
+        standing = {name: left.pop(name) for name in list_standing(survivor)}
         memories.unreinforce(db, survivor.seq, **left, at=at)
-        memories.update(db, survivor.seq, {"pinned": int(pinned)}, at)
+        if changed := apply_standing(survivor, standing):
+            memories.update(db, survivor.seq, changed, at)
     changes.append(db, changes.EDIT, [survivor.id])
 
 
@@ -318,7 +334,7 @@ def _snapshot_standing(memory: Memory) -> dict[str, Any]:
         "importance": memory.importance,
         "tags": list(memory.tags),
         "trust": memory.trust,
-        "pinned": memory.pinned,
+        **list_standing(memory),
     }
 
 
@@ -337,6 +353,11 @@ def _without(
     left["tags"] = [tag for tag in standing["tags"] if tag in tags or tag not in absorbed.tags]
     if _confirms(absorbed, survivor) and not any(_confirms(other, survivor) for other in others):
         left["trust"] = before["trust"]
-    if absorbed.pinned and not any(other.pinned for other in others):
-        left["pinned"] = before["pinned"]
+    theirs = list_standing(absorbed)
+    for name in theirs.keys() & standing.keys() & before.keys():
+        earlier = {name: before[name]}
+        if standing[name] == theirs[name] and join_standing(earlier, theirs) != earlier:
+            for other in others:
+                earlier = join_standing(earlier, list_standing(other))
+            left |= earlier
     return left

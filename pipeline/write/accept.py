@@ -6,15 +6,16 @@ No model and no network here: slow work is queued in the same transaction.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
+from typing import Any
 
 from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_text
-from pipeline.records import CAPTURED_TAG, Draft, EdgeKind, Memory, Outcome, Receipt, Source, Trust
+from pipeline.records import CAPTURED_TAG, Draft, EdgeKind, Kind, Memory, Outcome, Receipt, Source, Trust
 from pipeline.records.digestion import DIGESTION
 from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
 from pipeline.store import (
@@ -133,12 +134,12 @@ def _write_text(db: Connection, item: Prepared, policy: WritePolicy, effects: Wr
     if duplicate is None:
         return _admit(db, item, policy, effects, None)
     _draw_edges(db, duplicate.seq, item, None, effects)
-    _reinforce(db, duplicate, replace(memory, trust=_inherit_trust(db, item)))
+    kept = _reinforce(db, duplicate, replace(memory, trust=_inherit_trust(db, item)))
     effects.merged.append(duplicate)
     duplicates.compare_again(db, duplicate.seq)
     if duplicate.candidate:
         _review_again(db, duplicate, item, policy, effects)
-    return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("already stored",), duplicate.id)
+    return _record_repetition(effects, memory, duplicate, kept)
 
 
 def write_moved_memory(db: Connection, item: Prepared, effects: WriteEffects) -> Receipt:
@@ -169,9 +170,9 @@ def _write_fact(db: Connection, item: Prepared, policy: WritePolicy, effects: Wr
     placement = place_fact(db, item.memory)
     if placement.same is not None:
         # Apply immediately: the next item of the batch may be older than this repetition.
-        _reinforce(db, placement.same, item.memory)
+        kept = _reinforce(db, placement.same, item.memory)
         effects.merged.append(placement.same)
-        return _record_decision(effects, item.memory, Outcome.MERGED, 1.0, ("already stored",), placement.same.id)
+        return _record_repetition(effects, item.memory, placement.same, kept)
     receipt = _admit(db, item, policy, effects, placement)
     if receipt.outcome is not Outcome.CREATED or placement.replaced is None:
         return receipt
@@ -255,6 +256,11 @@ def _record_decision(
     return Receipt(duplicate_id or memory.id, outcome, duplicate_of=duplicate_id, reason=reason)
 
 
+def _record_repetition(effects: WriteEffects, memory: Memory, duplicate: Memory, kept: Mapping[str, Any]) -> Receipt:
+    receipt = _record_decision(effects, memory, Outcome.MERGED, 1.0, ("already stored",), duplicate.id)
+    return replace(receipt, kept=kept or None)
+
+
 def _find_echo(db: Connection, item: Prepared) -> Memory | None:
     """Return the first of the memories that a text repeats, None if the text says anything else."""
     echoed = []
@@ -324,7 +330,8 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
     review.add_decisions(db, effects.decisions)
 
 
-def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> None:
+def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> dict[str, Any]:
+    """Count a repetition; return the kept value of each standing field in which it differs."""
     tags = tuple(dict.fromkeys((*duplicate.tags, *memory.tags)))
     # An agent may only repeat what it read. A person who repeats it confirms it, but not fields that were never
     # stated.
@@ -342,3 +349,13 @@ def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> None:
         "metadata": memory.metadata,
     }
     history.add(db, duplicate.seq, memory.created_at, "merged", None, detail)
+    return duplicates.strengthen(db, _retype(db, duplicate, memory), memory, memory.created_at)
+
+
+def _retype(db: Connection, duplicate: Memory, memory: Memory) -> Memory:
+    """Turn a fact that a person repeats as a lesson into that lesson: `fact` is what a text is without a kind."""
+    if (duplicate.kind, memory.kind, memory.source) != (Kind.FACT, Kind.LESSON, Source.USER):
+        return duplicate
+    values: dict[str, Any] = {"kind": memory.kind, "tier": memory.tier, "details": memory.details}
+    memories.update(db, duplicate.seq, values, memory.created_at)
+    return replace(duplicate, **values)

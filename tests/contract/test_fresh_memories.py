@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.index.encoder import OnnxEncoder
-from pipeline.recall.rank import RELEVANT
+from pipeline.recall.relevance import RELEVANT
 from pipeline.recall.search import search
 from pipeline.records import Draft, Stage
 from pipeline.records.recall import ChannelState, Query

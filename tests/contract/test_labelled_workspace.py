@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.index.encoder import OnnxEncoder
-from pipeline.recall.rank import RELEVANT
+from pipeline.recall.relevance import RELEVANT
 from tests.fakes.in_process import fast_settings
 from tests.fakes.workspace import load_labelled, open_labelled_workspace
 

@@ -91,6 +91,7 @@ class ReceiptAnswer(Answer):
     reason: str | None = Field(default=None, exclude_if=is_missing)
     replaced: str | None = Field(default=None, exclude_if=is_missing)
     renamed_tags: dict[str, str] | None = Field(default=None, exclude_if=is_missing)
+    kept: dict[str, str | bool | None] | None = Field(default=None, exclude_if=is_missing)
 
 
 class ScopeAnswer(Answer):

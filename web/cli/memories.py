@@ -26,6 +26,7 @@ from web.cli.render import (
     terminal_width,
 )
 from web.cli.state import State
+from web.receipt_text import describe_kept
 
 if TYPE_CHECKING:
     from web.client import Client
@@ -76,7 +77,7 @@ def remember(state: State, /, text: str, severity: str | None, **fields: Any) ->
     duplicate = f" (same as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
     reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
     renamed = _describe_renamed(receipt.get("renamed_tags") or {})
-    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}{renamed}")
+    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{duplicate}{reason}{describe_kept(receipt)}{renamed}")
 
 
 def _describe_renamed(renamed: Mapping[str, str]) -> str:

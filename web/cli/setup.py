@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
 HIDDEN = "•••"
 VERSION_TIMEOUT_S = 5
+EXPERIMENT = (
+    "Optional experiment: to measure whether lessons help your agents, withhold one in ten with "
+    "`reverie config set lesson_holdout 0.1`. It is off. `reverie lessons effect` shows the result."
+)
 # A token of an earlier setup or of another server, which the diff must not show.
 _BEARER = re.compile(r"(?<=Bearer )[\w.~+/-]{8,}=*")
 _DONE = {"create": "created", "change": "changed", "delete": "deleted", "none": "up to date", "error": "skipped"}
@@ -79,7 +83,7 @@ def setup(
     gemini, zed, opencode.
     """
     from web.hosts import installed_files
-    from web.hosts.setup_plan import apply, plan_removal, plan_setup
+    from web.hosts.setup_plan import plan_removal, plan_setup
 
     _check_asking(state, asks=not (yes or dry_run))
     root = state.settings.paths.root
@@ -93,13 +97,29 @@ def setup(
         _show(chosen, changes)
     pending = any(change.action not in ("none", "error") for change in changes)
     if not dry_run and (yes or not pending or click.confirm("Write these changes?", err=True)):
-        _save_or_forget(state, reverie.server, token_file, forget=remove)
-        changes = apply(changes, root)
+        changes = _write(state, changes, reverie.server, token_file, remove=remove)
     elif not dry_run:
         click.echo("nothing was written", err=True)
         return 0
     _report(state, [host.name for host in chosen], changes, dry_run=dry_run)
     return 1 if any(change.error is not None for change in changes) else 0
+
+
+def _write(
+    state: State,
+    changes: "Sequence[FileChange]",
+    server: "RemoteServer | None",
+    token_file: Path | None,
+    *,
+    remove: bool,
+) -> "list[FileChange]":
+    from web.hosts.setup_plan import apply
+
+    _save_or_forget(state, server, token_file, forget=remove)
+    written = apply(changes, state.settings.paths.root)
+    if not (remove or state.json or state.settings.lesson_holdout):
+        click.echo(EXPERIMENT)
+    return written
 
 
 def _check_asking(state: State, *, asks: bool) -> None:

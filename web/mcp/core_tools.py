@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.context.quoting import flatten, quote
 from pipeline.errors import NotFound
-from pipeline.records import GoalStatus, Kind, Outcome
+from pipeline.records import GoalStatus, Kind
 from pipeline.times import utc_now
 from web.mcp.rendering import (
     ShownIds,
@@ -14,6 +14,7 @@ from web.mcp.rendering import (
     render_goal,
     render_memories,
     render_memory,
+    render_outcome,
     render_record,
     render_section,
     shorten,
@@ -102,7 +103,7 @@ def remember_batch(call: ToolCall) -> ToolResult:
     """Store memories, attributed to the agent and its session."""
     items = [_memory_item(call, item) | call.origin() for item in call.arguments["items"]]
     answer = call.server.call("POST", "/v1/memories/batch", {"items": items} | call.pick("to"))
-    lines = [_render_outcome(call, receipt) for receipt in answer["results"]]
+    lines = [render_outcome(call.shown, receipt) for receipt in answer["results"]]
     return ToolResult("\n".join(lines), ids=[receipt["id"] for receipt in answer["results"]])
 
 
@@ -243,15 +244,6 @@ def _memory_item(call: ToolCall, argument: Any) -> Any:
             for edge in item["edges"]
         ]
     return item
-
-
-def _render_outcome(call: ToolCall, receipt: dict[str, Any]) -> str:
-    # A rejected write has no memory to read.
-    is_stored = receipt["outcome"] != Outcome.REJECTED
-    shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
-    renamed = ", ".join(f"{tag} as {stored}" for tag, stored in (receipt.get("renamed_tags") or {}).items())
-    reason = f": {receipt['reason']}" if receipt.get("reason") else ""
-    return f"{receipt['outcome']}{shown}{reason}" + (f"; tags stored: {flatten(renamed)}" if renamed else "")
 
 
 def _unfinished_goals(call: ToolCall) -> list[dict[str, Any]]:

@@ -12,8 +12,9 @@ from typing import Any
 
 from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten
 from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.records import CUT, SHORT_ID
+from pipeline.records import CUT, SHORT_ID, Outcome
 from pipeline.times import age
+from web.receipt_text import describe_kept
 
 SHORT_CHARS = 280
 WHOLE = 26
@@ -196,3 +197,14 @@ def _notes(memory: Mapping[str, Any], shown: ShownIds) -> str:
     if memory.get("surface_id"):
         notes.append(f"surface {memory['surface_id']}")
     return f" ({'; '.join(notes)})" if notes else ""
+
+
+def render_outcome(shown_ids: ShownIds, receipt: Mapping[str, Any]) -> str:
+    """Render the receipt of a write in one line."""
+    # A rejected write has no memory to read.
+    is_stored = receipt["outcome"] != Outcome.REJECTED
+    shown = f" [{shown_ids.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
+    renamed = ", ".join(f"{tag} as {stored}" for tag, stored in (receipt.get("renamed_tags") or {}).items())
+    reason = f": {receipt['reason']}" if receipt.get("reason") else ""
+    tags = f"; tags stored: {flatten(renamed)}" if renamed else ""
+    return f"{receipt['outcome']}{shown}{reason}{describe_kept(receipt)}{tags}"

@@ -53,5 +53,12 @@ def find_merge_blockers(survivor: Memory, absorbed: Memory) -> tuple[str, ...]:
 
 
 def _list_fields(memory: Memory) -> dict[str, Any]:
-    """Return the fields of a memory that add to its text; the rule of a captured lesson is its text."""
-    return {name: value for name, value in memory.details.items() if (name, value) != ("rule", memory.content)}
+    """Return the fields of a memory that add to its text; the rule of a captured lesson is its text.
+
+    A merge keeps the higher severity, so that it does not matter here.
+    """
+    return {
+        name: value
+        for name, value in memory.details.items()
+        if name != "severity" and (name, value) != ("rule", memory.content)
+    }

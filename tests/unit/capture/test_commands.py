@@ -40,3 +40,27 @@ def test_what_a_line_asks_of_the_memory(said, meant):
 def test_a_command_may_stand_on_any_line():
     found = read_commands("Fix the parser.\nremember this: it is recursive\nforget that")
     assert [(one.type, one.text) for one in found] == [(REMEMBER, "it is recursive"), (FORGET, "")]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("block this from now on", ""),
+        ("Yes please, block that from now on.", ""),
+        ("ja, blockieren", ""),
+        ("Blockiere das ab jetzt", ""),
+        ("sí, bloquéalo", ""),
+        ("bloquear esto a partir de ahora", ""),
+        ("oui, bloque-le", ""),
+        ("Bloque ça désormais !", ""),
+        ("block this from now on: never run make wipe", "never run make wipe"),
+        ("block the IP in nginx", None),
+        ("blockiere den Nutzer", None),
+        ("bloque le port 80", None),
+        ("can you block this?", None),
+        ("the firewall should block it", None),
+    ],
+)
+def test_the_word_that_turns_a_rule_into_a_guard(said, meant):
+    found = [(one.type, one.text) for one in read_commands(said)]
+    assert found == ([] if meant is None else [(CommandType.BLOCK, meant)])

@@ -1,7 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.rank import IRRELEVANT, RELEVANT, least_relevance, needs_relevance, rank, relevance
+from pipeline.recall.rank import rank
+from pipeline.recall.relevance import IRRELEVANT, RELEVANT, least_relevance, needs_relevance, relevance
 from tests.fakes.evidence import evidence, in_session
 
 

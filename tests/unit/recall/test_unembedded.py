@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pipeline.index.dense import DenseIndex
-from pipeline.recall.rank import IRRELEVANT, RELEVANT, rank, relevance
+from pipeline.recall.rank import rank
+from pipeline.recall.relevance import IRRELEVANT, RELEVANT, relevance
 from pipeline.records import Revision
 from pipeline.records.recall import ChannelState
 from pipeline.store import index_state

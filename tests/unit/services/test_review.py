@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Draft, FactKey, Outcome, Revision, Source, Stage, Trust, Viewer
+from pipeline.records import Draft, FactKey, Kind, Outcome, Revision, Sensitivity, Source, Stage, Trust, Viewer
 from pipeline.records.write_policy import WritePolicy
 from pipeline.services.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo_act
 from pipeline.store import audit, duplicates, facts, history, index_state, review, work
@@ -242,6 +242,48 @@ def test_a_pin_goes_along_and_comes_back(dedup_store):
     [entry] = entries(dedup_store)
     undo_act(workspace_over(dedup_store.database), entry)
     assert (dedup_store.get(older).pinned, dedup_store.get(newer).pinned) == (False, True)
+
+
+def test_near_duplicates_keep_the_stronger_fields_and_give_them_back(dedup_store):
+    fields = {"kind": Kind.LESSON, "expires_at": None}
+    older = dedup_store.write(ONE, details={"severity": "warning"}, **fields | {"expires_at": "2099-01-01T00:00:00Z"})
+    newer = dedup_store.write(SAME, details={"severity": "critical"}, sensitivity=Sensitivity.PRIVATE, **fields)
+    before = dedup_store.get(older)
+    dedup_store.digest()
+    merged = dedup_store.get(older)
+    assert dedup_store.active() == {older}
+    assert (merged.details["severity"], merged.sensitivity, merged.expires_at) == ("critical", "private", None)
+    [entry] = entries(dedup_store)
+    undo_act(workspace_over(dedup_store.database), entry)
+    restored = dedup_store.get(older)
+    assert (restored.details, restored.sensitivity, restored.expires_at) == (
+        before.details,
+        before.sensitivity,
+        before.expires_at,
+    )
+    assert dedup_store.get(newer).details["severity"] == "critical"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_severity_of_another_repetition_outlives_an_undone_merge(dedup_store, order):
+    older = dedup_store.write(ONE, kind=Kind.LESSON, details={"severity": "info"})
+    for text in (SAME, THIRD):
+        dedup_store.write(text, kind=Kind.LESSON, details={"severity": "critical"})
+        dedup_store.digest()
+    merges = entries(dedup_store)
+    undo_act(workspace_over(dedup_store.database), merges[order[0]])
+    assert dedup_store.get(older).details["severity"] == "critical"
+    undo_act(workspace_over(dedup_store.database), merges[order[1]])
+    assert dedup_store.get(older).details["severity"] == "info"
+
+
+def test_a_severity_that_a_person_lowered_since_stays(dedup_store):
+    older = dedup_store.write(ONE, kind=Kind.LESSON, details={"severity": "warning"})
+    dedup_store.write(SAME, kind=Kind.LESSON, details={"severity": "critical"})
+    dedup_store.digest()
+    revise.edit(dedup_store.database, older, Revision(details={"severity": "info"}))
+    undo_act(workspace_over(dedup_store.database), entries(dedup_store)[0])
+    assert dedup_store.get(older).details["severity"] == "info"
 
 
 def test_what_is_merged_into_a_candidate_lets_it_in(dedup_store):

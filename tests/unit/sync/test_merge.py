@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pipeline.records import Draft, Kind, Revision
-from pipeline.store import clock, history, meta, oplog
+from pipeline.records import Draft, Filter, Kind, Revision, Sensitivity
+from pipeline.store import clock, history, memories, meta, oplog
 from pipeline.store.log_start import start_log
 from pipeline.store.replicated_records import MEMORY, Key
 from pipeline.sync.merge import CONFLICT, list_overruled, merge, repair
@@ -201,3 +201,15 @@ def test_repair_makes_rows_say_what_the_log_says(machines):
     assert repair(one.database) == 1
     assert revise.edit(one.database, memory.id, Revision()).content == "true"
     assert repair(one.database) == 0
+
+
+def test_two_machines_that_stored_one_rule_keep_the_stronger_fields(machines):
+    one, two, _ = machines
+    stored = accept(one.database, Draft("Never push to main.", Kind.LESSON, details={"severity": "critical"}))
+    revise.edit(one.database, stored.id, Revision(pinned=True))
+    accept(two.database, Draft("Never push to main.", Kind.LESSON, sensitivity=Sensitivity.PRIVATE))
+    check(machines)
+    for machine in machines:
+        with machine.database.read() as db:
+            [memory] = memories.page(db, Filter(kinds=(Kind.LESSON,)), 10, None)
+        assert (memory.details["severity"], memory.pinned, memory.sensitivity) == ("critical", True, "private")

@@ -13,7 +13,8 @@ from werkzeug.wrappers import Response
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Memory, Page
 from pipeline.records.people import Role
-from pipeline.services import review
+from pipeline.services import guard_offers, review
+from pipeline.services.guard_offers import GuardVerdict
 from pipeline.services.review import (
     CandidateVerdict,
     Contradiction,
@@ -24,7 +25,7 @@ from pipeline.services.review import (
     Settlement,
 )
 from pipeline.store.audit import AuditEntry
-from pipeline.store.review import MOST_COUNTED, Decision, Waiting
+from pipeline.store.review import MOST_COUNTED, Decision
 from pipeline.workspace import Workspace
 from web.dashboard.text_diff import TextPart, side_by_side
 from web.dashboard.view import Cursor, Paged, Section, View, back, next_page, show
@@ -40,6 +41,7 @@ class Tab(StrEnum):
     """Kind of entries to list."""
 
     CANDIDATES = "candidates"
+    RULES = "rules"
     DUPLICATES = "duplicates"
     CONTRADICTIONS = "contradictions"
     DONE = "done"
@@ -68,6 +70,18 @@ class CandidateForm(InboxForm):
     """Decision about a candidate."""
 
     action: CandidateVerdict
+
+
+class RuleForm(InboxForm):
+    """Decision about a rule that could block calls."""
+
+    action: GuardVerdict
+
+
+class RuleUndoForm(InboxForm):
+    """Severity of a rule before the decision."""
+
+    severity: Annotated[str, StringConstraints(pattern=r"^(info|warning)$")]
 
 
 class PairForm(InboxForm):
@@ -134,7 +148,7 @@ def _if_still_waiting(judge: Callable[..., Response]) -> Callable[..., Response]
 def review_entries(view: View) -> str | Response:
     """Show a page of one kind of entries."""
     query: InboxQuery = view.query
-    counts = _counts(review.count_waiting(view.workspace))
+    counts = _counts(view.workspace)
     tab = query.kind or next((kind for kind, count in counts.items() if count), Tab.CANDIDATES)
     page = _LISTS[tab](view.workspace, query.before)
     if query.before is not None and not page.items:
@@ -170,6 +184,26 @@ def judge_candidate(view: View, memory_id: str) -> Response:
 def undo_candidate(view: View, memory_id: str) -> Response:
     """Return a candidate to review."""
     review.reopen_candidate(view.workspace, memory_id, view.form.action)
+    return _go_on(view, UNDONE)
+
+
+@section.action("/inbox/rules/<memory_id>", RuleForm)
+@_if_still_waiting
+def judge_rule(view: View, memory_id: str) -> Response:
+    """Let a rule block the calls that it forbids, or keep it as a reminder."""
+    verdict: GuardVerdict = view.form.action
+    severity = guard_offers.settle_guard_offer(view.workspace, memory_id, verdict)
+    message = "The rule stays a reminder."
+    if verdict is GuardVerdict.BLOCK:
+        message = "Reverie now stops calls that the rule forbids."
+    return _go_on(view, message, Undo("undo_rule", {"memory_id": memory_id}, f"e-{memory_id}", {"severity": severity}))
+
+
+@section.action("/inbox/rules/<memory_id>/undo", RuleUndoForm)
+@_if_still_waiting
+def undo_rule(view: View, memory_id: str) -> Response:
+    """Return a rule to review."""
+    guard_offers.reopen_guard_offer(view.workspace, memory_id, view.form.severity)
     return _go_on(view, UNDONE)
 
 
@@ -245,9 +279,16 @@ def _go_on(view: View, message: str, undo: Undo | None = None) -> Response:
     return back(view, message, to=to, undo=(path, texts))
 
 
-def _counts(waiting: Waiting) -> dict[Tab, int]:
-    counts = (waiting.candidates, waiting.pairs, waiting.contradictions, waiting.acts, waiting.refused)
+def _counts(workspace: Workspace) -> dict[Tab, int]:
+    waiting = review.count_waiting(workspace)
+    rules = len(guard_offers.list_guard_offers(workspace, workspace.onlooker, MOST_COUNTED))
+    counts = (waiting.candidates, rules, waiting.pairs, waiting.contradictions, waiting.acts, waiting.refused)
     return dict(zip(Tab, counts, strict=True))
+
+
+def _list_rules(workspace: Workspace, _before: int | None) -> Page[InboxEntry]:
+    rules = guard_offers.list_guard_offers(workspace, workspace.onlooker, PAGE)
+    return Page([InboxEntry(f"e-{rule.id}", None, (ComparedMemory(rule, ()),)) for rule in rules])
 
 
 def _list_candidates(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
@@ -299,6 +340,7 @@ def _list_refused(workspace: Workspace, _before: int | None) -> Page[InboxEntry]
 
 _LISTS: dict[Tab, Callable[[Workspace, int | None], Page[InboxEntry]]] = {
     Tab.CANDIDATES: _list_candidates,
+    Tab.RULES: _list_rules,
     Tab.DUPLICATES: _list_pairs,
     Tab.CONTRADICTIONS: _list_contradictions,
     Tab.DONE: _list_acts,

@@ -36,6 +36,7 @@ class Receipt:
     reason: str | None = None
     replaced: str | None = None
     renamed_tags: Mapping[str, str] | None = None
+    kept: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

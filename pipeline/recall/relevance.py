@@ -1,0 +1,75 @@
+"""Compute the probability that a memory is about the query.
+
+Scores are relative to the best hit, so they cannot tell a good answer from the least bad one. Relevance uses three
+absolute measures: whether the memory is closer to the query than all general messages to assistants, whether it
+shares rare words, and whether the workspace contains the query's words at all. A logistic regression turns them into
+a probability.
+"""
+
+import numpy as np
+
+from pipeline.index.row_arrays import Floats
+from pipeline.recall.evidence import Evidence
+from pipeline.recall.rank import CONVINCING_COSINE, Ranking, take_at, words_known
+from pipeline.text.languages import is_foreign, may_be_foreign
+
+# Fitted to the calibration part of tests/data/messages.json by maximum likelihood, using each message's most probable
+# hit.
+INTERCEPT = -5.1
+CLOSER_THAN_BACKGROUND = 9.7
+SHARED_INFORMATION = 2.0
+VOCABULARY_COVERAGE = 2.4
+# Every file of a project is slightly related to a question about it, and an outline contains many words: fitted to
+# the labels of the 454 outlines that are found for tests/data/prompts. The lower of the two formulas applies.
+OUTLINE_INTERCEPT = -1.3
+OUTLINE_SLOPE = 0.28
+# A fact about the user that answers a question about them, whatever words and language both have.
+ANSWERS_USER = 2.5
+# From the first value on, a memory is injected; below the second, a memory is only shown if requested.
+RELEVANT = 0.5
+IRRELEVANT = 0.02
+# From this value on, an outline is injected.
+OUTLINE_RELEVANT = 0.34
+
+
+def relevance(ranking: Ranking) -> Floats:
+    """Return the probability that each memory of the pool, or a turn next to it, is about the query, 0 to 1."""
+    evidence, pool = ranking.evidence, ranking.pool
+    logit = (
+        INTERCEPT
+        + CLOSER_THAN_BACKGROUND * _closer_than_background(evidence)
+        + SHARED_INFORMATION * np.sqrt(evidence.information)
+        # Questions about the user share no words with short facts: "where do I live" and "user city: Tampa".
+        + VOCABULARY_COVERAGE * np.where(evidence.about_user, 1.0, evidence.vocabulary_coverage)
+    )
+    logit = np.where(evidence.answers_user, np.maximum(logit, ANSWERS_USER), logit)
+    outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit)
+    logit = np.where(evidence.outlines, outlined, logit)
+    probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
+    beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))
+    return np.maximum(probability, beside)
+
+
+def _closer_than_background(evidence: Evidence) -> Floats:
+    """Return how much closer each memory is to the query than the background messages.
+
+    A memory without a vector is judged by words, but small talk is closer to the background than answers are.
+    """
+    known = evidence.dense - evidence.background_similarity
+    unknown = min(0.0, CONVINCING_COSINE - evidence.background_similarity)
+    return np.where(evidence.unembedded, unknown, known).astype(np.float32)
+
+
+def least_relevance(evidence: Evidence, asked: float | None) -> float:
+    """Return the requested minimum relevance or, by default, the lowest that any memory needs.
+
+    If the workspace does not contain the query's words, this is lower than what a memory in the query's language needs.
+    """
+    return IRRELEVANT * words_known(evidence) if asked is None else asked
+
+
+def needs_relevance(query: str, content: str, least: float, asked: float | None) -> float:
+    """Return the minimum relevance of one memory: between two languages, a low relevance means little."""
+    if asked is not None or may_be_foreign(query) or is_foreign(content):
+        return least
+    return IRRELEVANT

@@ -1,0 +1,99 @@
+"""A prohibition that a person says becomes a guard on one word or one click."""
+
+import pytest
+
+from pipeline.records import CAPTURED_TAG
+from pipeline.services.guard_offers import list_guard_offers
+from tests.fakes.in_process import flush_notes
+
+MIGRATE = "From now on never run manage.py migrate against prod"
+PROD, STAGING = "python manage.py migrate --database prod", "python manage.py migrate --database staging"
+RULES = [
+    (MIGRATE, PROD),
+    ("Nie prisma migrate reset auf der Produktion ausführen", "npx prisma migrate reset --schema production.prisma"),
+    ("Ne lance jamais terraform apply sans relire le plan", "terraform apply"),
+    ("Nunca ejecutes docker compose down -v en el servidor", "docker compose down -v"),
+    ("never run cargo espflash without --monitor", "cargo espflash flash"),
+    ("do not edit package-lock.json without asking me", "sed -i s/a/b/ package-lock.json"),
+]
+WORDS = ["block this from now on", "ja, blockieren", "Yes, block it.", "sí, bloquéalo", "oui, bloque-le"]
+
+
+def hook(client, name, session="s1", **fields):
+    answer = client.post("/hooks/claude-code", {"hook_event_name": name, "session_id": session, **fields})
+    assert answer.status_code == 200
+    given = answer.get_json(silent=True)
+    return {} if given is None else given["hookSpecificOutput"]
+
+
+def say(client, text, session="s1"):
+    return hook(client, "UserPromptSubmit", session, prompt=text).get("additionalContext", "")
+
+
+def decide(client, command):
+    return hook(client, "PreToolUse", tool_name="Bash", tool_input={"command": command}).get("permissionDecision")
+
+
+def capture(client, text, session="s1"):
+    """Write a rule as capture stores it."""
+    fields = {"kind": "lesson", "source": "ambient", "tags": [CAPTURED_TAG, "rule"], "session_id": session}
+    return client.write(text, details={"rule": text}, **fields)
+
+
+@pytest.mark.parametrize(("rule", "command"), RULES)
+@pytest.mark.parametrize("word", WORDS[:2])
+def test_a_captured_prohibition_is_offered_once_and_blocks_on_a_word(client, container, rule, command, word):
+    lesson = capture(client, rule)
+    assert decide(client, command) is None
+    assert "Block this from now on?" in say(client, "go on with the task")
+    assert "Block this from now on?" not in say(client, "and then the tests")
+    assert "Reverie now stops calls" in say(client, word)
+    assert client.get(f"/v1/memories/{lesson}").get_json()["details"]["severity"] == "critical"
+    assert decide(client, command) == "ask"
+    flush_notes(container)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_language_has_its_word(client, word):
+    capture(client, MIGRATE)
+    assert "Reverie now stops calls" in say(client, word)
+
+
+def test_a_guard_on_production_lets_staging_pass(client):
+    client.write(MIGRATE, kind="lesson", details={"severity": "critical"})
+    assert decide(client, PROD) == "ask"
+    assert decide(client, STAGING) is None
+    assert decide(client, f"{STAGING} && {PROD}") == "ask"
+
+
+@pytest.mark.parametrize("separator", [". ", "\n"])
+def test_the_rule_and_the_word_may_be_in_one_prompt(client, separator):
+    said = say(
+        client, f"{MIGRATE}{separator}Block this from now on." if separator == "\n" else f"Block this: {MIGRATE}"
+    )
+    assert "Reverie now stops calls" in said
+    assert decide(client, PROD) == "ask"
+
+
+@pytest.mark.parametrize("word", ["block it", "ja, blockieren", "block the IP in nginx", "can you block this?"])
+def test_without_a_rule_the_word_is_meant_for_the_agent(client, container, word):
+    client.write("Staging has two replicas")
+    assert "Reverie" not in say(client, word)
+    assert [
+        lesson.id
+        for lesson in list_guard_offers(container.workspace("default"), container.workspace("default").onlooker, 9)
+    ] == []
+
+
+def test_a_pasted_word_blocks_nothing(client):
+    lesson = capture(client, MIGRATE)
+    say(client, "Translate this mail:\n\nHi,\nblock this from now on\nBye")
+    assert client.get(f"/v1/memories/{lesson}").get_json()["details"]["severity"] == "warning"
+
+
+@pytest.mark.parametrize(
+    "text", ["Never use nested ternaries", "Run make check before every push", "I never liked that logo much"]
+)
+def test_what_names_no_call_or_forbids_nothing_is_not_offered(client, text):
+    capture(client, text)
+    assert "Block this" not in say(client, "go on with the task")

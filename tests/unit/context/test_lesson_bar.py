@@ -1,0 +1,89 @@
+"""The bar of lessons on made-up hits: which of several applies, and when none does."""
+
+import pytest
+
+from pipeline.context.lesson_bar import MOST_LESSONS, choose_lessons
+from pipeline.records import Draft, Kind
+from pipeline.records.recall import Annotations, Hit
+from pipeline.text.activities import asks_information, list_activities
+from pipeline.write.prepare import prepare
+
+PUSH, MIGRATE, MAIL = "Run make check before every push", "Migrate in two releases", "Edit mails in emails/src"
+NEAR, FAR = 0.2, 0.01
+
+
+def hit(text, relevance, **annotations):
+    memory = prepare(Draft(text, Kind.LESSON)).memory
+    return Hit(memory, 0.0, relevance, annotations=Annotations(**annotations))
+
+
+def choose(message, *hits):
+    return [found.memory.content for found in choose_lessons(hits, message)]
+
+
+@pytest.mark.parametrize(
+    ("message", "activity"),
+    [
+        ("push the branch when you are done", "push"),
+        ("looks fine, get it up on origin", "push"),
+        ("schieb den Branch hoch", "push"),
+        ("pousse la branche quand tu as fini", "push"),
+        ("sube la rama cuando termines", "push"),
+        ("bring das heute noch live", "release"),
+        ("kannst du das auf prod ausrollen", "release"),
+        ("on peut mettre en prod ce soir ?", "release"),
+        ("wipe it completely and start over", "delete"),
+        ("roll the database back to 10:30", "restore"),
+    ],
+)
+def test_an_activity_is_known_in_every_language(message, activity):
+    assert activity in list_activities(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "push the branch when you are done",
+        "schieb den Branch hoch, ich muss los",
+        "pousse la branche",
+        "sube la rama cuando termines",
+    ],
+)
+def test_the_lesson_about_the_activity_is_chosen_although_its_relevance_is_low(message):
+    assert choose(message, hit(PUSH, NEAR), hit(MIGRATE, FAR), hit(MAIL, FAR)) == [PUSH]
+
+
+@pytest.mark.parametrize("message", ["thanks, that is all", "danke, passt", "rename tmp2 to total", "merci"])
+def test_nothing_is_chosen_for_a_message_without_an_activity_of_a_lesson(message):
+    assert choose(message, hit(PUSH, FAR), hit(MIGRATE, FAR), hit(MAIL, FAR)) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what exactly does --force-with-lease protect me from when I push",
+        "wie viele Pushes gab es heute?",
+        "quelle est la différence entre push et fetch ?",
+        "¿qué hace git push -u?",
+        "explain git push to me",
+    ],
+)
+def test_a_question_gets_only_a_lesson_that_is_surely_relevant(question):
+    assert asks_information(question)
+    assert choose(question, hit(PUSH, NEAR), hit(MIGRATE, FAR)) == []
+    assert choose(question, hit(PUSH, 0.95), hit(MIGRATE, FAR)) == [PUSH]
+
+
+@pytest.mark.parametrize("order", ["push it", "please push the fix", "mach das Release fertig", "why not push it now?"])
+def test_an_order_is_no_question(order):
+    assert not asks_information(order)
+
+
+def test_few_lessons_are_shown_at_once_and_no_superseded_one():
+    many = [hit(f"Rule {number}", 0.95) for number in range(5)]
+    assert len(choose("anything", *many)) == MOST_LESSONS
+    assert choose("anything", hit(PUSH, 0.95, superseded_by="01J0")) == []
+
+
+def test_without_lessons_nothing_is_chosen():
+    assert choose("push it") == []
