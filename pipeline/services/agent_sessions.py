@@ -55,6 +55,7 @@ from pipeline.records import (
 )
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
+from pipeline.services.no_save import NoSaveService
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -123,17 +124,23 @@ class AgentSessionService:
         self._feedback = feedback
         self._refused = RefusedCalls()
         self._allowed = AllowedCalls()
+        self.no_save = NoSaveService(usual, feedback)
 
-    def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
+    def answer_prompt(
+        self, workspace: Workspace, session: AgentSession, message: str, own: Callable[[], Workspace] | None = None
+    ) -> HookAnswer:
         """Return the memories about a message that are new in this session; nothing if that takes too long.
 
-        Also run the memory commands in the message and report their results. Ignore a notice written by the host.
+        Also run the memory commands in the message, no-save commands first. `own` returns the workspace to write to.
         """
         began = time.perf_counter()
         if not workspace.settings.hooks:
             return HookAnswer(reason=HOOKS_OFF)
-        if self._is_incognito(workspace, session):
-            return HookAnswer(reason=INCOGNITO, is_kept=False)
+        unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
+        if unsaved is None and self._is_incognito(workspace, session):
+            unsaved = HookAnswer(reason=INCOGNITO, is_kept=False)
+        if unsaved is not None:
+            return unsaved
         if is_host_notice(message):
             return HookAnswer(reason=HOST_NOTICE)
         obeyed = obey(workspace, self._contexts, session, message)

@@ -17,7 +17,7 @@ from pipeline.identity.repository import (
     printable,
     root_of_folder,
 )
-from pipeline.services.workspace_listing import has_workspace
+from pipeline.services.workspace_listing import is_in_use
 
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # The form of ids derived from a folder or a remote.
@@ -58,7 +58,7 @@ def choose_workspace(
     With `to_write`, choose a project's own workspace even if it does not exist yet. A caller with open stores passes
     `exists`. Raises InvalidField for an unreadable folder.
     """
-    fallback, exists = settings.workspace, exists or partial(has_workspace, settings)
+    fallback, exists = settings.workspace, exists or partial(is_in_use, settings)
     if folder is None:
         return WorkspaceChoice(explicit or environment or fallback, "no folder is known", None)
     identity = identify(
