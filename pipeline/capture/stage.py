@@ -82,6 +82,9 @@ class CaptureStage:
         if not statements:
             return
         with self.database.read() as db:
+            if not turns.by_seqs(db, [turn.seq]):
+                # The person had the turn forgotten while it was read.
+                return
             known = partial(_list_named_facts, db)
             proposals = list(propose(turn, statements, known, personal=settings.personal))
         who = owner_of(turn.session_id)
