@@ -30,6 +30,7 @@ MOST_SENTENCES = 40
 LONGEST_SENTENCE = 400
 # A short message is also judged as one text: its command may need both of its sentences.
 SHORT_MESSAGE = 3
+MOST_TO_DELETE = 8
 
 _WEIGHTS = {"concept": 1.0, "first": 0.5, "word": 0.7, "next": 0.7, "later": 0.5, "both": 0.4, "length": 0.5}
 _WINDOW = 5
@@ -69,7 +70,10 @@ def find_no_save(message: str) -> NoSave | None:
         return None
     half = MOST_SENTENCES // 2
     judged = judged if len(judged) <= MOST_SENTENCES else judged[:half] + judged[-half:]
-    return _classifier().find([text[:LONGEST_SENTENCE] for text in judged])
+    command = _classifier().find([text[:LONGEST_SENTENCE] for text in judged])
+    # A long message may be pasted in part: it deletes nothing that was said before.
+    is_long = len(sentences) > MOST_TO_DELETE
+    return NoSave.SENTENCE if command is NoSave.TURN and is_long else command
 
 
 def load_no_save_classifier() -> None:

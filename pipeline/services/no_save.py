@@ -165,8 +165,9 @@ def forget_last_turn(workspace: Workspace, feedback: FeedbackWriter, session_id:
             turns.forget(db, [turn.seq for turn in said])
             agent_sessions.forget_actions(db, session_id, last.after)
             predictions.purge(db)
+        named, since = workspace.operations.redact(session_id), parse(last.after).timestamp() if last.after else 0
         with workspace.operations.opened() as db:
-            hook_runs.forget_session(db, session_id, parse(last.after).timestamp() if last.after else 0)
+            hook_runs.forget_session(db, named, since)
     texts = {turn.content for turn in said}
     feedback.submit_logged("no-save", workspace.id, partial(_scrub, workspace, texts, is_purged=count > 0))
     return count

@@ -220,3 +220,16 @@ def test_forget_that_of_another_session_forgets_nothing(client, say):
     say("remember this: the demo is on Friday")
     assert "nothing was forgotten" in say("forget that", session="s2")["done"][0]
     assert listed(client) == ["the demo is on Friday"]
+
+
+def test_what_was_said_about_a_topic_is_forgotten_newest_first(client, say):
+    for said in ("the package manager is yarn", "we moved the package manager to pnpm", "the demo is on Friday"):
+        say(f"remember this: {said}")
+    client.write("The package manager of the old repository was npm.", source="import")
+    (done,) = say("forget what I said about the package manager")["done"]
+    assert done.splitlines()[0] == "Reverie archived 2 memories, which can be restored:"
+    assert [line.partition("] ")[2] for line in done.splitlines()[1:]] == [
+        "we moved the package manager to pnpm",
+        "the package manager is yarn",
+    ]
+    assert set(listed(client)) == {"the demo is on Friday", "The package manager of the old repository was npm."}

@@ -53,6 +53,14 @@ def test_a_derived_workspace_is_used_once_it_exists(choose, folder):
     assert choose(folder, derived, workspace="set").workspace == "set"
 
 
+def test_a_workspace_that_has_only_settings_is_used(choose, folder, tmp_path):
+    project = make_repository(folder / "lock")
+    config = Settings(home=tmp_path / "home").paths.workspace(identify(project).id).config
+    config.parent.mkdir(parents=True)
+    config.write_text("incognito = true\n")
+    assert choose(project).workspace == identify(project).id
+
+
 def test_to_write_a_projects_own_workspace_is_used_before_it_exists(choose, folder):
     assert choose(folder, to_write=True).workspace == "default"
     project = make_repository(folder / "lock")
