@@ -3,24 +3,18 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.capture.own_words import is_host_notice
 from pipeline.capture.unsaved import split_said
-from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
-from pipeline.jobs import snapshot
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.services.incognito import begin_incognito, end_incognito
-from pipeline.services.purges import finish_purges
+from pipeline.services.last_turn import forget_last_turn
 from pipeline.services.turns import take_turns
-from pipeline.store import agent_sessions, hook_runs, memories, predictions, turns
-from pipeline.store.purges import OWNER, PurgeAuthority
-from pipeline.store.turns import LastTurn, Message, Role
-from pipeline.times import parse
+from pipeline.store import agent_sessions
+from pipeline.store.turns import Message, Role
 from pipeline.workspace import Workspace
-from pipeline.write import revise
 
 # Seconds for messages of the turn before that are still being stored.
 PATIENCE_S = 2.0
@@ -51,8 +45,7 @@ class NoSaveService:
         """
         if is_host_notice(message):
             return None
-        if session.id is not None:
-            self._end_silent_turn(workspace, session.id)
+        was_silent = session.id is not None and self._end_silent_turn(workspace, session.id)
         command = find_no_save(message)
         if command is None or session.id is None:
             # Without a session, only this prompt can be left out.
@@ -62,23 +55,24 @@ class NoSaveService:
         stores = list({store.id: store for store in (own(), *self._known(workspace))}.values())
         if any(store.settings.incognito for store in stores):
             return None
-        return HookAnswer(self._silence(stores, session.id, command), is_kept=False)
+        says = self._silence(stores, session.id, command)
+        if command is NoSave.TURN:
+            # Of a silent turn nothing is stored.
+            says = _say_forgotten(0 if was_silent else forget_last_turn(stores, self.feedback, session.id))
+        return HookAnswer(says, is_kept=False)
 
     def _silence(self, stores: Sequence[Workspace], session_id: str, command: NoSave) -> str:
         """Store nothing of a session's turn or of the rest of the session; return what to say."""
         # What was said before is written first: it is not a part of what shall not be kept.
         self._flush()
         self.feedback.drop_questions()
-        count = 0
         for store in stores:
             if command is NoSave.SESSION:
                 begin_incognito(store, session_id)
-                continue
-            with store.create().write() as db:
-                agent_sessions.begin_silent_turn(db, session_id)
-            if command is NoSave.TURN:
-                count += forget_last_turn(store, self.feedback, session_id)
-        return _say_forgotten(count) if command is NoSave.TURN else SAYS[command]
+            else:
+                with store.create().write() as db:
+                    agent_sessions.begin_silent_turn(db, session_id)
+        return SAYS.get(command, "")
 
     def take_messages(
         self, workspace: Workspace, session: AgentSession, messages: Sequence[Message]
@@ -97,7 +91,7 @@ class NoSaveService:
             messages = messages[resumed + 1 :]
         said = split_said(messages)
         if said.forgets_before and not workspace.settings.incognito:
-            done.append(_say_forgotten(forget_last_turn(workspace, self.feedback, session.id)))
+            done.append(_say_forgotten(forget_last_turn([workspace], self.feedback, session.id)))
         stored = take_turns(workspace, session.id, messages)
         if said.mode is NoSave.SESSION and not workspace.settings.incognito:
             begin_incognito(workspace, session.id)
@@ -107,7 +101,9 @@ class NoSaveService:
     def _known(self, workspace: Workspace) -> list[Workspace]:
         return [store for store in (workspace, self.usual.of_person(workspace.person_id)) if store.exists]
 
-    def _end_silent_turn(self, workspace: Workspace, session_id: str) -> None:
+    def _end_silent_turn(self, workspace: Workspace, session_id: str) -> bool:
+        """End the silent turn of a session; return whether there was one."""
+        was_silent = False
         for store in self._known(workspace):
             with store.database.read() as db:
                 is_silent = agent_sessions.is_any_turn_silent(db, [session_id])
@@ -116,6 +112,8 @@ class NoSaveService:
                 self._flush()
                 with store.database.write() as db:
                     agent_sessions.end_silent_turn(db, session_id)
+            was_silent = was_silent or is_silent
+        return was_silent
 
     def _flush(self) -> None:
         """Wait for what is being recorded in the background."""
@@ -149,53 +147,3 @@ def _say_forgotten(count: int) -> str:
         f"Reverie deleted the user's last message{made if count else ''}, as the user asked, and does not keep this "
         f"one. {TELL_NO_TOOL}"
     )
-
-
-def forget_last_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str) -> int:
-    """Delete the last turn of a session, its actions, and its memories; return the number of memories."""
-    if not workspace.exists:
-        return 0
-    with workspace.database.read() as db:
-        last = turns.find_last_of_person(db, session_id)
-        said = [] if last is None else turns.list_since(db, session_id, last.seq)
-    stores = [store for store in (workspace, workspace.person) if store.exists]
-    count = sum(_purge_memories(store, session_id, last) for store in stores)
-    if last is not None:
-        with workspace.database.write() as db:
-            turns.forget(db, [turn.seq for turn in said])
-            agent_sessions.forget_actions(db, session_id, last.after)
-            predictions.purge(db)
-        named, since = workspace.operations.redact(session_id), parse(last.after).timestamp() if last.after else 0
-        with workspace.operations.opened() as db:
-            hook_runs.forget_session(db, named, since)
-    texts = {turn.content for turn in said}
-    feedback.submit_logged("no-save", workspace.id, partial(_scrub, workspace, texts, is_purged=count > 0))
-    return count
-
-
-def _purge_memories(store: Workspace, session_id: str, last: LastTurn | None) -> int:
-    """Purge the memories of a session's last turn; if its messages were not stored, its last memory."""
-    person = store.person_id
-    by = OWNER if person is None else PurgeAuthority(person, (store.id,))
-    count = 0
-    with store.database.write() as db:
-        if last is None:
-            newest = turns.find_last_memory_of_session(db, session_id)
-            meant = [] if newest is None else [newest]
-        else:
-            meant = turns.list_memories_since(db, session_id, last)
-        for memory in meant:
-            # Purging a memory may also delete others.
-            if memories.get(db, memory.id) is not None:
-                count += len(revise.purge_memory(db, memory, by))
-    return count
-
-
-def _scrub(workspace: Workspace, texts: set[str], *, is_purged: bool) -> None:
-    """Delete messages from the snapshots and the logs of the store."""
-    with suppress(NotFound):
-        snapshot.delete_matching_texts(workspace.database, workspace.paths.snapshots, texts.__contains__)
-        workspace.database.checkpoint()
-        workspace.operations.checkpoint()
-    if is_purged:
-        finish_purges(workspace)
