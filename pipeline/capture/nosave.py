@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.index.sentence_classifier import Examples, Matrix
 
 # Minimum score of the commands together. Higher loses secrets, lower loses memories.
-MIN_SCORE = 0.5
+MIN_SCORE = 0.45
 # Of a message, the first and the last sentences are judged: a command is where a person starts or ends.
 MOST_SENTENCES = 40
 LONGEST_SENTENCE = 400
@@ -134,16 +134,17 @@ def fit(features: Sequence[frozenset[Feature]], labels: Sequence[str]) -> NoSave
 def _vectors(features: Sequence[frozenset[Feature]], columns: Mapping[Feature, int]) -> "Matrix":
     import numpy as np
 
-    vectors = np.zeros((len(features), len(columns)))
+    vectors = np.zeros((len(features), len(columns) + 1), np.float32)
     for row, known in zip(vectors, features, strict=True):
         for feature in known:
             if (column := columns.get(feature)) is not None:
                 row[column] = _WEIGHTS[feature[0]]
     # A command says the same in a short text and in a long one.
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled = vectors * (_LENGTH / np.maximum(lengths, 1e-9))
-    constant = np.ones((len(features), 1))
-    return np.hstack([scaled, constant])
+    vectors *= _LENGTH / np.maximum(lengths, 1e-6)
+    # The constant.
+    vectors[:, -1] = 1
+    return vectors
 
 
 def _features(text: str) -> frozenset[Feature]:
