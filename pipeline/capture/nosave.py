@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import combinations, pairwise
+from math import log
 from typing import TYPE_CHECKING
 
 from pipeline.capture.commands import read_command
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # Minimum score of the commands together. Higher loses secrets, lower loses memories.
 MIN_SCORE = 0.45
+PER_TEXT = 0.05
 # Of a message, the first and the last sentences are judged: a command is where a person starts or ends.
 MOST_SENTENCES = 40
 LONGEST_SENTENCE = 400
@@ -88,19 +90,21 @@ class NoSaveClassifier:
     columns: Mapping[Feature, int]
     weights: "Matrix"
 
-    def score(self, texts: Sequence[str]) -> "Matrix":
-        """Return the scores of the labels for each text, about 0 or 1; shape (texts, labels)."""
-        scores: Matrix = _vectors([_features(text) for text in texts], self.columns) @ self.weights
-        return scores
-
     def find(self, texts: Sequence[str]) -> NoSave | None:
         """Return the most certain command in some texts."""
-        scores = self.score(texts)
-        row = scores[scores[:, 0].argmin()]
-        return LABELS_BY_COLUMN[int(row[1:].argmax())] if 1 - row[0] >= MIN_SCORE else None
+        known = [_features(text) for text in texts]
+        scores = _vectors(known, self.columns) @ self.weights
+        best = int(scores[:, 0].argmin())
+        command = tuple(NoSave)[int(scores[best, 1:].argmax())]
+        # Of more texts, one is more likely to look like a command.
+        if 1 - scores[best, 0] < MIN_SCORE + PER_TEXT * log(len(texts)):
+            return None
+        return command if command is NoSave.RESUME or known[best] & _refusals() else None
 
 
-LABELS_BY_COLUMN = tuple(NoSave)
+@cache
+def _refusals() -> frozenset[Feature]:
+    return frozenset(("concept", concept) for concept in load_lexicon("nosave").words("refusals"))
 
 
 @cache

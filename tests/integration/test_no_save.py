@@ -62,7 +62,8 @@ class Host:
 
     def digest(self):
         flush_notes(self.container)
-        for workspace in self.container.settings.paths.workspace_ids():
+        # What is captured is digested like any other memory.
+        for workspace in 2 * self.container.settings.paths.workspace_ids():
             digest_all(self.worker, workspace)
         self.container.operations.checkpoint()
 
@@ -127,6 +128,20 @@ def test_nothing_of_a_session_is_in_a_file_until_it_is_allowed(client, host):
     host.turn("rule: never push on Friday")
     host.digest()
     assert "rule: never push on Friday" in host.contents()
+
+
+def test_a_silent_or_interrupted_turn_before_leaves_older_turns_alone(client, host):
+    client.write("Billing listens on port 8123")
+    host.turn("rule: always use pnpm")
+    host.turn(f"Don't remember this: the {SECRET} is blue.")
+    host.turn("forget what I just said")
+    # A host reports no end of a turn that the person interrupts.
+    host.hook("UserPromptSubmit", prompt=f"rule: always ask the {SECRET}")
+    host.write("user", f"rule: always ask the {SECRET}")
+    host.turn("forget what I just said")
+    assert host.traces() == []
+    assert "rule: always use pnpm" in host.contents()
+    assert host.said() == ["rule: always use pnpm", "ok"]
 
 
 def test_an_agent_cannot_store_what_its_user_just_said(client, host):

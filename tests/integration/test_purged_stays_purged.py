@@ -25,7 +25,8 @@ def worker(worker):
 def digest(container, worker):
     def run():
         flush_notes(container)
-        for workspace in container.settings.paths.workspace_ids():
+        # What is captured is digested like any other memory.
+        for workspace in 2 * container.settings.paths.workspace_ids():
             digest_all(worker, workspace)
 
     return run
