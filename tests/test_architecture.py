@@ -130,6 +130,7 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
 # Use cases that call or name another use case, each with its reason.
 SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("agent_history", "hook_runs"): "a session's page lists the runs of its hooks",
+    ("agent_sessions", "no_save"): "a prompt may ask that nothing is kept",
     ("agent_sessions", "said_records"): "the end of a turn reads its transcript",
     ("agent_sessions", "team"): "a prompt is also sent to teams",
     ("agent_sessions", "team_briefing"): "a prompt is also sent to teams",
@@ -142,7 +143,11 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("diagnostics", "workspace_config"): "doctor reads the settings of every workspace",
     ("hook_runs", "memories"): "a run quotes no memory that was purged",
     ("ingestion", "workspaces"): "a source is named by its repository",
+    ("last_turn", "purges"): "a purge is finished at once where it can be",
     ("memories", "purges"): "a purge is finished at once where it can be",
+    ("no_save", "incognito"): "a session that is not kept is incognito",
+    ("no_save", "last_turn"): "a person may have their last message deleted",
+    ("no_save", "turns"): "the other messages of a client are stored",
     ("overview", "snapshots"): "the overview shows the last snapshot",
     ("review", "sharing"): "undoing a share withdraws the memory",
     ("said_records", "distill"): "the end of a turn proposes lessons",
