@@ -129,20 +129,13 @@ class AgentSessionService:
     def answer_prompt(
         self, workspace: Workspace, session: AgentSession, message: str, own: Callable[[], Workspace] | None = None
     ) -> HookAnswer:
-        """Return the memories about a message that are new in this session; nothing if that takes too long.
-
-        Also run the memory commands in the message, no-save commands first. `own` returns the workspace to write to.
-        """
+        """Return the memories about a message that are new in this session; run the memory commands in it first."""
         began = time.perf_counter()
         if not workspace.settings.hooks:
             return HookAnswer(reason=HOOKS_OFF)
         unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
-        if unsaved is None and self._is_incognito(workspace, session):
-            unsaved = HookAnswer(reason=INCOGNITO, is_kept=False)
-        if unsaved is not None:
-            return unsaved
-        if is_host_notice(message):
-            return HookAnswer(reason=HOST_NOTICE)
+        if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
+            return early
         obeyed = obey(workspace, self._contexts, session, message)
         message = message.strip()[:LONGEST_QUESTION]
         replies = [result.says for result in obeyed]
@@ -171,6 +164,11 @@ class AgentSessionService:
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
         return HookAnswer(text, shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
+
+    def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
+        if self._is_incognito(workspace, session):
+            return HookAnswer(reason=INCOGNITO, is_kept=False)
+        return HookAnswer(reason=HOST_NOTICE) if is_host_notice(message) else None
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         self._feedback.record_question(workspace, message)

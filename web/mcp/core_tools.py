@@ -10,6 +10,7 @@ from pipeline.records import GoalStatus, Kind, Outcome
 from pipeline.times import utc_now
 from web.mcp.rendering import (
     ShownIds,
+    explain_reason,
     render_fact,
     render_goal,
     render_memories,
@@ -48,8 +49,6 @@ WHY_NOT_ALL = "The memory is still starting (ask again in a moment), or a team d
 NOT_ALL_SEARCHED = f"Nothing found, but part of the memory was not searched. {WHY_NOT_ALL}"
 THERE_MAY_BE_MORE = f"(Part of the memory was not searched; there may be more results. {WHY_NOT_ALL})"
 # The fields of a decision and of a lesson.
-# Reasons that an agent needs more words for.
-REASONS = {"incognito": "incognito. Your user wants nothing of this session or message to be stored; do not retry."}
 DETAILS = record(reason=TEXT, alternatives=TEXTS, rule=TEXT, applies_when=TEXT, severity=TEXT)
 TO = text("A team to store it for, if the user says so")
 # Goals and keyed facts have separate tools.
@@ -254,8 +253,7 @@ def _render_outcome(call: ToolCall, receipt: dict[str, Any]) -> str:
     is_stored = receipt["outcome"] != Outcome.REJECTED
     shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
     renamed = ", ".join(f"{tag} as {stored}" for tag, stored in (receipt.get("renamed_tags") or {}).items())
-    why = REASONS.get(receipt.get("reason") or "", receipt.get("reason"))
-    reason = f": {why}" if why else ""
+    reason = f": {explain_reason(receipt['reason'])}" if receipt.get("reason") else ""
     return f"{receipt['outcome']}{shown}{reason}" + (f"; tags stored: {flatten(renamed)}" if renamed else "")
 
 

@@ -189,3 +189,9 @@ def _notes(memory: Mapping[str, Any], shown: ShownIds) -> str:
     if memory.get("surface_id"):
         notes.append(f"surface {memory['surface_id']}")
     return f" ({'; '.join(notes)})" if notes else ""
+
+
+def explain_reason(reason: str) -> str:
+    """Return why a memory was not stored, with what an agent should do."""
+    wants_nothing = "incognito. Your user wants nothing of this session or message to be stored; do not retry."
+    return wants_nothing if reason == "incognito" else reason
