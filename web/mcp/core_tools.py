@@ -249,9 +249,8 @@ def _memory_item(call: ToolCall, argument: Any) -> Any:
 
 
 def _render_outcome(call: ToolCall, receipt: dict[str, Any]) -> str:
-    # A rejected write has no memory to read.
-    is_stored = receipt["outcome"] != Outcome.REJECTED
-    shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
+    stored_id = (receipt.get("duplicate_of") or receipt["id"]) if receipt["outcome"] != Outcome.REJECTED else None
+    shown = f" [{call.shown.short(stored_id)}]" if stored_id else ""
     renamed = ", ".join(f"{tag} as {stored}" for tag, stored in (receipt.get("renamed_tags") or {}).items())
     reason = f": {explain_reason(receipt['reason'])}" if receipt.get("reason") else ""
     return f"{receipt['outcome']}{shown}{reason}" + (f"; tags stored: {flatten(renamed)}" if renamed else "")
