@@ -247,11 +247,11 @@ def is_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
 
 
 def is_any_incognito(workspace: Workspace, sessions: Collection[str]) -> bool:
-    """Return whether one of some sessions of a workspace is incognito by itself."""
+    """Return whether one of some sessions of a workspace is incognito by itself, or in its current turn."""
     if not sessions:
         return False
     with workspace.database.read() as db:
-        return agent_sessions.is_any_incognito(db, sessions)
+        return agent_sessions.is_any_silent(db, sessions)
 
 
 def find_home(workspace: Workspace, memory_id: str) -> Workspace:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from config.paths import CurrentToken
 from config.settings import Settings
 from pipeline.bootstrap import mask
+from pipeline.capture.nosave import load_no_save_classifier
 from pipeline.context.follow_up import LastMessages
 from pipeline.errors import FieldError, NotFound, ReverieError
 from pipeline.feedback.writer import FeedbackWriter
@@ -153,6 +154,7 @@ class WebContainer:
             self.operations.record_error("warm-up", str(error), workspace=usual.id)
         self.encoders.load(model)
         self.contexts.is_warming = False
+        load_no_save_classifier()
         # Without the encoder, answers are incomplete and cannot be cached.
         self.prefetcher.start()
         self.prefetcher.notify_activity(usual.id)

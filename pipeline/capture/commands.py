@@ -22,7 +22,7 @@ class CommandType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommand:
-    """A command in a prompt; `text` is the text to remember, the topic to forget, empty for the last memory, or a rule.
+    """A command in a prompt; `text` is what to remember or to forget, empty for the last memory, or a rule to block by.
 
     A command that `is_doubtful` may have been pasted: it changes nothing before the person confirms it.
     """
@@ -30,6 +30,8 @@ class MemoryCommand:
     type: CommandType
     text: str
     is_doubtful: bool = False
+    # Whether all statements about the topic are meant, not only the best match.
+    is_about_topic: bool = False
 
 
 # Only at the start of a line: inside a sentence the words are reported speech.
@@ -40,14 +42,25 @@ _REMEMBER = re.compile(
     re.IGNORECASE,
 )
 _FORGET = re.compile(
-    rf"{_OPENING}(?:forget|vergiss|olvida|oublie)\s+"
+    rf"{_OPENING}(?:forget|vergiss|olvida|oublie)(?:\s+|(?=,\s*was ich))"
     r"(?:(?P<last>(?:that|this|das|eso|esto|[cç]a|cela)(?:\s+(?:please|bitte|again|wieder))?\s*[.!]*$)"
-    r"|(?:(?:that|what I said about|everything about|dass|was ich (?:über|zu)|que|"
-    r"lo (?:que dije )?de|ce que j'ai dit sur)"
-    r"\s*:?\s+)(?P<about>\S.*))",
+    r"|(?P<topic>(?:what I (?:just )?(?:said|told you|wrote|mentioned) about|everything (?:I said )?about|"
+    r"alles (?:über|zu)|,?\s*was ich (?:dir )?(?:über|zu|zum|zur)|todo (?:sobre|lo de)|"
+    r"lo (?:que (?:te )?(?:dije|cont[eé]|he dicho) (?:sobre|de|del) (?:el |la |los |las )?|del? )|"
+    r"tout (?:sur|ce que j['’]ai dit sur)|ce que (?:je t['’]ai|j['’]ai) dit (?:sur|de|du|à propos de))\s*:?\s*)"
+    r"(?P<of>\S.*)|(?:(?:that|dass|que)\s*:?\s+)(?P<about>\S.*))",
     re.IGNORECASE,
 )
 _FORGET_TEXT = re.compile(rf"{_OPENING}(?:forget|vergiss|olvida|oublie)\s*:\s*(?P<about>\S.*)", re.IGNORECASE)
+_TOPIC_END = re.compile(
+    r"(?:,?\s+(?:gesagt|erzählt|geschrieben)(?:\s+habe?)?)?(?:,?\s+(?:please|bitte|por favor))?[.!\s]*$", re.IGNORECASE
+)
+# "Forget that I said this" names no topic.
+_JUST_SAID = re.compile(
+    r"(?:(?:i|ich|yo|je|j['’])\s*.{0,20})?\b(?:said|told|wrote|mentioned|gesagt|erz[aä]hlt|geschrieben|dije|dicho|"
+    r"contado|cont[eé]|dit|racont[eé]|[eé]crit)\b",
+    re.IGNORECASE,
+)
 # The answer to "Block this from now on?", or the same words with the rule itself.
 _FROM_NOW = (
     r"(?:[,\s]+(?:from now on|in (?:the )?future|always|please|too|ab (?:jetzt|sofort)|von jetzt an|"
@@ -114,8 +127,22 @@ def read_command(line: str) -> MemoryCommand | None:
     if match := _REMEMBER.match(line):
         return MemoryCommand(CommandType.REMEMBER, match["text"].strip())
     if match := _FORGET.match(line) or _FORGET_TEXT.match(line):
-        about = match.groupdict().get("about") or ""
-        return MemoryCommand(CommandType.FORGET, about.strip().rstrip("."))
+        return _read_forget(match)
     if match := _BLOCK.match(line):
         return MemoryCommand(CommandType.BLOCK, (match["text"] or "").strip())
     return None
+
+
+def _read_forget(match: re.Match[str]) -> MemoryCommand | None:
+    groups = match.groupdict()
+    topic, about = groups.get("of"), groups.get("about") or ""
+    if topic is not None:
+        return MemoryCommand(CommandType.FORGET, _strip_topic(topic), is_about_topic=True)
+    if _JUST_SAID.match(about):
+        return None
+    return MemoryCommand(CommandType.FORGET, about.strip().rstrip("."))
+
+
+def _strip_topic(topic: str) -> str:
+    """Return a topic without the verb and the marks at its end: German puts "gesagt habe" there."""
+    return _TOPIC_END.sub("", topic.strip()).strip()

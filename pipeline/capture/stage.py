@@ -108,6 +108,10 @@ class CaptureStage:
         """Offer statements to the store; return the rejected ones with the reason."""
         if not statements:
             return []
+        with self.database.read() as db:
+            if not turns.by_seqs(db, [turn.seq]):
+                # The person had the turn forgotten while it was read.
+                return []
         who = owner_of(turn.session_id)
         proposals = list(propose(turn, statements, self._list_known(who, settings), personal=settings.personal))
         policy = replace(settings.policy, author=who)

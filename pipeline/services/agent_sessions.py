@@ -58,6 +58,7 @@ from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
 from pipeline.services.guard_offers import GuardOffers
+from pipeline.services.no_save import NoSaveService
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -129,19 +130,18 @@ class AgentSessionService:
         self._refused = RefusedCalls()
         self._allowed = AllowedCalls()
         self._guard_offers = GuardOffers()
+        self.no_save = NoSaveService(usual, feedback)
 
-    def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
-        """Return the memories about a message that are new in this session; nothing if that takes too long.
-
-        Also run the memory commands in the message and report their results. Ignore a notice written by the host.
-        """
+    def answer_prompt(
+        self, workspace: Workspace, session: AgentSession, message: str, own: Callable[[], Workspace] | None = None
+    ) -> HookAnswer:
+        """Return the memories about a message that are new in this session; run the memory commands in it first."""
         began = time.perf_counter()
         if not workspace.settings.hooks:
             return HookAnswer(reason=HOOKS_OFF)
-        if self._is_incognito(workspace, session):
-            return HookAnswer(reason=INCOGNITO, is_kept=False)
-        if is_host_notice(message):
-            return HookAnswer(reason=HOST_NOTICE)
+        unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
+        if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
+            return early
         obeyed = obey(workspace, self._contexts, session, message)
         replies = [result.says for result in obeyed] or self._guard_offers.make(workspace, session)
         message = message.strip()[:LONGEST_QUESTION]
@@ -171,6 +171,11 @@ class AgentSessionService:
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
         return HookAnswer(text, shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
+
+    def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
+        if self._is_incognito(workspace, session):
+            return HookAnswer(reason=INCOGNITO, is_kept=False)
+        return HookAnswer(reason=HOST_NOTICE) if is_host_notice(message) else None
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         self._feedback.record_question(workspace, message)

@@ -9,12 +9,13 @@ from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
 from pipeline.capture.own_words import drop_host_text, list_own_lines
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.stage import CaptureSettings
+from pipeline.capture.unsaved import split_said
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import search
 from pipeline.records import CAPTURED_TAG, MAX_CONTENT_CHARS, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
 from pipeline.records.hooks import AgentSession
 from pipeline.records.people import owner_of
-from pipeline.records.recall import Query
+from pipeline.records.recall import Hit, Query
 from pipeline.records.write_policy import WritePolicy
 from pipeline.services.guard_offers import block_rule
 from pipeline.store import agent_sessions, memories, near_statements, turns, work
@@ -22,6 +23,7 @@ from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
+from pipeline.text.tokens import search_tokens
 from pipeline.text.unfinished_turns import find_finished
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
@@ -30,7 +32,9 @@ from pipeline.write.accept import accept
 LONGEST_NAME = 80
 # Minimum relevance of a memory to forget, so that no other memory is archived by mistake.
 SURELY_MEANT = 0.6
-LOOKED_AT = 5
+# Of a topic, also less relevant memories are looked at: they are meant if they contain its words.
+TOPIC_RELEVANCE = 0.0
+LOOKED_AT = 20
 DOUBT = "the order may be part of a pasted text. To confirm it, send it as a prompt of its own."
 
 
@@ -99,11 +103,26 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
     messages = [messages[number] for number in find_finished((item.role, item.content) for item in messages)]
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
+    # The hook obeys a command before its message is stored; what a host delivers late is only left out.
+    said = split_said(messages, follows_silence=_takes_ended_turn(workspace, session_id))
+    if not said.kept:
+        return 0
     with workspace.create().write() as db:
         # The session may have become incognito since the check above.
         if agent_sessions.is_any_incognito(db, [session_id]):
             return 0
-        return add_turns(db, messages)
+        return add_turns(db, said.kept)
+
+
+def _takes_ended_turn(workspace: Workspace, session_id: str) -> bool:
+    if not workspace.exists:
+        return False
+    with workspace.database.read() as db:
+        if not agent_sessions.has_ended_turn(db, session_id):
+            return False
+    with workspace.database.write() as db:
+        agent_sessions.drop_ended_turn(db, session_id)
+    return True
 
 
 def add_turns(db: Connection, messages: Sequence[Message]) -> int:
@@ -165,35 +184,64 @@ def _remember(workspace: Workspace, session: AgentSession, command: MemoryComman
 def _forget(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
 ) -> CommandResult:
-    match = None
-    if workspace.exists:
-        match = _find_meant(workspace, contexts, session, command)
-    if match is None:
+    """Archive what a command means, and list it."""
+    meant = _find_meant(workspace, contexts, session, command) if workspace.exists else []
+    if not meant:
         return CommandResult(command, None, "Reverie found no memory that is surely meant; nothing was forgotten.")
-    home, memory = match
+    newest = meant[0][1]
     if command.is_doubtful:
-        return CommandResult(command, None, f"Reverie did not archive [{memory.id[-SHORT_ID:]}]: {DOUBT}")
-    revise.archive(home.database, memory.id)
-    text = " ".join(memory.content.split())[:LONGEST_NAME]
-    return CommandResult(command, memory, f"Reverie archived [{memory.id[-SHORT_ID:]}], which can be restored: {text}")
+        return CommandResult(command, None, f"Reverie did not archive {_name_ids(meant)}: {DOUBT}")
+    for store, memory in meant:
+        revise.archive(store.database, memory.id)
+    if len(meant) == 1:
+        text = _shorten(newest.content)
+        says = f"Reverie archived [{newest.id[-SHORT_ID:]}], which can be restored: {text}"
+    else:
+        lines = [f"- [{memory.id[-SHORT_ID:]}] {_shorten(memory.content)}" for _, memory in meant]
+        says = "\n".join([f"Reverie archived {len(meant)} memories, which can be restored:", *lines])
+    return CommandResult(command, newest, says)
+
+
+def _name_ids(meant: Sequence[tuple[Workspace, Memory]]) -> str:
+    return ", ".join(f"[{memory.id[-SHORT_ID:]}]" for _, memory in meant)
+
+
+def _shorten(content: str) -> str:
+    return " ".join(content.split())[:LONGEST_NAME]
 
 
 def _find_meant(
     workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
-) -> tuple[Workspace, Memory] | None:
+) -> list[tuple[Workspace, Memory]]:
+    """Return the memories that a command means, newest first: of a topic all, else one."""
     stores = list(filter(None, (workspace, workspace.personal_store)))
     if command.text:
-        query = Query(command.text, LOOKED_AT, Filter(viewer=session.viewer), min_relevance=SURELY_MEANT)
+        bar = TOPIC_RELEVANCE if command.is_about_topic else SURELY_MEANT
+        query = Query(command.text, LOOKED_AT, Filter(viewer=session.viewer), min_relevance=bar)
         hits = [(store, hit) for store in stores for hit in search(contexts.get(store), query).hits]
+        if command.is_about_topic:
+            return _choose_statements(hits, command.text)
         best = max(hits, key=lambda pair: pair[1].relevance, default=None)
-        return None if best is None else (best[0], best[1].memory)
+        return [] if best is None else [(best[0], best[1].memory)]
     latest = []
     for store in stores:
         with store.database.read() as db:
             last = turns.find_last_memory_of_session(db, session.id) if session.id is not None else None
         if last is not None:
             latest.append((store, last))
-    return max(latest, key=lambda pair: pair[1].created_at, default=None)
+    return sorted(latest, key=lambda pair: pair[1].created_at, reverse=True)[:1]
+
+
+def _choose_statements(hits: Sequence[tuple[Workspace, Hit]], topic: str) -> list[tuple[Workspace, Memory]]:
+    """Return the person's own statements about a topic, newest first; any memory if none is theirs."""
+    words = set(search_tokens(topic))
+    meant = [
+        (store, hit.memory)
+        for store, hit in hits
+        if hit.relevance >= SURELY_MEANT or (words and words <= set(search_tokens(hit.memory.content)))
+    ]
+    own = [pair for pair in meant if pair[1].source is Source.USER or CAPTURED_TAG in pair[1].tags]
+    return sorted(own or meant, key=lambda pair: pair[1].created_at, reverse=True)
 
 
 def _clean(message: Message) -> Message:

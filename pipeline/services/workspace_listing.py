@@ -7,33 +7,42 @@ from typing import TYPE_CHECKING
 from config.settings import Settings
 
 if TYPE_CHECKING:
-    from pipeline.store.database import Databases
+    from pipeline.store.stores import Stores
 
 
 def list_workspaces(settings: Settings) -> list[str]:
     """List the workspaces of a data directory by name; raise StoreUnavailable if their server is down."""
     if not settings.store.reveal():
         return settings.paths.workspace_ids()
-    with _opened(settings) as databases:
-        return databases.ids()
+    with _opened(settings) as stores:
+        return stores.databases.ids()
 
 
 def has_workspace(settings: Settings, workspace_id: str) -> bool:
-    """Return whether a workspace exists; raise StoreUnavailable if its server is down."""
+    """Return whether a workspace has a store; raise StoreUnavailable if its server is down."""
     if not settings.store.reveal():
         return settings.paths.workspace(workspace_id).events.is_file()
-    with _opened(settings) as databases:
-        return databases.exists(workspace_id)
+    with _opened(settings) as stores:
+        return stores.databases.exists(workspace_id)
+
+
+def is_in_use(settings: Settings, workspace_id: str) -> bool:
+    """Return whether a workspace has a store or its own settings; raise StoreUnavailable if its server is down."""
+    if not settings.store.reveal():
+        paths = settings.paths.workspace(workspace_id)
+        return paths.events.is_file() or paths.config.is_file()
+    with _opened(settings) as stores:
+        return stores.databases.exists(workspace_id) or stores.configs.state(workspace_id) is not None
 
 
 @contextmanager
-def _opened(settings: Settings) -> Iterator["Databases"]:
+def _opened(settings: Settings) -> Iterator["Stores"]:
     # Imported here because most commands only read local files.
     from pipeline.store.database import WriterProfile
     from pipeline.store.stores import open_stores
 
     stores = open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), str)
     try:
-        yield stores.databases
+        yield stores
     finally:
         stores.close()

@@ -18,7 +18,7 @@ from pipeline.identity.repository import (
     printable,
     root_of_folder,
 )
-from pipeline.services.workspace_listing import has_workspace
+from pipeline.services.workspace_listing import is_in_use
 
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # The form of ids derived from a folder or a remote.
@@ -55,7 +55,7 @@ def choose_workspace(
     one. A caller with open stores passes `exists`. Raises InvalidField for an unreadable folder.
     """
     renames = Renames(settings.paths.renames)
-    fallback, exists = renames.find(settings.workspace), exists or partial(has_workspace, settings)
+    fallback, exists = renames.find(settings.workspace), exists or partial(is_in_use, settings)
     if folder is None:
         return WorkspaceChoice(explicit or environment or fallback, "no folder is known", None)
     identity = identify(

@@ -7,10 +7,14 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
+from pipeline.store import meta
 from pipeline.store.visibility import named_by_condition
 
 # The journal of a session serves only to resume it; older actions are useless.
 KEPT_ACTIONS = 20_000
+# The state of a session's last turn of which nothing is stored is a value of the workspace.
+_SILENT_TURN = "silent_turn:"
+_OPEN, _ENDED = "open", "ended"
 
 
 class ActionType(StrEnum):
@@ -215,6 +219,41 @@ def is_any_incognito(db: Connection, sessions: Collection[str]) -> bool:
     marks = ",".join("?" * len(sessions))
     query = f"SELECT EXISTS (SELECT 1 FROM incognito WHERE session_id IN ({marks}))"  # noqa: S608 - placeholders
     return bool(sessions) and db.execute(query, tuple(sessions)).fetchone()[0] == 1
+
+
+def begin_silent_turn(db: Connection, session_id: str) -> None:
+    """Store nothing of a session before its next prompt."""
+    meta.put(db, f"{_SILENT_TURN}{session_id}", _OPEN)
+
+
+def end_silent_turn(db: Connection, session_id: str) -> None:
+    """End the silent turn of a session; a host may still deliver messages of it."""
+    meta.put(db, f"{_SILENT_TURN}{session_id}", _ENDED)
+
+
+def has_ended_turn(db: Connection, session_id: str) -> bool:
+    """Return whether a silent turn of a session ended, and none of its messages was delivered since."""
+    return meta.get(db, f"{_SILENT_TURN}{session_id}") == _ENDED
+
+
+def drop_ended_turn(db: Connection, session_id: str) -> None:
+    """Forget that a silent turn of a session ended."""
+    meta.drop(db, f"{_SILENT_TURN}{session_id}")
+
+
+def is_any_turn_silent(db: Connection, sessions: Collection[str]) -> bool:
+    """Return whether nothing of the current turn of one of some sessions is stored."""
+    return any(meta.get(db, f"{_SILENT_TURN}{session}") == _OPEN for session in sessions)
+
+
+def is_any_silent(db: Connection, sessions: Collection[str]) -> bool:
+    """Return whether one of some sessions is incognito, or its current turn is silent."""
+    return is_any_incognito(db, sessions) or is_any_turn_silent(db, sessions)
+
+
+def forget_actions(db: Connection, session_id: str, since: str) -> None:
+    """Delete the actions of a session since a time."""
+    db.execute("DELETE FROM action WHERE session_id = ? AND at >= ?", (session_id, since))
 
 
 def page_incognito(

@@ -113,6 +113,11 @@ def purge(db: Connection, memory_ids: Sequence[str], quotes: Callable[[str, str]
         db.executemany(f"{_PURGE} WHERE seq = ?", quoting)
 
 
+def forget_session(db: Connection, session_id: str, since: float) -> None:
+    """Delete the runs of a session since a time (seconds)."""
+    db.execute("DELETE FROM hook_run WHERE session_id = ? AND at >= ?", (session_id, since))
+
+
 def _run(row: Sequence[Any]) -> HookRun:
     at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, trace, seq = row
     why = None if trace is None else json.loads(trace)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Memory
-from pipeline.store.memories import select_one
+from pipeline.store.memories import select, select_one
 
 # The page of a session shows its turns; the oldest beyond this number are deleted.
 KEPT_TURNS = 20_000
@@ -117,6 +117,41 @@ def find_last_memory_of_session(db: Connection, session_id: str) -> Memory | Non
     return select_one(
         db, "session_id = ? AND archived_at IS NULL AND candidate = 0 ORDER BY seq DESC LIMIT 1", (session_id,)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LastTurn:
+    """The last message of a person in a session, and the time of the message before it."""
+
+    seq: int
+    after: str
+
+
+def find_last_of_person(db: Connection, session_id: str) -> LastTurn | None:
+    """Return the start of a session's last turn."""
+    row = db.execute("SELECT max(seq) FROM turn WHERE session_id = ? AND role = ?", (session_id, Role.USER)).fetchone()
+    if row[0] is None:
+        return None
+    seq = int(row[0])
+    before = db.execute("SELECT max(at) FROM turn WHERE session_id = ? AND seq < ?", (session_id, seq)).fetchone()
+    return LastTurn(seq, str(before[0] or ""))
+
+
+def list_since(db: Connection, session_id: str, seq: int) -> list[Turn]:
+    """List the messages of a session from a row number on."""
+    rows = db.execute(f"{_SELECT} WHERE session_id = ? AND seq >= ? ORDER BY seq", (session_id, seq))
+    return [_turn(row) for row in rows]
+
+
+def list_memories_since(db: Connection, session_id: str, last: LastTurn) -> list[Memory]:
+    """List the memories that were captured from a turn of a session, or stored otherwise during it."""
+    stored = select(db, "session_id = ? ORDER BY seq", (session_id,))
+    return [memory for memory in stored if _is_since(memory, last)]
+
+
+def _is_since(memory: Memory, last: LastTurn) -> bool:
+    turn = memory.metadata.get("turn")
+    return turn >= last.seq if isinstance(turn, int) else memory.created_at > last.after
 
 
 def _turn(row: Sequence[str]) -> Turn:

@@ -78,7 +78,10 @@ def write_all(db: Connection, prepared: Sequence[Prepared], policy: WritePolicy)
 
 def is_incognito(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
     """Return whether a memory must not be stored."""
-    return policy.incognito or agent_sessions.is_any_incognito(db, memory.sessions)
+    if policy.incognito or agent_sessions.is_any_incognito(db, memory.sessions):
+        return True
+    # Capture may still read an earlier turn of the session.
+    return memory.source is Source.AGENT and agent_sessions.is_any_turn_silent(db, memory.sessions)
 
 
 def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:

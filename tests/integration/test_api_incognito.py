@@ -190,8 +190,11 @@ def test_a_projects_workspace_settings_keep_it_silent_before_its_first_memory(cl
     edit = {"tool_name": "Edit", "tool_input": {"file_path": "qwyjibofier.py"}}
     event = {"hook_event_name": "PostToolUse", "session_id": "s1", "cwd": str(project), **edit}
     assert client.post("/hooks/claude-code", event).status_code == 200
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(project)}
+    client.post("/hooks/claude-code", prompt | {"prompt": "remember this: the qwyjibofier zubrowked"})
     container.feedback.submit(lambda: None).result(timeout=20)
     assert container.settings.paths.workspace_ids() == ["default"]
+    assert traces(container) == []
 
 
 def test_a_note_about_a_lesson_is_not_stored_in_a_silent_workspace(client, container, digested):

@@ -388,3 +388,16 @@ def test_turns_whose_encoder_is_being_made_wait_while_others_are_read(client, wo
     worker._classifier = MarkedStatements
     capture()
     assert len(listed(client)) == 2
+
+
+def test_what_was_said_about_a_topic_is_forgotten_newest_first(client, say):
+    for said in ("the package manager is yarn", "we moved the package manager to pnpm", "the demo is on Friday"):
+        say(f"remember this: {said}")
+    client.write("The package manager of the old repository was npm.", source="import")
+    (done,) = say("forget what I said about the package manager")["done"]
+    assert done.splitlines()[0] == "Reverie archived 2 memories, which can be restored:"
+    assert [line.partition("] ")[2] for line in done.splitlines()[1:]] == [
+        "we moved the package manager to pnpm",
+        "the package manager is yarn",
+    ]
+    assert set(listed(client)) == {"the demo is on Friday", "The package manager of the old repository was npm."}

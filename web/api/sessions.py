@@ -9,7 +9,7 @@ from pipeline.records.hooks import AgentSession
 from pipeline.records.people import Role, qualified_name
 from pipeline.services import agent_history, distill
 from pipeline.services.agent_history import SessionRecord
-from pipeline.services.turns import obey, take_turns
+from pipeline.services.turns import obey
 from pipeline.store.agent_sessions import ActionType, SessionSummary
 from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.times import utc_now
@@ -129,9 +129,9 @@ def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))
     now = utc_now()
     messages = [Message(session_id, message.role, message.content, message.at or now) for message in body.messages]
-    queued = take_turns(workspace, session_id, messages)
-    asked = [message.content for message in body.messages if message.role is SpeakerRole.USER]
-    done = [result.says for content in asked for result in obey(workspace, call.container.contexts, session, content)]
+    queued, kept, done = call.container.agent_sessions.no_save.take_messages(workspace, session, messages)
+    asked = [message.content for message in kept if message.role is SpeakerRole.USER]
+    done += [result.says for content in asked for result in obey(workspace, call.container.contexts, session, content)]
     return QueuedAnswer(queued=queued, done=done)
 
 

@@ -205,6 +205,12 @@ def render_outcome(shown_ids: ShownIds, receipt: Mapping[str, Any]) -> str:
     is_stored = receipt["outcome"] != Outcome.REJECTED
     shown = f" [{shown_ids.short(receipt.get('duplicate_of') or receipt['id'])}]" if is_stored else ""
     renamed = ", ".join(f"{tag} as {stored}" for tag, stored in (receipt.get("renamed_tags") or {}).items())
-    reason = f": {receipt['reason']}" if receipt.get("reason") else ""
+    reason = f": {explain_reason(receipt['reason'])}" if receipt.get("reason") else ""
     tags = f"; tags stored: {flatten(renamed)}" if renamed else ""
     return f"{receipt['outcome']}{shown}{reason}{describe_kept(receipt)}{tags}"
+
+
+def explain_reason(reason: str) -> str:
+    """Return why a memory was not stored, with what an agent should do."""
+    wants_nothing = "incognito. Your user wants nothing of this session or message to be stored; do not retry."
+    return wants_nothing if reason == "incognito" else reason

@@ -25,6 +25,7 @@ from pipeline.jobs.mining.replacements import (
     stems,
     supersedes,
 )
+from pipeline.jobs.mining.reversals import find_returned, reverses
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory
 from pipeline.store import changes, edges as store, meta
@@ -139,7 +140,8 @@ def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surrou
         session = store.find_session_neighbours(db, memory, BESIDE)
         near = {other.seq: other for other in (*store.list_open_to_edges(db, list(shared)), *session)}
         if memory.kind in REPLACING:
-            for word in dict.fromkeys(replaced.word for replaced in find_replacements(memory.content) if replaced.word):
+            replaced_words = [replaced.word for replaced in find_replacements(memory.content) if replaced.word]
+            for word in dict.fromkeys((*replaced_words, *find_returned(memory.content))):
                 near |= {other.seq: other for other in store.find_containing_word(db, memory, word, SAYING)}
     return Surroundings(near, shared, session, _cosines(vectors))
 
@@ -176,13 +178,14 @@ def find_edges(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 
 def _supersessions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
     superseded = 0
-    says_so = memory.kind in REPLACING and bool(find_replacements(memory.content))
+    says_so = memory.kind in REPLACING and bool(find_replacements(memory.content) or find_returned(memory.content))
     for other in sorted(around.near.values(), key=_key_by_time, reverse=True):
         older, newer = sorted((memory, other), key=_key_by_time)
         if newer.kind not in REPLACING or older.kind not in REPLACEABLE or (newer is memory and not says_so):
             continue
-        if superseded < MOST_SUPERSEDED and supersedes(
-            newer.content, older.content, partial(around.cosine, older, newer)
+        if superseded < MOST_SUPERSEDED and (
+            supersedes(newer.content, older.content, partial(around.cosine, older, newer))
+            or reverses(newer.content, older.content)
         ):
             superseded += newer is memory
             yield Finding(newer, EdgeKind.SUPERSEDES, older)

@@ -53,6 +53,14 @@ def test_outside_git_the_workspace_of_a_folder_is_used_if_it_exists(choose, fold
     assert choose(folder, derived, workspace="set").workspace == "set"
 
 
+def test_a_workspace_that_has_only_settings_is_used(choose, folder, tmp_path):
+    project = make_repository(folder / "lock")
+    config = Settings(home=tmp_path / "home").paths.workspace(identify(project).id).config
+    config.parent.mkdir(parents=True)
+    config.write_text("incognito = true\n")
+    assert choose(project).workspace == identify(project).id
+
+
 @pytest.mark.parametrize("place", [".", "src/deep", "../linked"])
 def test_a_new_project_uses_its_own_empty_workspace_and_never_default(choose, folder, place):
     """What was said outside a project must not appear inside it."""

@@ -1,0 +1,220 @@
+"""Recognize no-save commands: "don't remember this", "forget what I just said", "don't save anything today".
+
+The classifier is a ridge regression over words and word meanings, fitted on `nosave_examples/` at first use. It needs
+no encoder, because it must judge a prompt before anything of it is stored, also while no encoder is loaded (decision
+0042). A message without a word of `lexicon/nosave.toml` costs one expression.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, lru_cache
+from itertools import combinations, pairwise
+from math import log
+from typing import TYPE_CHECKING
+
+from pipeline.capture.commands import read_command
+from pipeline.capture.own_words import list_own_lines
+from pipeline.text.lexicon import load_lexicon
+from pipeline.text.sentences import split_sentences
+
+if TYPE_CHECKING:
+    from pipeline.index.sentence_classifier import Examples, Matrix
+
+# Minimum score of the commands together. Higher loses secrets, lower loses memories.
+MIN_SCORE = 0.45
+PER_TEXT = 0.05
+# Of a message, the first and the last sentences are judged: a command is where a person starts or ends.
+MOST_SENTENCES = 40
+LONGEST_SENTENCE = 400
+# A short message is also judged as one text: its command may need both of its sentences.
+SHORT_MESSAGE = 3
+MOST_TO_DELETE = 8
+
+_WEIGHTS = {"concept": 1.0, "first": 0.5, "word": 0.7, "next": 0.7, "later": 0.5, "both": 0.4, "length": 0.5}
+_WINDOW = 5
+_MIN_EXAMPLES = 2
+_PENALTY = 10.0
+_LENGTH = 6.0
+_TOKEN = re.compile(r"\w+|[?:]")
+_NEGATED = re.compile(r"n['’]t\b")
+
+# The kind of a feature, and its value.
+Feature = tuple[str, str]
+
+
+class NoSave(StrEnum):
+    """What a person does not want to be kept, or that they allow it again."""
+
+    SENTENCE = "sentence"
+    TURN = "turn"
+    SESSION = "session"
+    RESUME = "resume"
+
+
+LABELS = ("none", *NoSave)
+
+
+def find_no_save(message: str) -> NoSave | None:
+    """Return the no-save command in a person's own words in a message; pasted and quoted text contains none."""
+    if not _may_command(message):
+        return None
+    # "Remember this: never save passwords" is a command, but not this one.
+    lines = [line for line in list_own_lines(message) if read_command(line) is None]
+    sentences = [text for line in lines for text in split_sentences(line)]
+    judged = [text for text in sentences if _may_command(text)]
+    if judged and 1 < len(sentences) <= SHORT_MESSAGE:
+        judged.append(" ".join(sentences))
+    if not judged:
+        return None
+    half = MOST_SENTENCES // 2
+    judged = judged if len(judged) <= MOST_SENTENCES else judged[:half] + judged[-half:]
+    command = _classifier().find([text[:LONGEST_SENTENCE] for text in judged])
+    # A long message may be pasted in part: it deletes nothing that was said before.
+    is_long = len(sentences) > MOST_TO_DELETE
+    return NoSave.SENTENCE if command is NoSave.TURN and is_long else command
+
+
+def load_no_save_classifier() -> None:
+    """Fit the classifier before the first command needs it."""
+    _classifier()
+
+
+@dataclass(frozen=True, slots=True)
+class NoSaveClassifier:
+    """The columns of the known features, and their weights for each label."""
+
+    columns: Mapping[Feature, int]
+    weights: "Matrix"
+
+    def find(self, texts: Sequence[str]) -> NoSave | None:
+        """Return the most certain command in some texts."""
+        known = [_features(text) for text in texts]
+        scores = _vectors(known, self.columns) @ self.weights
+        best = int(scores[:, 0].argmin())
+        command = tuple(NoSave)[int(scores[best, 1:].argmax())]
+        # Of more texts, one is more likely to look like a command.
+        if 1 - scores[best, 0] < MIN_SCORE + PER_TEXT * log(len(texts)):
+            return None
+        return command if command is NoSave.RESUME or known[best] & _refusals() else None
+
+
+@cache
+def _refusals() -> frozenset[Feature]:
+    return frozenset(("concept", concept) for concept in load_lexicon("nosave").words("refusals"))
+
+
+@cache
+def _classifier() -> NoSaveClassifier:
+    from pipeline.index.sentence_classifier import list_examples
+
+    examples = list_examples(_examples())
+    features = [_features(text) for text, _ in examples]
+    return fit(features, [label for _, label in examples])
+
+
+def _examples() -> "Examples":
+    from pipeline.index.sentence_classifier import Examples
+
+    return Examples("pipeline.capture", "nosave_examples", LABELS, vector_scale=0, mark_scale=0, penalty=_PENALTY)
+
+
+def fit(features: Sequence[frozenset[Feature]], labels: Sequence[str]) -> NoSaveClassifier:
+    """Return the ridge regression of labels on features, in its dual form: there are fewer examples than features."""
+    import numpy as np
+
+    counts = Counter(feature for known in features for feature in known)
+    common = sorted(feature for feature, count in counts.items() if count >= _MIN_EXAMPLES)
+    columns = {feature: number for number, feature in enumerate(common)}
+    x = _vectors(features, columns)
+    expected = np.array([[label == column for column in LABELS] for label in labels], np.float64)
+    dual = np.linalg.solve(x @ x.T + _PENALTY * np.eye(len(x)), expected)
+    return NoSaveClassifier(columns, x.T @ dual)
+
+
+def _vectors(features: Sequence[frozenset[Feature]], columns: Mapping[Feature, int]) -> "Matrix":
+    import numpy as np
+
+    vectors = np.zeros((len(features), len(columns) + 1), np.float32)
+    for row, known in zip(vectors, features, strict=True):
+        for feature in known:
+            if (column := columns.get(feature)) is not None:
+                row[column] = _WEIGHTS[feature[0]]
+    # A command says the same in a short text and in a long one.
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors *= _LENGTH / np.maximum(lengths, 1e-6)
+    # The constant.
+    vectors[:, -1] = 1
+    return vectors
+
+
+def _features(text: str) -> frozenset[Feature]:
+    return frozenset(_list_features(_TOKEN.findall(_fold(text))))
+
+
+def _list_features(words: Sequence[str]) -> Iterator[Feature]:
+    meant = [_concepts(word) for word in words]
+    yield from (("word", word) for word in words)
+    yield from (("concept", concept) for concepts in meant for concept in concepts)
+    yield from (("first", concept) for concept in (meant[0] if meant else ()))
+    named = [concepts or (f"={word}",) for concepts, word in zip(meant, words, strict=True)]
+    for left, right in pairwise(named):
+        yield from (("next", f"{one}>{two}") for one in left for two in right)
+    for number, left in enumerate(meant):
+        for right in meant[number + 1 : number + 1 + _WINDOW]:
+            yield from (("later", f"{one}>{two}") for one in left for two in right)
+    present = sorted({concept for concepts in meant for concept in concepts})
+    yield from (("both", f"{one}&{two}") for one, two in combinations(present, 2))
+    yield "length", str(min(4, len(words) // 5))
+
+
+def _fold(text: str) -> str:
+    """Return a text without case and accents; a phrase that counts as one word is one."""
+    folded = text.lower()
+    if not folded.isascii():
+        folded = "".join(char for char in unicodedata.normalize("NFD", folded) if not unicodedata.combining(char))
+    return _phrases().sub(lambda match: re.sub(r"[\s-]+", "_", match[0]), _NEGATED.sub(" not", folded))
+
+
+@cache
+def _phrases() -> re.Pattern[str]:
+    alternatives = "|".join(phrase.replace(" ", r"[\s-]+") for phrase in load_lexicon("nosave").words("phrases"))
+    return re.compile(rf"\b(?:{alternatives})\b")
+
+
+@cache
+def _words() -> tuple[Mapping[str, Sequence[str]], Sequence[tuple[str, str]]]:
+    """Return the concepts of each entire word, and the starts of words with their concept."""
+    lexicon = load_lexicon("nosave").table("concepts")
+    entire: dict[str, list[str]] = {}
+    starts = []
+    for concept in lexicon.entries:
+        for word in lexicon.words(concept):
+            if word.endswith("*"):
+                starts.append((word[:-1], concept))
+            else:
+                entire.setdefault(word, []).append(concept)
+    return entire, starts
+
+
+@lru_cache(maxsize=4096)
+def _concepts(word: str) -> tuple[str, ...]:
+    entire, starts = _words()
+    return tuple(sorted({*entire.get(word, ()), *(concept for start, concept in starts if word.startswith(start))}))
+
+
+@cache
+def _trigger() -> re.Pattern[str]:
+    lexicon = load_lexicon("nosave")
+    concepts = lexicon.table("concepts")
+    words = {word for concept in lexicon.words("triggers") for word in concepts.words(concept)}
+    spelt = sorted(re.escape(word) for word in words if not word.endswith("*"))
+    starts = sorted(re.escape(word[:-1]) for word in words if word.endswith("*"))
+    return re.compile(rf"\b(?:(?:{'|'.join(spelt)})\b|(?:{'|'.join(starts)}))")
+
+
+def _may_command(text: str) -> bool:
+    return _trigger().search(_fold(text)) is not None

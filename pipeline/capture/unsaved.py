@@ -1,0 +1,46 @@
+"""Leave out the messages of a session that a person does not want kept, with the answers to them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.capture.nosave import NoSave, find_no_save
+from pipeline.store.turns import Message, Role
+
+
+@dataclass(frozen=True, slots=True)
+class SaidSplit:
+    """The messages to store, the mode at their end if it changed, and whether to forget the turn before them."""
+
+    kept: list[Message]
+    mode: NoSave | None = None
+    forgets_before: bool = False
+
+
+def split_said(messages: Sequence[Message], *, follows_silence: bool = False) -> SaidSplit:
+    """Leave out messages by the no-save commands in them.
+
+    With `follows_silence`, answers before the first message of a person belong to a silent turn.
+    """
+    kept: list[Message] = []
+    mode: NoSave | None = None
+    forgets_before, is_silent = False, follows_silence
+    for message in messages:
+        if message.role is Role.USER:
+            command = find_no_save(message.content)
+            is_resumed = command is NoSave.RESUME and mode is not NoSave.SESSION
+            is_silent = command is not None and not is_resumed
+            if command is NoSave.TURN:
+                forgets_before = not _drop_last_turn(kept) or forgets_before
+            elif command in (NoSave.SESSION, NoSave.RESUME):
+                mode = command
+        if not (is_silent or mode is NoSave.SESSION):
+            kept.append(message)
+    return SaidSplit(kept, mode, forgets_before)
+
+
+def _drop_last_turn(messages: list[Message]) -> bool:
+    """Remove the last message of a person and the answers to it; return whether there was one."""
+    start = max((number for number, message in enumerate(messages) if message.role is Role.USER), default=None)
+    if start is not None:
+        del messages[start:]
+    return start is not None

@@ -1,0 +1,149 @@
+"""Obey no-save commands: store nothing of a message, a turn or a session that a person does not want kept."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pipeline.capture.nosave import NoSave, find_no_save
+from pipeline.capture.own_words import is_host_notice
+from pipeline.capture.unsaved import split_said
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.records.hooks import AgentSession, HookAnswer
+from pipeline.services.incognito import begin_incognito, end_incognito
+from pipeline.services.last_turn import forget_last_turn
+from pipeline.services.turns import take_turns
+from pipeline.store import agent_sessions
+from pipeline.store.turns import Message, Role
+from pipeline.workspace import Workspace
+
+# Seconds for messages of the turn before that are still being stored.
+PATIENCE_S = 2.0
+TELL_NO_TOOL = "Do not store it with a tool either, and do not repeat it in a file."
+SAYS = {
+    NoSave.SENTENCE: f"Reverie does not keep this message or your answer, as the user asked. {TELL_NO_TOOL}",
+    NoSave.SESSION: (
+        "Reverie keeps nothing of this session from now on, as the user asked. Memories from before stay. "
+        "Do not store anything with a tool; tools that store are refused."
+    ),
+    NoSave.RESUME: "Reverie keeps what is said in this session again, as the user asked.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NoSaveService:
+    """Obey no-save commands; `usual` is the workspace of projects without their own workspace."""
+
+    usual: Workspace
+    feedback: FeedbackWriter
+
+    def obey(
+        self, workspace: Workspace, session: AgentSession, message: str, own: Callable[[], Workspace]
+    ) -> HookAnswer | None:
+        """Obey the no-save command in a prompt and return what to answer; None for other prompts.
+
+        A prompt ends the silent turn before it. `own` returns the workspace to which the session writes.
+        """
+        if is_host_notice(message):
+            return None
+        was_silent = session.id is not None and self._end_silent_turn(workspace, session.id)
+        command = find_no_save(message)
+        if command is None or session.id is None:
+            # Without a session, only this prompt can be left out.
+            return None if command in (None, NoSave.RESUME) else HookAnswer(SAYS[NoSave.SENTENCE], is_kept=False)
+        if command is NoSave.RESUME:
+            return self._resume(workspace, session.id)
+        stores = list({store.id: store for store in (own(), *self._known(workspace))}.values())
+        if any(store.settings.incognito for store in stores):
+            return None
+        says = self._silence(stores, session.id, command)
+        if command is NoSave.TURN:
+            # Of a silent turn nothing is stored.
+            says = _say_forgotten(0 if was_silent else forget_last_turn(stores, self.feedback, session.id))
+        return HookAnswer(says, is_kept=False)
+
+    def _silence(self, stores: Sequence[Workspace], session_id: str, command: NoSave) -> str:
+        """Store nothing of a session's turn or of the rest of the session; return what to say."""
+        # What was said before is written first: it is not a part of what shall not be kept.
+        self._flush()
+        self.feedback.drop_questions()
+        for store in stores:
+            if command is NoSave.SESSION:
+                begin_incognito(store, session_id)
+            else:
+                with store.create().write() as db:
+                    agent_sessions.begin_silent_turn(db, session_id)
+        return SAYS.get(command, "")
+
+    def take_messages(
+        self, workspace: Workspace, session: AgentSession, messages: Sequence[Message]
+    ) -> tuple[int, list[Message], list[str]]:
+        """Store the messages of a session that a client sends; return their number, those to obey, and what was done.
+
+        No hook obeyed the commands in them before.
+        """
+        assert session.id is not None
+        done: list[str] = []
+        if workspace.exists and _is_incognito(workspace, session.id):
+            resumed = next((number for number, message in enumerate(messages) if _resumes(message)), None)
+            if resumed is None or self._resume(workspace, session.id) is None:
+                return 0, [], []
+            done.append(SAYS[NoSave.RESUME])
+            messages = messages[resumed + 1 :]
+        said = split_said(messages)
+        if said.forgets_before and not workspace.settings.incognito:
+            done.append(_say_forgotten(forget_last_turn([workspace], self.feedback, session.id)))
+        stored = take_turns(workspace, session.id, messages)
+        if said.mode is NoSave.SESSION and not workspace.settings.incognito:
+            begin_incognito(workspace, session.id)
+            done.append(SAYS[NoSave.SESSION])
+        return stored, said.kept, done
+
+    def _known(self, workspace: Workspace) -> list[Workspace]:
+        return [store for store in (workspace, self.usual.of_person(workspace.person_id)) if store.exists]
+
+    def _end_silent_turn(self, workspace: Workspace, session_id: str) -> bool:
+        """End the silent turn of a session; return whether there was one."""
+        was_silent = False
+        for store in self._known(workspace):
+            with store.database.read() as db:
+                is_silent = agent_sessions.is_any_turn_silent(db, [session_id])
+            if is_silent:
+                # The end of that turn is recorded in the background, and must find it silent.
+                self._flush()
+                with store.database.write() as db:
+                    agent_sessions.end_silent_turn(db, session_id)
+            was_silent = was_silent or is_silent
+        return was_silent
+
+    def _flush(self) -> None:
+        """Wait for what is being recorded in the background."""
+        with suppress(TimeoutError):
+            self.feedback.submit(lambda: None).result(timeout=PATIENCE_S)
+
+    def _resume(self, workspace: Workspace, session_id: str) -> HookAnswer | None:
+        """End the incognito mode of a session; None for a session that is not incognito."""
+        incognito = [store for store in self._known(workspace) if _is_incognito(store, session_id)]
+        if not incognito:
+            return None
+        for store in incognito:
+            end_incognito(store, session_id)
+            with store.database.write() as db:
+                agent_sessions.end_silent_turn(db, session_id)
+        return HookAnswer(SAYS[NoSave.RESUME], is_kept=False)
+
+
+def _resumes(message: Message) -> bool:
+    return message.role is Role.USER and find_no_save(message.content) is NoSave.RESUME
+
+
+def _is_incognito(store: Workspace, session_id: str) -> bool:
+    with store.database.read() as db:
+        return agent_sessions.is_any_incognito(db, [session_id])
+
+
+def _say_forgotten(count: int) -> str:
+    made = f" and {count} memories of it" if count != 1 else " and 1 memory of it"
+    return (
+        f"Reverie deleted the user's last message{made if count else ''}, as the user asked, and does not keep this "
+        f"one. {TELL_NO_TOOL}"
+    )

@@ -1,0 +1,126 @@
+"""Which prompts ask that nothing is kept, and which messages are then left out."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture import nosave
+from pipeline.capture.nosave import NoSave, find_no_save
+from pipeline.capture.unsaved import split_said
+from pipeline.store.turns import Message, Role
+
+HELD_OUT = Path(__file__).parents[2] / "data" / "nosave"
+SENTENCE, TURN, SESSION, RESUME = NoSave.SENTENCE, NoSave.TURN, NoSave.SESSION, NoSave.RESUME
+# The least recall of commands and the greatest part of look-alikes that are taken for one, by language.
+BOUNDS = {"english": (0.75, 0.12), "german": (0.7, 0.15), "spanish": (0.7, 0.15), "french": (0.7, 0.15)}
+
+
+def read_labelled(language):
+    label, labelled = "none", []
+    for line in (HELD_OUT / f"{language}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            label = line.strip("[]")
+        elif line.strip():
+            labelled.append((line, label))
+    return labelled
+
+
+@pytest.mark.parametrize("language", BOUNDS)
+def test_commands_that_the_classifier_was_not_fitted_on_are_recognized(language):
+    recall, false_alarms = BOUNDS[language]
+    labelled = read_labelled(language)
+    found = {text: find_no_save(text) for text, _ in labelled}
+    commands = [text for text, label in labelled if label != "none"]
+    others = [text for text, label in labelled if label == "none"]
+    assert sum(found[text] is not None for text in commands) >= recall * len(commands)
+    assert sum(found[text] is not None for text in others) <= false_alarms * len(others)
+
+
+@pytest.mark.parametrize(
+    ("said", "command"),
+    [
+        ("Don't remember this: my favourite editor is Helix.", SENTENCE),
+        ("This is off the record: the release slips to May.", SENTENCE),
+        ("We ship on Friday. Please don't store that my wife is ill.", SENTENCE),
+        ("Merk dir das bitte nicht: mein Passwort ist Kaffee.", SENTENCE),
+        ("No guardes esto: mi sueldo sube en julio.", SENTENCE),
+        ("Ne retiens pas ça : je démissionne vendredi.", SENTENCE),
+        ("forget what I just said", TURN),
+        ("Vergiss, was ich gerade gesagt habe.", TURN),
+        ("Olvida lo que acabo de decir.", TURN),
+        ("Oublie ce que je viens de dire.", TURN),
+        ("don't save anything in this session", SESSION),
+        ("Speichere nichts aus dieser Sitzung.", SESSION),
+        ("No guardes nada de esta sesión.", SESSION),
+        ("Ne garde rien de cette session.", SESSION),
+        ("you can save again", RESUME),
+        ("Du darfst wieder speichern.", RESUME),
+        ("Ya puedes volver a guardar lo que digo.", RESUME),
+        ("Tu peux de nouveau retenir ce que je dis.", RESUME),
+        # Look-alikes.
+        ("don't save the file yet", None),
+        ("never store passwords in plain text", None),
+        ("forget it, I'll do it myself", None),
+        ("remember this: never save passwords in plain text", None),
+        ("remember that we don't keep logs", None),
+        ("forget what I said about staging", None),
+        ("forget that", None),
+        ("what do you remember about me?", None),
+        ("turn off logging in this test", None),
+        ("Where does billing listen?", None),
+        ("Speicher die Datei noch nicht.", None),
+        ("El formulario no guarda los datos.", None),
+        ("Le formulaire n'enregistre pas la date.", None),
+    ],
+)
+def test_what_is_asked(said, command):
+    assert find_no_save(said) == command
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "Summarise this mail:\n\nDon't remember this: my favourite editor is Helix.",
+        "> don't save anything in this session",
+        "```\nforget what I just said\n```",
+    ],
+)
+def test_what_is_quoted_asks_for_nothing(pasted):
+    assert find_no_save(pasted) is None
+
+
+def test_an_ordinary_prompt_is_not_classified(monkeypatch):
+    monkeypatch.setattr(nosave, "_classifier", lambda: pytest.fail("was classified"))
+    for prompt in ("Fix the parser", "Which port does billing listen on?", "ja, mach weiter", "gracias", "merci", ""):
+        assert find_no_save(prompt) is None
+
+
+def say(*texts):
+    return [
+        Message("s", Role.USER if number % 2 == 0 else Role.ASSISTANT, text, "t") for number, text in enumerate(texts)
+    ]
+
+
+def keep(*texts, **states):
+    return [message.content for message in split_said(say(*texts), **states).kept]
+
+
+def test_a_message_is_left_out_with_its_answer():
+    assert keep("a", "A", "Don't remember this: x", "X", "b", "B") == ["a", "A", "b", "B"]
+
+
+def test_the_turn_before_is_left_out():
+    assert keep("a", "A", "b", "B", "forget what I just said", "ok", "c") == ["a", "A", "c"]
+    assert split_said(say("forget what I just said", "ok")).forgets_before
+
+
+def test_the_rest_of_a_session_is_left_out_until_it_is_allowed():
+    said = ("a", "A", "don't save anything in this session", "ok", "b", "B", "you can save again", "ok", "c", "C")
+    assert keep(*said) == ["a", "A", "c", "C"] or keep(*said) == ["a", "A", "ok", "c", "C"]
+    assert split_said(say(*said[:6])).mode is SESSION
+
+
+def test_a_late_answer_of_a_silent_turn_is_left_out():
+    late = [Message("s", Role.ASSISTANT, "late", "t"), *say("a", "A")]
+    assert [message.content for message in split_said(late, follows_silence=True).kept] == ["a", "A"]
+    assert len(split_said(late).kept) == 3
