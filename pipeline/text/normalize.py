@@ -59,7 +59,7 @@ def normalize_id(text: str) -> str:
 
 def normalize_tag(text: str) -> str:
     """Return the stored form of a tag, of a to z, 0 to 9 and hyphens; empty if no such character is left."""
-    if TAG.fullmatch(text):
+    if TAG.fullmatch(text) and text.strip("-"):
         return text
     plain = unicodedata.normalize("NFKD", text[: 4 * MAX_TAG_CHARS].casefold()).encode("ascii", "ignore").decode()
     return _NOT_IN_TAGS.sub("-", plain).strip("-")[:MAX_TAG_CHARS].strip("-")

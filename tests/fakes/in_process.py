@@ -19,6 +19,7 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.digest.stage_loop import ErrorLog, StageRunner, digest
 from pipeline.errors import EncoderUnavailable
+from pipeline.index.encoders import BackgroundWork
 from pipeline.jobs.registry import list_requested_jobs
 from pipeline.jobs.runner import RunResult
 from pipeline.records import Draft, Receipt, Stage
@@ -66,6 +67,9 @@ class HeldEncoder:
 
     def __init__(self, encoder: HashEncoder | None) -> None:
         self._encoder = encoder
+        # What is missing is made at once: tests wait for no thread.
+        self.background = BackgroundWork()
+        self.background.waits = True
 
     @property
     def state(self) -> str:

@@ -15,7 +15,7 @@ FILE = "e5bb4d6d-0000-4000-8000-000000000001"
 @pytest.fixture
 def worker(worker):
     worker._statements = MarkedStatements()
-    worker._classifier = lambda: worker._statements
+    worker._classifier = lambda *_given: worker._statements
     return worker
 
 

@@ -17,7 +17,7 @@ SESSION = "11111111-aaaa-4aaa-8aaa-000000000001"
 @pytest.fixture
 def worker(worker):
     worker._statements = MarkedStatements()
-    worker._classifier = lambda: worker._statements
+    worker._classifier = lambda *_given: worker._statements
     return worker
 
 
