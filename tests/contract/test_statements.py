@@ -92,7 +92,7 @@ def test_only_what_is_about_the_person_goes_to_their_store(classifier):
                 one for one in classifier.classify(list_sentences(said)) if one.lasts >= MIN_LASTING_PROBABILITY
             ]
             turn = Turn("s1", Role.USER, said, "2026-01-01T00:00:00.000Z", 1)
-            for proposal in propose(turn, statements, lambda _text: (), personal=True):
+            for proposal in propose(turn, statements, {}, personal=True):
                 label = kept.get(proposal.draft.content)
                 known[label in (Label.PREFERENCE, Label.IDENTITY)] += 1
                 if proposal.about_person and label in (Label.PREFERENCE, Label.IDENTITY):

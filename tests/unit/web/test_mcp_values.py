@@ -111,7 +111,7 @@ def test_a_fact_takes_every_scalar_as_it_is(value):
 # properties, a list its items, names only for a text. OpenAI (platform.openai.com/docs/guides/function-calling) takes
 # all of this. Vertex AI wants the type of each property, and nothing next to `anyOf`.
 GEMINI_TYPES = {"string", "number", "integer", "boolean", "array", "object"}
-GEMINI_KEYS = {"type", "description", "enum", "items", "properties", "required", "minimum", "maximum"}
+GEMINI_KEYS = {"type", "description", "enum", "items", "properties", "required", "minimum", "maximum", "pattern"}
 
 
 def list_problems(schema, where):
