@@ -140,21 +140,21 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Pending requests to teams, and the deadline for their answers."""
+    """Pending requests to teams, whether their answers are worth waiting for, and the deadline."""
 
-    waiting: Sequence[tuple[Team, "Future[TeamAnswer] | None"]] = ()
+    waiting: Sequence[tuple[Team, bool, "Future[TeamAnswer] | None"]] = ()
     began: float = 0.0
     budget_s: float = 0.0
 
     def answers(self) -> list[TeamAnswer]:
         """Return the answer of every team; a team without an answer at the deadline is late."""
-        return [self._await(team, future) for team, future in self.waiting]
+        return [self._await(*pending) for pending in self.waiting]
 
-    def _await(self, team: Team, future: "Future[TeamAnswer] | None") -> TeamAnswer:
+    def _await(self, team: Team, is_fast: bool, future: "Future[TeamAnswer] | None") -> TeamAnswer:
         late = TeamAnswer(team.server.name, ChannelReport(ChannelState.LATE, elapsed_ms(self.began)))
         if future is None:
             return late
-        left_s = self.began + self.budget_s - time.perf_counter() if team.answers_within(self.budget_s) else 0.0
+        left_s = self.began + self.budget_s - time.perf_counter() if is_fast else 0.0
         try:
             # A late request continues, and its time decides whether to wait for the next one.
             return future.result(timeout=max(0.0, left_s))
@@ -210,9 +210,13 @@ class TeamService:
         return workspace.settings.incognito or (workspace.exists and is_incognito(workspace, sessions))
 
     def _ask(self, project: str, path: str, body: Any, budget_ms: int, read: Read) -> Asked:
-        began = time.perf_counter()
-        waiting = [(team, team.ask(project, path, body, read)) for team in self._known().values()]
-        return Asked(waiting, began, budget_ms / 1000)
+        began, budget_s = time.perf_counter(), budget_ms / 1000
+        # Decided before the request: it may fail before anyone waits for it.
+        waiting = [
+            (team, team.answers_within(budget_s), team.ask(project, path, body, read))
+            for team in self._known().values()
+        ]
+        return Asked(waiting, began, budget_s)
 
     def _known(self) -> dict[str, Team]:
         """Return the current teams by name; unchanged teams keep their connections."""
