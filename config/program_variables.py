@@ -7,7 +7,7 @@ from config.data_directory import VARIABLE, NoDataDirectory, find_data_directory
 from config.settings import ENVIRONMENT_PREFIX, SETTINGS, WORKSPACE_SETTINGS, Settings, environment_with, load_settings
 
 # Variables that a background server gets from the shell that starts it. That shell belongs to one project, and the
-# server serves all projects until it stops. docs/configuration.md lists them.
+# server serves all projects until it stops. docs/reference/settings.md lists them.
 NAMES = frozenset(
     {
         *("HOME", "USER", "LOGNAME", "PATH", "TZ", "TMPDIR", "TMP", "TEMP", "LANG", "LANGUAGE"),

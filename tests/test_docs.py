@@ -244,3 +244,10 @@ def test_the_curl_examples_work(tmp_path, monkeypatch):
         container.close()
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("Staging runs PostgreSQL 15 on port 5433") >= 2
+
+
+@pytest.mark.parametrize("package", ["config", "pipeline", "web", "workers"])
+def test_every_page_that_code_names_exists(package):
+    files = [file for file in (ROOT / package).rglob("*.py") if file.name != "__init__.py"]
+    named = {page for file in files for page in re.findall(r"docs/[\w/-]+\.md", file.read_text(encoding="utf-8"))}
+    assert [page for page in sorted(named) if not (ROOT / page).is_file()] == []

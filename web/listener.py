@@ -73,7 +73,7 @@ def check_listener(settings: Settings, people: People) -> None:
     if settings.host.lower() not in LOOPBACK_HOSTS and not settings.behind_proxy:
         raise ListenerRefused(
             f"Reverie does not listen on {settings.host} without TLS. Start a proxy that terminates TLS, and then "
-            "`reverie team serve --behind-proxy` (docs/deploy.md); or set `host` to 127.0.0.1."
+            "`reverie team serve --behind-proxy` (docs/how-to/run-a-team-server.md); or set `host` to 127.0.0.1."
         )
     if settings.is_exposed and not has_tokens(people):
         raise ListenerRefused(

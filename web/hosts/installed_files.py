@@ -30,14 +30,6 @@ def read(path: Path) -> bytes | None:
         raise CannotEdit(f"it cannot be read: {error.strerror}") from error
 
 
-def get_file_mode(path: Path) -> int | None:
-    """Return a file's permissions, None if it does not exist."""
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return None
-
-
 def list_missing_folders(path: Path) -> tuple[str, ...]:
     """List the folders that must be created for a file, the outermost first."""
     missing = []
