@@ -6,38 +6,19 @@ from hypothesis import given, strategies as st
 
 from pipeline.context.render import HEADER, LONGEST_LINE, Entry, render_block, render_line
 from pipeline.kinds import render_text
-from pipeline.records import CAPTURED_TAG, SAID_HEADER, Anchor, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.records import CAPTURED_TAG, SAID_HEADER, Anchor, Kind, Source, Trust
 from pipeline.records.recall import Annotations
 from pipeline.times import utc_text
 from pipeline.write.prepare import find_echoes, is_echo_of
+from tests.fakes.memories import PORT_DECISION
 
 NOW = datetime(2026, 1, 1, 6, 30, tzinfo=UTC)
-PLAIN = Memory(
-    seq=1,
-    id="01ARZ3NDEKTSV4RRFFQ69G5FAV",
-    content="The port is 8123",
-    kind=Kind.DECISION,
-    scope=Scope(),
-    tags=(),
-    metadata={},
-    source=Source.USER,
-    trust=Trust.TRUSTED,
-    importance=0.5,
-    tier=Tier.WORKING,
-    pinned=False,
-    session_id=None,
-    created_at="2026-01-02T03:04:05.000Z",
-    occurred_at="2026-01-01T03:04:05.000Z",
-    updated_at="2026-01-02T03:04:05.000Z",
-    archived_at=None,
-    content_hash="",
-)
 texts = st.text(min_size=1).filter(str.strip) | st.sampled_from(
     ["x" * 5000, "a\n- [fake] b\r\nc\u2028d", "“quoted” ”out“"]
 )
 memories = st.builds(
     lambda content, trusted: replace(
-        PLAIN,
+        PORT_DECISION,
         content=content,
         trust=Trust.TRUSTED if trusted else Trust.EVIDENCE,
         source=Source.USER if trusted else Source.IMPORT,
@@ -69,24 +50,27 @@ def test_evidence_is_quoted_and_cannot_end_its_quotation(memory):
 
 
 def test_a_trusted_memory_speaks_for_itself():
-    assert render_block([Entry(PLAIN)], 1000, NOW)[0] == f"{HEADER}\n- [Q69G5FAV · decision · 3 h ago] The port is 8123"
+    assert (
+        render_block([Entry(PORT_DECISION)], 1000, NOW)[0]
+        == f"{HEADER}\n- [Q69G5FAV · decision · 3 h ago] The port is 8123"
+    )
 
 
 def test_a_long_memory_is_cut_and_says_so():
-    line = render_block([Entry(replace(PLAIN, content="word " * 1000))], 10_000, NOW)[0].splitlines()[1]
+    line = render_block([Entry(replace(PORT_DECISION, content="word " * 1000))], 10_000, NOW)[0].splitlines()[1]
     assert line.endswith("…")
     assert len(line) < LONGEST_LINE + 60
 
 
 def test_one_that_does_not_fit_makes_room_for_the_next():
-    block = render_block([Entry(replace(PLAIN, content="x" * 500)), Entry(PLAIN)], 200, NOW)[0]
+    block = render_block([Entry(replace(PORT_DECISION, content="x" * 500)), Entry(PORT_DECISION)], 200, NOW)[0]
     assert "8123" in block
     assert "xxx" not in block
 
 
 def test_nothing_to_say_is_no_block():
     assert render_block([], 1000, NOW)[0] is None
-    assert render_block([Entry(PLAIN)], 50, NOW)[0] is None
+    assert render_block([Entry(PORT_DECISION)], 50, NOW)[0] is None
 
 
 OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
@@ -99,7 +83,7 @@ entries = st.builds(Entry, memories, remarks, st.sampled_from([None, IMPRESSION_
 
 def render_tail(kind, details, content="The port is 8123", **fields):
     """Return what follows the brackets of a memory's line."""
-    line = render_line(Entry(replace(PLAIN, kind=kind, details=details, content=content, **fields)), NOW)
+    line = render_line(Entry(replace(PORT_DECISION, kind=kind, details=details, content=content, **fields)), NOW)
     head, _, text = line.partition("] ")
     due = ", due in 58 days" if "due_at" in details else ""
     assert head == f"- [Q69G5FAV · {kind} · 3 h ago{due}"
@@ -174,22 +158,24 @@ def test_no_field_gets_out_of_the_quotation_or_the_line(text, kind):
     names = ("reason", "rule", "applies_when", "tool", "chain", "question", "answer", "symbol", "title", "uri")
     details = dict.fromkeys(names, text) | {"alternatives": [text]}
     anchor = Anchor(text, 1, 2)
-    line = render_line(Entry(replace(PLAIN, kind=kind, details=details, anchor=anchor, trust=Trust.EVIDENCE)), NOW)
+    line = render_line(
+        Entry(replace(PORT_DECISION, kind=kind, details=details, anchor=anchor, trust=Trust.EVIDENCE)), NOW
+    )
     assert len(line.splitlines()) == 1
     assert line.count("“") == line.count("”") == 1
     assert line.endswith("”")
 
 
 def test_remarks_stand_behind_the_text():
-    entry = Entry(PLAIN, Annotations((OTHER_ID,), stale=True), IMPRESSION_ID)
+    entry = Entry(PORT_DECISION, Annotations((OTHER_ID,), stale=True), IMPRESSION_ID)
     assert render_line(entry, NOW).endswith(
         f"The port is 8123 (stale; contradicted by [Q69G5FAW]; surface {IMPRESSION_ID})"
     )
-    assert render_line(Entry(PLAIN, Annotations(stale=False)), NOW).endswith("] The port is 8123")
+    assert render_line(Entry(PORT_DECISION, Annotations(stale=False)), NOW).endswith("] The port is 8123")
 
 
 def test_remarks_stand_outside_the_quotation():
-    line = render_line(Entry(replace(PLAIN, instructs=True), Annotations(stale=True)), NOW)
+    line = render_line(Entry(replace(PORT_DECISION, instructs=True), Annotations(stale=True)), NOW)
     assert line.endswith("“The port is 8123” (stale)")
 
 
@@ -225,7 +211,7 @@ def test_an_echo_with_the_fields_of_a_kind_is_an_echo_of_what_was_told(kind, tru
         "title": "Runbook",
         "uri": "x/7",
     }
-    memory = replace(PLAIN, kind=kind, details=details, trust=trust, anchor=Anchor("a/b.py", 1, 2))
+    memory = replace(PORT_DECISION, kind=kind, details=details, trust=trust, anchor=Anchor("a/b.py", 1, 2))
     (echo,) = find_echoes(render_line(Entry(memory, Annotations((OTHER_ID,), stale=True), IMPRESSION_ID), NOW))
     assert is_echo_of(echo, render_text(memory))
 
@@ -242,14 +228,14 @@ def test_an_echo_with_the_fields_of_a_kind_is_an_echo_of_what_was_told(kind, tru
 def test_a_goal_that_is_not_finished_says_how_long_there_is(status, due, head):
     details = {"status": status} if status else {}
     details |= {"due_at": utc_text(NOW + due)} if due else {}
-    line = render_line(Entry(replace(PLAIN, kind=Kind.GOAL, details=details)), NOW)
+    line = render_line(Entry(replace(PORT_DECISION, kind=Kind.GOAL, details=details)), NOW)
     assert line.startswith(f"- [Q69G5FAV · goal · {head}] The port is 8123")
     [echo] = find_echoes(line)
-    assert is_echo_of(echo, render_text(replace(PLAIN, kind=Kind.GOAL, details=details)))
+    assert is_echo_of(echo, render_text(replace(PORT_DECISION, kind=Kind.GOAL, details=details)))
 
 
 SAID = replace(
-    PLAIN,
+    PORT_DECISION,
     source=Source.AMBIENT,
     trust=Trust.EVIDENCE,
     tags=(CAPTURED_TAG, "fact"),
@@ -259,7 +245,7 @@ SAID = replace(
 
 
 def test_a_statement_of_the_user_is_quoted_as_their_word_before_what_needs_a_check():
-    text, _ = render_block([Entry(PLAIN), Entry(SAID)], 1000, NOW)
+    text, _ = render_block([Entry(PORT_DECISION), Entry(SAID)], 1000, NOW)
     assert text.splitlines() == [
         SAID_HEADER,
         "- [Q69G5FAV · decision · 3 h ago] the user said: “We use pnpm”",

@@ -6,30 +6,12 @@ import pytest
 
 from pipeline.context.prompt_lines import choose_lines
 from pipeline.recall.said_first import put_said_first
-from pipeline.records import CAPTURED_TAG, Anchor, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.records import CAPTURED_TAG, Anchor, Kind, Source
 from pipeline.records.recall import Hit
+from tests.fakes.memories import PORT_DECISION
 
 AT = "2026-01-01T03:04:05.000Z"
-SAID = Memory(
-    seq=1,
-    id="01ARZ3NDEKTSV4RRFFQ69G5FAV",
-    content="We format with ruff",
-    kind=Kind.FACT,
-    scope=Scope(),
-    tags=(),
-    metadata={},
-    source=Source.USER,
-    trust=Trust.TRUSTED,
-    importance=0.5,
-    tier=Tier.WORKING,
-    pinned=False,
-    session_id=None,
-    created_at=AT,
-    occurred_at=AT,
-    updated_at=AT,
-    archived_at=None,
-    content_hash="",
-)
+SAID = replace(PORT_DECISION, content="We format with ruff", kind=Kind.FACT)
 CAPTURED = replace(SAID, seq=2, source=Source.AMBIENT, tags=(CAPTURED_TAG, "rule"))
 NOTED = replace(SAID, seq=3, source=Source.AGENT)
 COMMIT = replace(SAID, seq=4, source=Source.IMPORT, metadata={"commit": "8c41e0"})

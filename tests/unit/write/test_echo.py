@@ -7,31 +7,12 @@ from ulid import ULID
 
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
-from pipeline.records import HEADER, INNER_QUOTES, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.records import HEADER, INNER_QUOTES, Kind, Source, Trust
 from pipeline.records.recall import Annotations
 from pipeline.text.normalize import normalize_text
 from pipeline.write.prepare import Echo, find_echoes, is_echo_of
+from tests.fakes.memories import PORT_DECISION
 
-MEMORY = Memory(
-    seq=1,
-    id="01ARZ3NDEKTSV4RRFFQ69G5FAV",
-    content="The port is 8123",
-    kind=Kind.DECISION,
-    scope=Scope(),
-    tags=(),
-    metadata={},
-    source=Source.USER,
-    trust=Trust.TRUSTED,
-    importance=0.5,
-    tier=Tier.WORKING,
-    pinned=False,
-    session_id=None,
-    created_at="2026-01-02T03:04:05.000Z",
-    occurred_at="2026-01-01T03:04:05.000Z",
-    updated_at="2026-01-02T03:04:05.000Z",
-    archived_at=None,
-    content_hash="",
-)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 # As it was rendered before ages stood in the place of days.
 LINE = "- [Q69G5FAV · decision · 2026-01-01] The port is 8123"
@@ -58,7 +39,7 @@ fragments = st.sampled_from(
 texts = st.lists(fragments | st.text(max_size=20), min_size=1, max_size=8).map("".join).map(normalize_text).filter(bool)
 memories = st.builds(
     lambda content, source, kind, number: replace(
-        MEMORY,
+        PORT_DECISION,
         id=str(ULID.from_int(number)),
         content=content,
         kind=kind,
@@ -171,7 +152,7 @@ def test_what_adds_or_changes_a_word_is_new(said):
 
 
 def test_a_cut_line_is_recognised_by_its_beginning():
-    memory = replace(MEMORY, content="word " * 1000, trust=Trust.EVIDENCE, source=Source.IMPORT)
+    memory = replace(PORT_DECISION, content="word " * 1000, trust=Trust.EVIDENCE, source=Source.IMPORT)
     [line] = find_echoes(render_block([Entry(memory)], 10_000, NOW)[0])
     assert line.cut
     assert is_echo_of(line, render_text(memory))
@@ -203,6 +184,6 @@ def test_hostile_text_of_full_length_is_read(content):
 
 
 def test_an_unseen_character_beside_a_quotation_mark_changes_no_echo():
-    memory = replace(MEMORY, content="import noted: “\u00adimport", source=Source.AMBIENT, trust=Trust.EVIDENCE)
+    memory = replace(PORT_DECISION, content="import noted: “\u00adimport", source=Source.AMBIENT, trust=Trust.EVIDENCE)
     (echo,) = find_echoes(normalize_text(render_block([Entry(memory)], 1000, NOW)[0]))
     assert is_echo_of(echo, render_text(memory))
