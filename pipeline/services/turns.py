@@ -64,8 +64,6 @@ def list_unsaved_statements(workspace: Workspace, person_id: str | None, limit: 
 
     Those of deleted turns and of incognito sessions are left out.
     """
-    if not workspace.exists:
-        return []
     with workspace.database.read() as db:
         near = near_statements.list_newest(db)
         seqs = list({statement.turn_seq for statement in near})
