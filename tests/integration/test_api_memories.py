@@ -50,7 +50,8 @@ def test_what_nobody_said_themselves_is_evidence(shared, source, trust):
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_kind_can_be_written(shared, kind):
-    assert read(shared, shared.write(f"A text of kind {kind}", kind=kind))["kind"] == kind
+    key = {"details": {"subject": "billing", "attribute": "port", "value": "8123"}} if kind is Kind.KEYED_FACT else {}
+    assert read(shared, shared.write(f"A text of kind {kind}", kind=kind, **key))["kind"] == kind
 
 
 @pytest.mark.parametrize(
@@ -66,9 +67,7 @@ def test_every_kind_can_be_written(shared, kind):
         ("importance", -0.01),
         ("importance", "0.5"),
         ("importance", True),
-        ("tags", ["Upper"]),
-        ("tags", ["trailing\n"]),
-        ("tags", ["t" * 51]),
+        ("tags", ["!"]),
         ("tags", [f"tag-{n}" for n in range(21)]),
         ("tags", "db"),
         ("metadata", []),
@@ -209,7 +208,7 @@ def test_an_edit_into_the_words_of_another_memory_is_a_conflict(client):
 
 
 @pytest.mark.parametrize(
-    "body", [{"content": " "}, {"importance": 2}, {"tags": ["UP"]}, {"metadata": {"a": "x" * 17_000}}, {"kind": "qa"}]
+    "body", [{"content": " "}, {"importance": 2}, {"tags": ["!"]}, {"metadata": {"a": "x" * 17_000}}, {"kind": "qa"}]
 )
 def test_an_invalid_edit_is_refused(client, body):
     written = client.write("The port is 8123")

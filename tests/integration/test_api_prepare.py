@@ -1,3 +1,5 @@
+import subprocess
+
 import pytest
 
 from pipeline.context.lesson_records import ENOUGH
@@ -217,7 +219,21 @@ def test_what_cannot_be_taken_is_refused_by_name(client, body, loc):
     assert [error["loc"] for error in response.get_json()["errors"]] == [loc]
 
 
-@pytest.mark.parametrize("cwd", ["relative", "~", "/dev/null/x", "/proc/1/root/x", "\x00", "/" + "x" * 4000])
+@pytest.mark.parametrize("cwd", ["relative", "~", "../elsewhere"])
+def test_a_relative_folder_is_refused(shared, cwd):
+    response = shared.post("/v1/prepare", {"message": MESSAGE, "cwd": cwd})
+    assert response.status_code == 422
+    assert response.get_json()["errors"] == [{"loc": "cwd", "msg": "must be an absolute path"}]
+
+
+def test_a_project_without_memories_gets_an_empty_answer(client, tmp_path):
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    client.write("Billing listens on port 8123")
+    answer = client.post("/v1/prepare", {"message": MESSAGE, "cwd": str(tmp_path)})
+    assert (answer.status_code, answer.get_json()["relevant"], answer.get_json()["text"]) == (200, False, "")
+
+
+@pytest.mark.parametrize("cwd", ["/dev/null/x", "/proc/1/root/x", "\x00", "/" + "x" * 4000])
 def test_a_strange_folder_is_answered(shared, cwd):
     assert shared.post("/v1/prepare", {"message": MESSAGE, "cwd": cwd}).status_code in {200, 422}
 

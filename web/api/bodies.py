@@ -1,6 +1,7 @@
 """The bodies and query strings of requests."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -57,6 +58,13 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _absolute_or_empty(folder: str) -> str:
+    # A relative path would be resolved against the folder of the server.
+    if folder and not Path(folder).is_absolute():
+        raise PydanticCustomError("relative", "must be an absolute path")
+    return folder
+
+
 def _finite(value: dict[str, Any]) -> dict[str, Any]:
     # Python's parser accepts NaN and Infinity, which JSON answers cannot contain.
     try:
@@ -95,7 +103,9 @@ GivenSource = Annotated[
     WithJsonSchema({"type": "string", "enum": [source.value for source in Source if source is not Source.SYNC]}),
 ]
 # No system has a folder whose path contains this character.
-Folder = Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS, pattern=r"^[^\x00]*$")]
+Folder = Annotated[
+    str, StringConstraints(max_length=MAX_FOLDER_CHARS, pattern=r"^[^\x00]*$"), AfterValidator(_absolute_or_empty)
+]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG_INPUT_CHARS), AfterValidator(check_tag)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS), AfterValidator(_not_blank)]

@@ -6,11 +6,14 @@ from pathlib import Path
 
 from pydantic import Field
 
+from config.paths import WORKSPACE_HEADER
+from pipeline.context.briefing import Briefing
+from pipeline.errors import NotFound
 from pipeline.identity.repository import branch_of_folder
 from pipeline.records import Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.services.briefing import prepare_beside_teams
-from pipeline.services.team_briefing import join_texts
+from pipeline.services.team_briefing import TeamBriefing, join_texts
 from pipeline.times import elapsed_ms
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer, Name, is_missing
@@ -85,9 +88,15 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
         viewer = replace(viewer, session=session_id)
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer)
     home = call.container
-    briefing, theirs = prepare_beside_teams(
-        workspace, home.contexts, home.feedback, home.last_messages, home.team_briefings, session, body.message
-    )
+    try:
+        briefing, theirs = prepare_beside_teams(
+            workspace, home.contexts, home.feedback, home.last_messages, home.team_briefings, session, body.message
+        )
+    except NotFound:
+        # A project that nothing was stored for yet is no mistake of the caller.
+        if WORKSPACE_HEADER in call.headers or not body.cwd:
+            raise
+        briefing, theirs = Briefing(), TeamBriefing()
     # A person's folder is on their machine.
     is_here = body.cwd and call.caller.person is None
     branch = branch_of_folder(Path(body.cwd)) if is_here else None
