@@ -19,9 +19,9 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
     Results about the person are merged with the workspace's results.
     """
     person = search_person(workspace, contexts, query)
-    # A query for personal memories does not need the workspace to exist.
-    is_of_person = query.filter.scope == workspace.personal_scope and person is not None and not workspace.exists
-    own = Answer((), {}, 0.0) if is_of_person else search(contexts.get(workspace), query)
+    # What is known about the person can be asked for in a project that has no memories yet.
+    is_only_of_person = person is not None and not workspace.exists
+    own = Answer((), {}, 0.0) if is_only_of_person else search(contexts.get(workspace), query)
     answer = own if person is None else merge_answers(own, person, query)
     contexts.count(degraded=answer.degraded)
     if not is_incognito(workspace, query.filter.sessions):

@@ -215,6 +215,13 @@ def test_a_question_about_the_user_is_answered_in_every_workspace(client, digest
     assert "Tampa" in hook(client, "UserPromptSubmit", asked, workspace="beta", session=f"s{next(NUMBERS)}")
 
 
+def test_a_question_about_the_user_is_answered_in_a_project_without_memories(client):
+    client.put(CITY, {"value": "Tampa"}, workspace="alpha")
+    assert [hit["content"] for hit in client.recall("Where do I live?", workspace="new")["results"]] == [
+        "user city: Tampa"
+    ]
+
+
 @pytest.mark.parametrize("said", ["thanks, I like it", "ok, ich mache das", "I think we are done here", "merci à toi"])
 def test_small_talk_in_the_first_person_wakes_no_fact_about_the_user(client, said):
     client.put(CITY, {"value": "Tampa"}, workspace="alpha")
