@@ -106,6 +106,7 @@ def test_searches_and_lists_can_be_limited_to_tags(client, container, monkeypatc
     assert "empty at night" not in page
     with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
+        monkeypatch.setenv("REVERIE_WORKSPACE", "default")
         listed, found = run("list", "--tag", "shop-4711").stdout, run("recall", "queue", "--tag", "shop-4711").stdout
         assert "No memories match" in run("list", "--tag", "unknown").stderr
     for answer in (listed, found):

@@ -345,8 +345,12 @@ def test_down_completes_the_file_of_a_stack_that_was_killed(stack):
     assert list_logs(stack) == []
 
 
-def test_after_an_idle_exit_the_file_of_the_store_is_complete(stack, tmp_path):
-    stack.environment |= {"REVERIE_IDLE_EXIT_MIN": "0.1", "REVERIE_SWEEP_INTERVAL_S": "30"}
+def test_after_an_idle_exit_the_file_of_the_store_is_complete(stack, tmp_path, models):
+    # Without an encoder, the memory would wait for it and keep the stack running.
+    del stack.environment["REVERIE_EMBEDDING_MODEL"]
+    stack.home.mkdir()
+    (stack.home / "models").symlink_to(models, target_is_directory=True)
+    stack.environment |= {"REVERIE_IDLE_EXIT_MIN": "0.1", "REVERIE_SWEEP_INTERVAL_S": "1"}
     supervisor = stack.up()
     database = SqliteDatabase(tmp_path / "default" / "events.sqlite", PROFILE, create=True)
     accept_batch(database, [Draft("The cache is written behind the queue")])

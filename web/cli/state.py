@@ -135,9 +135,9 @@ class State:
 
     def _other_workspaces(self, error: Exception) -> list[str] | None:
         """List the other workspaces if a command failed because its workspace does not exist yet, else None."""
-        from pipeline.errors import NotFound
+        from pipeline.errors import NO_WORKSPACE, NotFound
 
-        if not isinstance(error, NotFound) or "workspace" not in str(error):
+        if not isinstance(error, NotFound) or NO_WORKSPACE not in str(error):
             return None
         from pipeline.services.workspace_listing import has_workspace, list_workspaces
 
