@@ -53,8 +53,11 @@ class LastMessages:
     def find_continued(self, session: AgentSession, message: str) -> LastMessage | None:
         """Return the message that a short follow-up continues, None for any other message."""
         last = self.find(session)
-        is_continued = last is not None and self._clock() - last.at <= FOLLOWS_S and is_follow_up(message)
-        return last if is_continued else None
+        if last is None or self._clock() - last.at > FOLLOWS_S or not is_follow_up(message):
+            return None
+        # The words of a repeated question add nothing to it.
+        is_repeated = list_own_words(message) and key_words(message, last.words) == last.words
+        return None if is_repeated else last
 
     def note(self, session: AgentSession, message: str, relevance: Mapping[str, float]) -> None:
         """Keep the words of a message and the relevance of its results."""

@@ -142,7 +142,7 @@ def get_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, as_of: str | None
 ) -> Memory:
     """Return the current value, or the value at a time; raise NotFound if there is none."""
-    store, scope = _locate(workspace, asked, scope)
+    store, scope = _locate_existing(workspace, asked, scope)
     key = resolver.require_key(store, asked, scope)
     with store.database.read() as db:
         fact = facts.find_valid(db, key, scope, as_of or utc_now())
@@ -153,7 +153,7 @@ def get_fact(
 
 def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope) -> list[Memory]:
     """List all values of a fact, oldest first; raise NotFound for an unknown fact."""
-    store, scope = _locate(workspace, asked, scope)
+    store, scope = _locate_existing(workspace, asked, scope)
     key = resolver.require_key(store, asked, scope)
     with store.database.read() as db:
         values = facts.history(db, key, scope)
@@ -171,7 +171,7 @@ def list_facts(
     """
     if subject is not None:
         key = fact_key(subject, "x")
-        store, scope = _locate(workspace, key, scope)
+        store, scope = _locate_existing(workspace, key, scope)
         return _page_facts(store, scope, key.subject, as_of, limit, before)
     person, of_person = _locate(workspace, FactKey(USER, ""), scope)
     leading: list[Memory] = []
@@ -200,11 +200,17 @@ def _locate(workspace: Workspace, key: FactKey, scope: Scope) -> tuple[Workspace
     return (workspace.person, workspace.personal_scope) if workspace.personal_memory_enabled else (workspace, scope)
 
 
+def _locate_existing(workspace: Workspace, key: FactKey, scope: Scope) -> tuple[Workspace, Scope]:
+    """Return the store and the scope of a key to read; the workspace while there is no personal store."""
+    store, of_store = _locate(workspace, key, scope)
+    return (store, of_store) if store.exists else (workspace, scope)
+
+
 def end_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, moment: str | None
 ) -> EndedFact:
     """End the value that is valid at a time, by default now, without a successor; raise NotFound if there is none."""
-    store, scope = _locate(workspace, asked, scope)
+    store, scope = _locate_existing(workspace, asked, scope)
     key = resolver.require_key(store, asked, scope)
     return writing.end_fact(store.database, key, scope, moment)
 

@@ -64,6 +64,7 @@ GET /w/<workspace>/inbox · POST /w/<workspace>/inbox/candidates/<memory_id>
 POST /w/<workspace>/inbox/candidates/<memory_id>/undo · POST /w/<workspace>/inbox/pairs/<pair_id>
 POST /w/<workspace>/inbox/pairs/<pair_id>/undo · POST /w/<workspace>/inbox/contradictions/<denying_id>/<denied_id>
 POST /w/<workspace>/inbox/contradictions/<denying_id>/<denied_id>/undo
+POST /w/<workspace>/inbox/rules/<memory_id> · POST /w/<workspace>/inbox/rules/<memory_id>/undo
 POST /w/<workspace>/inbox/acts/<entry_id>/undo · POST /w/<workspace>/inbox/refused/<memory_id>
 GET /w/<workspace>/memories/<memory_id>/purge · POST /w/<workspace>/memories/<memory_id>/purge
 GET /w/<workspace>/access

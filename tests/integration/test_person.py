@@ -201,6 +201,14 @@ def test_a_fact_about_the_user_belongs_to_the_personal_store_and_is_read_in_ever
     assert client.get(CITY, workspace="beta").status_code == 404
 
 
+def test_before_the_first_fact_about_the_user_there_are_none_and_no_workspace_is_missing(client):
+    client.write(PORT, workspace="alpha")
+    assert client.get("/v1/facts?subject=user", workspace="alpha").get_json()["items"] == []
+    assert client.get("/v1/facts?subject=user&scope=user", workspace="alpha").get_json()["items"] == []
+    assert "no such fact" in client.get(f"{CITY}/history", workspace="alpha").get_json()["detail"]
+    assert "no current value" in client.get(CITY, workspace="alpha").get_json()["detail"]
+
+
 @pytest.mark.parametrize(
     "asked",
     ["Where do I live?", "Wo wohne ich?", "¿Dónde vivo?", "Où est-ce que j'habite ?", "which town do I live in again?"],

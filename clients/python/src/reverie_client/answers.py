@@ -307,6 +307,7 @@ class Lesson:
     high: float
     usefulness: str
     surface_id: str | None = None
+    said_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
