@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS, Draft
-from pipeline.text.normalize import MAX_TAG_CHARS, normalize_json, normalize_tag, normalize_text
+from pipeline.text.normalize import MAX_TAG_CHARS, normalize_json, normalize_text
 from pipeline.text.redaction import redact, redact_json
 from pipeline.times import utc_text
+from pipeline.write.fields import clean_tags
 
 MAX_KEY_CHARS = 1024
 MAX_ID_CHARS = 200
@@ -77,7 +78,7 @@ def time_of(value: Any) -> str | None:
 def tags_of(*values: Any) -> tuple[str, ...]:
     """Return the texts among the values, and in lists of them, as distinct tags."""
     flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
-    slugs = (normalize_tag(item) for item in flat if isinstance(item, str))
+    slugs = clean_tags(item for item in flat if isinstance(item, str)).values()
     return tuple(dict.fromkeys(slug for slug in slugs if slug))[:MAX_TAGS]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from sqlite3 import Connection
 
+from pipeline.errors import EncoderPending
 from pipeline.records import Stage
 from pipeline.store import changes, runs, work
 from pipeline.store.database import Database, wake_on_commit
@@ -96,6 +97,9 @@ def run_job(
         with database.write() as db:
             runs.unlock(db, name, owner)
         raise
+    except EncoderPending as pending:
+        # The run is tried again; waiting for an encoder is no fault.
+        error = str(pending)
     except Exception as caught:  # noqa: BLE001 - whatever a job raises becomes its run's error
         error = f"{type(caught).__name__}: {caught}"
         on_error(error)

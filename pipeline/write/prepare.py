@@ -40,11 +40,18 @@ from pipeline.records import (
 )
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
-from pipeline.text.normalize import content_hash, normalize_id, normalize_tag, normalize_text
+from pipeline.text.normalize import content_hash, normalize_id, normalize_text
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
-from pipeline.write.fields import check_details, clean_metadata, list_texts, normalize_content, resolve_scope
+from pipeline.write.fields import (
+    check_details,
+    clean_metadata,
+    clean_tags,
+    list_texts,
+    normalize_content,
+    resolve_scope,
+)
 
 TRUST_OF_SOURCE: Mapping[Source, Trust] = {
     Source.USER: Trust.TRUSTED,
@@ -113,14 +120,14 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     metadata = clean_metadata(draft.metadata, f"{loc}metadata")
     session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
     traits = TRAITS[draft.kind]
-    details = check_details(draft.kind, draft.details, f"{loc}details")
+    details, tags = check_details(draft.kind, draft.details, f"{loc}details"), clean_tags(draft.tags)
     memory = Memory(
         seq=UNSTORED,
         id=str(ULID()),
         content=content,
         kind=draft.kind,
         scope=resolve_scope(draft.scope, session_id, f"{loc}scope.id"),
-        tags=tuple(dict.fromkeys(map(normalize_tag, draft.tags))),
+        tags=tuple(dict.fromkeys(tags.values())),
         metadata=metadata,
         source=draft.source,
         trust=TRUST_OF_SOURCE[draft.source],
@@ -141,7 +148,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     if instructs(join_agent_text(memory)):
         memory = replace(memory, instructs=True)
     tokens, repeats = memory_terms(memory), find_echoes(memory.content)
-    renamed = {tag: stored for tag in draft.tags if (stored := normalize_tag(tag)) != tag}
+    renamed = {tag: stored for tag, stored in tags.items() if stored != tag}
     return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc, renamed or None)
 
 

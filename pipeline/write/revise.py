@@ -32,12 +32,12 @@ from pipeline.store.unfinished_writes import require_unmoved
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
-from pipeline.text.normalize import content_hash, normalize_tag, normalize_text
+from pipeline.text.normalize import content_hash, normalize_text
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 from pipeline.write.erase import erase_memories
 from pipeline.write.fact_placement import end_before_next
-from pipeline.write.fields import check_details, clean_metadata, normalize_content
+from pipeline.write.fields import check_details, clean_metadata, clean_tags, normalize_content
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
 from pipeline.write.reindex import reindex
 from pipeline.write.state import check_state, record_replaced_values
@@ -286,7 +286,7 @@ def _checked_content(content: str) -> str:
 # Conversions of a revision's fields to their stored form; other fields are stored unchanged.
 CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "content": _checked_content,
-    "tags": lambda tags: tuple(dict.fromkeys(map(normalize_tag, tags))),
+    "tags": lambda tags: tuple(dict.fromkeys(clean_tags(tags).values())),
     "metadata": lambda metadata: clean_metadata(metadata, "metadata"),
     "anchor": lambda anchor: complete_anchor(anchor, "anchor"),
     "branch": lambda branch: check_branch(branch, "branch"),

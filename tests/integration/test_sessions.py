@@ -119,10 +119,13 @@ def test_what_a_host_writes_after_the_last_turn_is_read_at_the_end(client, conta
         event = {"hook_event_name": name, "session_id": "s1", "cwd": "", "transcript_path": str(transcript)}
         client.post("/hooks/claude-code", event)
         flush_notes(container)
-        line = {"type": "user", "message": {"role": "user", "content": "Deploys go out on Tuesdays"}}
-        transcript.write_text(json.dumps(line) + "\n")
-    [said] = client.get("/v1/sessions/s1").get_json()["said"]
-    assert said["content"] == "Deploys go out on Tuesdays"
+        lines = [
+            {"type": "user", "message": {"role": "user", "content": "Deploys go out on Tuesdays"}},
+            {"type": "assistant", "message": {"role": "assistant", "content": "Noted"}},
+        ]
+        transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = client.get("/v1/sessions/s1").get_json()["said"]
+    assert [message["content"] for message in said] == ["Noted", "Deploys go out on Tuesdays"]
 
 
 @pytest.mark.parametrize("place", ["elsewhere/slug/s1.jsonl", "projects/slug/other.jsonl"])

@@ -127,12 +127,13 @@ def _collect(client: "Client") -> dict[str, Any]:
         counted += 1
         scopes[scope_name(memory["scope"])] += 1
         trust[memory["trust"]] += 1
-    personal = [
-        fact
+    # A fact in the personal store is listed for both scopes.
+    personal = {
+        fact["id"]: fact
         for scope in PERSONAL_SCOPES
         for fact in client.items("/v1/facts", FACTS, subject=PERSON, scope=scope)
         if fact["valid_to"] is None
-    ]
+    }
     return {
         "workspace": stats["workspace"],
         "memories": stats["memories"],
@@ -141,7 +142,7 @@ def _collect(client: "Client") -> dict[str, Any]:
         "trust": dict(trust),
         "entities": stats["graph"]["entities"],
         "bytes": stats["bytes"],
-        "personal": personal,
+        "personal": list(personal.values()),
         "incognito": len(client.incognito()["items"]),
         "waiting": {
             "candidates": len(client.list_items("/v1/candidates", ACTS)["items"]),

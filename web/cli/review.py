@@ -40,7 +40,10 @@ def refused(state: State, memory_id: str | None, limit: int) -> None:
         answer = state.ask(lambda client: client.call("POST", path), to_write=True)
         state.show(answer, "the memory is active again" if answer["memory"] else "the memory may be offered again")
         return
-    page = state.list_items("/v1/refused", limit)
+    # This list has no further pages.
+    page = state.ask_about_content(
+        lambda client: client.call("GET", "/v1/refused", query={"limit": limit}), {"items": []}
+    )
     state.show(page, lambda: _print_refused(page["items"]))
 
 

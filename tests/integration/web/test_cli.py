@@ -343,7 +343,7 @@ def test_status_with_a_server(server):
     assert found["answers"]
     assert found["encoder"] == "ready"
     queued = {"pending": QUEUE["pending"], "dead": QUEUE["dead"]}
-    assert found["workspaces"] == [WORKSPACE | queued]
+    assert found["workspaces"] == [WORKSPACE | queued | {"waiting": None}]
     output = run("status").stdout
     assert "answers (version 0.1.0)" in output
     assert "digest.embed: broken [2J" in output

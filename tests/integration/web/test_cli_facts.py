@@ -48,11 +48,11 @@ def test_a_fact_ends(server):
 
 
 def test_a_fact_has_a_scope(server):
-    run("facts", "set", "user", "editor", "vim", "--scope", "user")
-    assert "The fact has no current value" in run("facts", "get", "user", "editor", code=1).stderr
-    assert run("facts", "get", "user", "editor", "--scope", "user").stdout == "vim\n"
+    run("facts", "set", "laptop", "editor", "vim", "--scope", "user")
+    assert "The fact has no current value" in run("facts", "get", "laptop", "editor", code=1).stderr
+    assert run("facts", "get", "laptop", "editor", "--scope", "user").stdout == "vim\n"
     assert run_json("facts", "list", "--scope", "user")["items"][0]["scope"] == {"kind": "user", "id": None}
-    run("facts", "set", "user", "editor", "vim", "--scope", "galaxy", code=2)
+    run("facts", "set", "laptop", "editor", "vim", "--scope", "galaxy", code=2)
     run("facts", "get", "a/b", "c", code=2)
 
 

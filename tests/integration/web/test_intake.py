@@ -209,7 +209,7 @@ def test_a_dry_run_counts_and_writes_nothing(client):
 
 
 def test_a_memory_that_cannot_be_taken_stops_no_other(client):
-    bad = Item("bad", "1", (Draft("Fine"), Draft("x" * 10_001), Draft("\u200b"), Draft("Also fine", tags=("UP",))))
+    bad = Item("bad", "1", (Draft("Fine"), Draft("x" * 10_001), Draft("\u200b"), Draft("Also fine", tags=("!",))))
     tally = Intake(client, SOURCE).take(reader(item("a", "Opens"), bad, item("b", "Closes")))
     assert contents(client) == ["Closes", "Fine", "Opens"]
     assert tally.items == {"created": 3}
