@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from pipeline.capture.own_words import list_own_lines
 from pipeline.context.advice import LOOKED_AT
-from pipeline.context.prohibitions import REMINDER_TAG, forbids_call, may_guard
+from pipeline.context.command_rules import forbids_command
+from pipeline.context.prohibitions import REMINDER_TAG, may_guard
 from pipeline.context.quoting import quote
 from pipeline.errors import Conflict
 from pipeline.lru import LruCache
@@ -166,4 +167,4 @@ def _find_said_rule(workspace: Workspace, session: AgentSession) -> str:
 def _list_prohibitions(message: str) -> list[str]:
     """Return the sentences of a message, in the person's own words, that forbid a call."""
     sentences = [sentence.strip() for line in list_own_lines(message) for sentence in split_sentences(line)]
-    return [sentence for sentence in sentences if forbids_call(sentence)]
+    return [sentence for sentence in sentences if forbids_command(sentence)]
