@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import PurePath
 
-from pipeline.context.advice import MANIFOLD, ORDINARY, read_message
+from pipeline.context.advice import MANIFOLD, ORDINARY, SHORTEST_PROGRAM, read_message
 from pipeline.context.environments import list_branches, list_environments, list_reached
 from pipeline.text.command_lines import Invocation, list_arguments, list_flags, list_invocations, name_flag
 from pipeline.text.lexicon import load_lexicon
@@ -129,6 +129,28 @@ def judge(text: str, line: str, branch: str | None = None) -> Verdict | None:
 def forbids_command(text: str) -> bool:
     """Return whether a text forbids something, and names a file or a command by which a tool call is recognized."""
     return any(_PROHIBITS.search(clause) and _names_call(clause) for clause, _ in _list_clauses(text[:READ_CHARS]))
+
+
+def mentions_command(text: str, message: str) -> bool:
+    """Return whether a message mentions a command or a file that a text forbids: a rare word, or two words of it."""
+    said = {PurePath(token.text.casefold()).name for token in _tokenize(message)}
+    return any(
+        len(shared) > 1 or bool(shared - MANIFOLD - ORDINARY - _words("subcommands"))
+        for clause, _ in _list_clauses(text[:READ_CHARS])
+        if (shared := said & set(_list_command_words(clause)))
+    )
+
+
+def _list_command_words(clause: str) -> Iterator[str]:
+    """Yield the words of a command or a file in a clause."""
+    follows_verb = False
+    for token in _tokenize(clause):
+        word = token.text.casefold()
+        is_prose = not token.is_code and any(word in _words(name) for name in ("stops", "runs", "fillers"))
+        is_named = token.is_code or follows_verb or "." in word or "-" in word[1:]
+        if not is_prose and is_named and len(word) >= SHORTEST_PROGRAM:
+            yield PurePath(word).name
+        follows_verb = word in _words("runs") or (follows_verb and not is_prose)
 
 
 def _names_call(clause: str) -> bool:

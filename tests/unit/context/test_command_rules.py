@@ -5,7 +5,7 @@ import shlex
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.context.command_rules import Verdict, judge
+from pipeline.context.command_rules import Verdict, judge, mentions_command
 
 PROD = "never run manage.py flush or loaddata against production"
 FORBIDDEN, DOUBTFUL, PERMITTED = Verdict.FORBIDDEN, Verdict.DOUBTFUL, Verdict.PERMITTED
@@ -180,3 +180,21 @@ def test_a_place_forbids_and_another_place_permits(place, other, is_flag):
 def test_the_strictest_command_of_a_line_decides():
     both = "python manage.py loaddata a --database staging && python manage.py loaddata a --database prod"
     assert judge(LOADDATA, both) is FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("rule", "message", "mentioned"),
+    [
+        (LOADDATA, "please get the new berth fixtures into prod with loaddata", True),
+        (LOADDATA, "deploy it to prod", False),
+        (ESPFLASH, "¿puedes usar espflash con la placa nueva?", True),
+        (ESPFLASH, "hola otra vez", False),
+        (RESET, "setz die Datenbank mit prisma zurück", True),
+        (RESET, "reset the password of the demo user", False),
+        ("Ne lance jamais terraform apply sans relire le plan", "apply the patch", False),
+        ("Ne lance jamais terraform apply sans relire le plan", "et maintenant terraform apply", True),
+        ("Niemals gate/codes.py von Hand ändern", "ajoute le code 9 dans gate/codes.py", True),
+    ],
+)
+def test_a_message_mentions_a_command_by_a_rare_word_or_two(rule, message, mentioned):
+    assert mentions_command(rule, message) is mentioned
