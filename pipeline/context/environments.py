@@ -11,7 +11,10 @@ _NAMES = (
     ("staging", r"pre-?prod\w*|stag(?:e|ing)|stg|uat"),
     ("production", r"prod|production|prd|live|produktion|produktiv\w*|producci[oó]n"),
     ("test", r"tests?|testing|qa|ci"),
-    ("development", r"dev|devel|development|local|localhost|sandbox|entwicklung|desarrollo|d[eé]veloppement"),
+    (
+        "development",
+        r"dev|devel|development|local(?:ly|ement|mente)?|lokal\w*|localhost|sandbox|entwicklung|desarrollo|d[eé]veloppement",
+    ),
 )
 _ENVIRONMENT = re.compile(
     rf"(?<![^\W_])(?:{'|'.join(f'(?P<{name}>{words})' for name, words in _NAMES)})(?![^\W_])", re.IGNORECASE

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.context.advice import names, read_touched, text_names
-from pipeline.context.command_rules import CLAUSE, CONDITION, EDITS, FORBIDS, Verdict, forbids_command, judge
+from pipeline.context.command_rules import Verdict, judge
 from pipeline.context.environments import list_environments
+from pipeline.context.prohibitions import forbids_command
 from pipeline.context.quoting import quote
+from pipeline.context.rule_clauses import CLAUSE, CONDITION, EDITS, FORBIDS
 from pipeline.kinds import render_text
 from pipeline.records import Memory
 from pipeline.store.agent_sessions import Action, ActionType

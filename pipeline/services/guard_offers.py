@@ -5,8 +5,7 @@ from enum import StrEnum
 
 from pipeline.capture.own_words import list_own_lines
 from pipeline.context.advice import LOOKED_AT
-from pipeline.context.command_rules import forbids_command, mentions_command
-from pipeline.context.prohibitions import REMINDER_TAG, may_guard
+from pipeline.context.prohibitions import REMINDER_TAG, forbids_command, may_guard, mentions_command
 from pipeline.context.quoting import quote
 from pipeline.errors import Conflict
 from pipeline.records import (

@@ -5,7 +5,8 @@ import shlex
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.context.command_rules import Verdict, judge, mentions_command
+from pipeline.context.command_rules import Verdict, judge
+from pipeline.context.prohibitions import forbids_command, mentions_command
 
 PROD = "never run manage.py flush or loaddata against production"
 FORBIDDEN, DOUBTFUL, PERMITTED = Verdict.FORBIDDEN, Verdict.DOUBTFUL, Verdict.PERMITTED
@@ -95,6 +96,17 @@ def test_a_rule_of_the_issue(rule, command, verdict):
         ("Only run terraform apply with -lock-timeout=5m", "terraform apply", FORBIDDEN),
         ("terraform apply nur mit --confirm ausführen", "terraform apply --confirm", PERMITTED),
         ("cargo test braucht docker nicht", "make test", None),
+        ("Always run docker build --no-cache", "docker build --no-cache .", None),
+        ("Use docker compose stop before an upgrade", "docker compose stop", None),
+        ("nunca ejecutes flyway migrate si no es en local", "flyway migrate -environment=prod", FORBIDDEN),
+        ("nunca ejecutes flyway migrate si no es en local", "flyway migrate -environment=local", PERMITTED),
+        ("never run supabase db reset except locally", "supabase db reset --local", PERMITTED),
+        ("Bitte nie wieder git reset --hard ohne vorher zu fragen", "git reset --hard HEAD~1", DOUBTFUL),
+        ("Bitte nie wieder git reset --hard ohne vorher zu fragen", "git reset --soft HEAD~1", None),
+        ("N'utilise jamais git push --force, seulement --force-with-lease", "git push --force-with-lease", None),
+        ("Nie alembic upgrade auf Live, nur auf staging", "DB=staging alembic upgrade head", PERMITTED),
+        ("never use pip directly, use uv pip", "uv pip install x", None),
+        ("never run aws s3 rm --recursive on the bucket", "aws --profile x s3 rm s3://b --recursive", FORBIDDEN),
     ],
 )
 def test_other_rules_of_the_same_kind(rule, command, verdict):
@@ -118,6 +130,8 @@ def test_other_rules_of_the_same_kind(rule, command, verdict):
         ("ne pousse jamais sur main", "git push origin main", FORBIDDEN),
         ("don't commit to main without asking me", "git switch main; git commit -am x", DOUBTFUL),
         ("never commit secrets", "git commit -am x", None),
+        ("never push to main or release/2.x", "git push origin release/2.x", FORBIDDEN),
+        ("never merge into main yourself", "git checkout main && git merge feature", FORBIDDEN),
         ("never run git push --force on main", "git push --force-with-lease origin main", None),
         ("never run git push --force on main", "git push origin +main --force", FORBIDDEN),
     ],
@@ -198,3 +212,22 @@ def test_the_strictest_command_of_a_line_decides():
 )
 def test_a_message_mentions_a_command_by_a_rare_word_or_two(rule, message, mentioned):
     assert mentions_command(rule, message) is mentioned
+
+
+@pytest.mark.parametrize(
+    ("text", "forbids"),
+    [
+        ("never push to main", True),
+        ("Nie prisma migrate reset auf der Produktion ausführen", True),
+        ("nunca uses rsync --delete", True),
+        ("n'utilise jamais npm audit fix", True),
+        ("Niemals gate/codes.py von Hand ändern", True),
+        ("don't ever run terraform destroy", True),
+        ("Never use nested ternaries", False),
+        ("Run make check before every push", False),
+        ("Nie mehr als drei Parameter", False),
+        ("Jamais de logique dans les vues", False),
+    ],
+)
+def test_a_rule_about_style_forbids_no_command(text, forbids):
+    assert forbids_command(text) is forbids
