@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
-from pathlib import PurePath
 
 from pipeline.context.advice import MANIFOLD, ORDINARY
 from pipeline.context.environments import list_branches, list_environments, list_reached
@@ -243,5 +242,5 @@ def _name(flag: str) -> str:
 
 def _is_same(word: str, other: str) -> bool:
     """Return whether two words are the same without case, folder and plural."""
-    one, two = (PurePath(text.casefold()).name or text.casefold() for text in (word, other))
+    one, two = (text.casefold().rstrip("/").rsplit("/", 1)[-1] for text in (word, other))
     return one == two or (one.rstrip("s") == two.rstrip("s") and len(one) > 3)

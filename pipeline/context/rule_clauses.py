@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache, partial
 
 from pipeline.context.advice import MANIFOLD
 from pipeline.text.lexicon import load_lexicon
@@ -10,6 +10,8 @@ from pipeline.text.lexicon import load_lexicon
 # Maximum length of a rule that is read.
 READ_CHARS = 2000
 INTRODUCTION_WORDS = 5
+# Number of clauses that are kept as they were read: a call is compared with each critical lesson.
+KEPT = 1024
 CLAUSE = re.compile(
     r"[;!?。；！？]|[.,:](?=\s|$)|\s[–—-]\s|\b(?:but|instead|rather|sondern|stattdessen|sino|mais|mas|але|но)\b",
     re.IGNORECASE,
@@ -50,7 +52,8 @@ class Token:
     ends_code: bool = False
 
 
-def list_clauses(text: str) -> list[tuple[str, str]]:
+@lru_cache(KEPT)
+def list_clauses(text: str) -> tuple[tuple[str, str], ...]:
     """Return the clauses that forbid something, each with the words that introduce it."""
     listed = _LIST_ITEM.sub(_join_item, text)
     parts = [part.strip() for part in CLAUSE.split(listed) if part.strip()]
@@ -65,7 +68,7 @@ def list_clauses(text: str) -> list[tuple[str, str]]:
             is_short = len(before.split()) <= INTRODUCTION_WORDS
             clauses.append((part, before if is_short else ""))
         before = part
-    return clauses
+    return tuple(clauses)
 
 
 def _join_item(match: re.Match[str]) -> str:
@@ -73,7 +76,8 @@ def _join_item(match: re.Match[str]) -> str:
     return match[0] if words & words_of("runs") else f" or {match[1]}"
 
 
-def tokenize(clause: str) -> list[Token]:
+@lru_cache(KEPT)
+def tokenize(clause: str) -> tuple[Token, ...]:
     """Return the words of a clause, without final punctuation, and its commas."""
     tokens: list[Token] = []
     for match in _TOKEN.finditer(clause):
@@ -82,17 +86,18 @@ def tokenize(clause: str) -> list[Token]:
             continue
         words = match[0].strip("`").split()
         tokens += [Token(word, is_code=True, ends_code=number == len(words)) for number, word in enumerate(words, 1)]
-    return tokens
+    return tuple(tokens)
 
 
+@lru_cache(KEPT)
 def spell_out(clause: str) -> str:
     """Write the command for a verb that means it: "never push to main"."""
     for pattern, command in _load_spoken():
-        clause = pattern.sub(lambda match, command=command: _replace_verb(match, command), clause)
+        clause = pattern.sub(partial(_replace_verb, command), clause)
     return clause
 
 
-def _replace_verb(match: re.Match[str], command: str) -> str:
+def _replace_verb(command: str, match: re.Match[str]) -> str:
     before = match.string[: match.start()].split()
     after = [word.strip(".,:").casefold() for word in match.string[match.end() :].split()]
     after = [word for word in after if word not in words_of("fillers")][:1]

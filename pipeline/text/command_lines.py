@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 
 from pipeline.text.lexicon import load_lexicon
@@ -12,6 +12,8 @@ from pipeline.text.lexicon import load_lexicon
 # Maximum number of wrappers around a command, of characters, and of commands in a line.
 DEEPEST = 8
 READ_CHARS = 8000
+# Number of lines that are kept as they were read: each critical lesson reads the same line.
+KEPT = 8
 MOST_COMMANDS = 60
 _OPERATORS = ";|&()\n"
 _OUTPUT = re.compile(r"\d*+>&\d?|&>+")
@@ -50,9 +52,10 @@ class _Wrapper:
     is_script: bool
 
 
-def list_invocations(line: str) -> list[Invocation]:
+@lru_cache(KEPT)
+def list_invocations(line: str) -> tuple[Invocation, ...]:
     """Return the commands of a line; wrappers come before the commands that they run."""
-    return list(islice(_list_commands(line[:READ_CHARS], (), DEEPEST), MOST_COMMANDS))
+    return tuple(islice(_list_commands(line[:READ_CHARS], (), DEEPEST), MOST_COMMANDS))
 
 
 def list_flags(invocation: Invocation) -> frozenset[str]:
