@@ -9,6 +9,8 @@ from pipeline.records import CAPTURED_TAG, Anchor, Kind, Memory, Sensitivity, So
 
 _WORD = re.compile(r"\w+")
 MAX_ARTICLE_CHARS = 3
+# Maximum length of a reason that is shown with a rule.
+MAX_REASON_CHARS = 200
 # Weakest first.
 SEVERITIES = ("info", "warning", "critical")
 SENSITIVITIES = tuple(Sensitivity)
@@ -43,6 +45,15 @@ def render_text(memory: Memory) -> str:
     render = _RENDERERS.get(memory.kind)
     text = memory.content if render is None else render(memory)
     return text if memory.anchor is None else f"{text} ({_place(memory.anchor)})"
+
+
+def render_rule(memory: Memory) -> str:
+    """Return a lesson's text, and a short experience behind its rule if the lesson records one."""
+    text, rule = render_text(memory), memory.details.get("rule")
+    if memory.kind is not Kind.LESSON or not rule or memory.content in text or len(memory.content) > MAX_REASON_CHARS:
+        return text
+    reason = memory.content.replace(rule, "").strip(" .,;:–—-")
+    return f"{text} — {reason}" if reason else text
 
 
 def is_repeated_statement(memory: Memory, earlier: Memory) -> bool:

@@ -11,6 +11,8 @@ from pipeline.kinds import render_text
 from pipeline.records import Memory, Trust, Viewer
 from pipeline.store import impressions
 from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.text.command_lines import Invocation, list_invocations
+from pipeline.text.lexicon import load_lexicon
 from pipeline.write.tool_actions import list_effective_commands
 
 # Maximum number of newest lessons to search.
@@ -26,17 +28,9 @@ _CODE = re.compile(r"`([^`\n]{1,200})`")
 _IS_FILE = re.compile(r"\w\.[a-z]\w{0,4}$")
 # Words of a command that identify nothing alone.
 _GLUE = frozenset({"sudo", "run", "exec", "env", "bash", "sh", "python", "python3", "node", "npx", "uv", "poetry"})
-# Programs whose names are ordinary words and identify nothing alone.
-_ORDINARY = (
-    " make just task go find test time sort less more head tail kill watch open start code install touch move copy "
-    "link read write type which build export source command deploy ant cat cut join split paste fold nice set for "
-    "while until case let echo yes true false wait history help the and "
-)
-# Programs with so many functions that their names alone do not identify an action.
-_MANIFOLD = (
-    " git docker podman npm pnpm yarn bun deno cargo kubectl helm pip pip3 aws gcloud az brew apt apt-get systemctl "
-    "gh dotnet mvn gradle gradlew rails mix swift php composer bundle conda terraform "
-)
+# Programs whose names are ordinary words, and programs with so many functions that their names identify no action.
+ORDINARY = frozenset(load_lexicon("command_lines").words("ordinary"))
+MANIFOLD = frozenset(load_lexicon("command_lines").words("manifold"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +51,21 @@ def read_touched(action_type: ActionType, target: str) -> Touched:
     lowered = target.casefold()
     if action_type is ActionType.EDIT:
         return Touched((PurePath(lowered).name,), ())
-    effective = list_effective_commands(lowered)
-    ends = effective[:MOST_COMMANDS] + effective[MOST_COMMANDS:][-MOST_COMMANDS:]
-    parts = [found for part in ends if (found := _WORD.findall(part))]
-    files = [PurePath(word).name for part in parts for word in part[1:] if _is_file(word)]
-    named = [_drop_glue([PurePath(part[0]).name, *(word for word in part[1:] if not _is_file(word))]) for part in parts]
+    parts = [_read_words(invocation) for invocation in list_invocations(lowered) if _does_more_than_read(invocation)]
+    files = [PurePath(word).name for wraps, part in parts if not wraps for word in part[1:] if _is_file(word)]
+    ends = parts[:MOST_COMMANDS] + parts[MOST_COMMANDS:][-MOST_COMMANDS:]
+    named = [_drop_glue([part[0], *(word for word in part[1:] if not _is_file(word))]) for _, part in ends if part]
     return Touched(tuple(files[:MOST_FILES]), tuple(tuple(command) for command in named if command))
+
+
+def _read_words(invocation: Invocation) -> tuple[bool, list[str]]:
+    """Return whether a command runs another one, and its words without quoted texts."""
+    words = [found for word in invocation.words if " " not in word for found in _WORD.findall(word)]
+    return invocation.is_wrapper, words
+
+
+def _does_more_than_read(invocation: Invocation) -> bool:
+    return bool(list_effective_commands(" ".join(word for word in invocation.words if " " not in word)))
 
 
 def read_message(message: str) -> Touched:
@@ -70,7 +73,7 @@ def read_message(message: str) -> Touched:
     lowered = message.casefold()
     words = [word.rstrip(".:-") for word in _WORD.findall(lowered)]
     files = tuple(PurePath(word).name for word in words if _IS_FILE.search(word))
-    spoken = tuple(pair for pair in pairwise(words) if _among(pair[0], _MANIFOLD))
+    spoken = tuple(pair for pair in pairwise(words) if pair[0] in MANIFOLD)
     # A pasted log may quote thousands of commands.
     codes = (code[1] for code in islice(_CODE.finditer(lowered), MOST_CODES))
     written = (read_touched(ActionType.COMMAND, code) for code in codes)
@@ -132,19 +135,15 @@ def _is_named(command: Sequence[str], words: Sequence[str], neighbours: set[tupl
         return True
     if not command or len(command[0]) < SHORTEST_PROGRAM or command[0] not in words:
         return False
-    return not _among(command[0], _ORDINARY) and (len(command) == 1 or not _among(command[0], _MANIFOLD))
+    return command[0] not in ORDINARY and (len(command) == 1 or command[0] not in MANIFOLD)
 
 
 def _find_telling_word(command: Sequence[str]) -> str | None:
     """Return the word that a text must contain to name a command; None if no text can name it."""
-    common = _among(command[0], _ORDINARY) or len(command[0]) < SHORTEST_PROGRAM
+    common = command[0] in ORDINARY or len(command[0]) < SHORTEST_PROGRAM
     if len(command) == 1:
         return None if common else command[0]
-    return command[1] if common or _among(command[0], _MANIFOLD) else command[0]
-
-
-def _among(word: str, words: str) -> bool:
-    return f" {word} " in words
+    return command[1] if common or command[0] in MANIFOLD else command[0]
 
 
 def _has_file(text: str, name: str) -> bool:

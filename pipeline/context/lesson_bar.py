@@ -2,10 +2,12 @@
 
 A prompt rarely uses the words of the lesson that it needs, so the relevance of a single lesson says little. Its lead
 over the other lessons of the workspace counts too, and the activities, such as push or migrate, that message and
-lesson name in any language. A message that only asks for an explanation gets only lessons that are surely relevant.
+lesson name in any language. If a lesson says when it applies, "before a release", a message that names this occasion
+gets it. A message that only asks for an explanation gets only lessons that are surely relevant.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +16,11 @@ from pipeline.kinds import render_text
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.relevance import IRRELEVANT, RELEVANT
 from pipeline.recall.search import SearchContext, search
-from pipeline.records import Filter, Kind, Viewer
+from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.recall import Hit, Query
 from pipeline.store import memories
-from pipeline.text.activities import asks_information, list_activities
+from pipeline.text.activities import asks_information, list_activities, list_occasions
+from pipeline.text.tokens import search_tokens
 
 # Maximum number of lessons that are compared, and that a message is shown.
 COMPARED = 80
@@ -34,21 +37,26 @@ RELEVANCE = 0.12
 RELEVANCE_LEAD = 0.26
 ACTIVITIES = 0.6
 ACTIVITIES_LEAD = 0.15
+# Of a message that names the occasion of a lesson; it changes precision and recall of "dev" by a hundredth.
+OCCASION = 2.0
 # The probability from which on a lesson is shown, and the relevance from which on it is shown anyway.
 APPLIES = 0.4
 SURELY_RELEVANT = 0.88
+
+_OR = re.compile(r",|\b(?:or|oder|o|u|ou)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class LessonEvidence:
     """The measures of one lesson: its relevance as a logit, the information of the activities that it shares with
-    the message, and the lead of both over the best other lesson.
+    the message, the lead of both over the best other lesson, and whether the message names its occasion.
     """
 
     relevance: float
     relevance_lead: float
     activities: float
     activities_lead: float
+    is_occasion: bool = False
 
 
 def find_lesson_hits(
@@ -69,7 +77,7 @@ def choose_lessons(hits: Sequence[Hit], message: str) -> list[Hit]:
     chosen = []
     for hit, evidence in zip(hits, gather_lesson_evidence(hits, message), strict=True):
         # An activity alone proves nothing: the lesson must not be surely unrelated.
-        is_possible = hit.relevance >= IRRELEVANT and not only_asks
+        is_possible = (hit.relevance >= IRRELEVANT or evidence.is_occasion) and not only_asks
         probability = estimate_probability(evidence) if is_possible else 0.0
         if probability >= APPLIES or hit.relevance >= SURELY_RELEVANT:
             chosen.append(replace(hit, relevance=max(probability, hit.relevance, RELEVANT)))
@@ -79,11 +87,29 @@ def choose_lessons(hits: Sequence[Hit], message: str) -> list[Hit]:
 def gather_lesson_evidence(hits: Sequence[Hit], message: str) -> list[LessonEvidence]:
     """Return the measures of each lesson for a message."""
     logits = [_logit(hit.relevance) for hit in hits]
-    shared = _share_activities([list_activities(render_text(hit.memory)) for hit in hits], list_activities(message))
+    texts = [render_text(hit.memory) for hit in hits]
+    shared = _share_activities([list_activities(text) for text in texts], list_activities(message))
     return [
-        LessonEvidence(logit, _lead(logits, at, TYPICAL_LOGIT), information, _lead(shared, at, 0.0))
-        for at, (logit, information) in enumerate(zip(logits, shared, strict=True))
+        LessonEvidence(
+            logit,
+            _lead(logits, at, TYPICAL_LOGIT),
+            information,
+            _lead(shared, at, 0.0),
+            _names_occasion(hit.memory, message),
+        )
+        for at, (hit, logit, information) in enumerate(zip(hits, logits, shared, strict=True))
     ]
+
+
+def _names_occasion(lesson: Memory, message: str) -> bool:
+    """Return whether a message names an occasion of a lesson with all its words, one of which is an activity."""
+    condition = lesson.details.get("applies_when")
+    occasions = _OR.split(condition) if condition else list_occasions(render_text(lesson))
+    said, asked = frozenset(search_tokens(message)), list_activities(message)
+    return any(
+        (words := frozenset(search_tokens(occasion))) and words <= said and list_activities(occasion) & asked
+        for occasion in occasions
+    )
 
 
 def estimate_probability(evidence: LessonEvidence) -> float:
@@ -94,6 +120,7 @@ def estimate_probability(evidence: LessonEvidence) -> float:
         + RELEVANCE_LEAD * evidence.relevance_lead
         + ACTIVITIES * evidence.activities
         + ACTIVITIES_LEAD * evidence.activities_lead
+        + OCCASION * evidence.is_occasion
     )
     return 1 / (1 + math.exp(-logit))
 

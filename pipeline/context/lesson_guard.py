@@ -3,21 +3,25 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Literal
 
-from pipeline.context.advice import LOOKED_AT, lessons_about, read_touched
+from pipeline.context.advice import LOOKED_AT
 from pipeline.context.briefing import drop_dead
 from pipeline.context.lesson_records import is_critical, is_rule
 from pipeline.context.render import Entry, render_line
-from pipeline.context.turn import forbids, is_about_other_environment
+from pipeline.context.turn import concerns, forbids
+from pipeline.errors import ReverieError
+from pipeline.identity.repository import branch_of_folder
 from pipeline.lru import LruCache
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import HEADER, Memory
 from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, impressions
-from pipeline.store.agent_sessions import Action
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.impressions import Impression, make_impressions
+from pipeline.write.fields import Severity
 from pipeline.write.tool_actions import READ_CHARS, UNREADABLE, ToolTarget, recognize_action
 
 MOST_LESSONS = 3
@@ -110,19 +114,25 @@ def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> 
 
     If there are none and only a part of the target was read, list all critical lessons: each may be about the rest.
     """
-    ends = dict.fromkeys((target.target, target.target[-READ_CHARS:]))
-    named = [
-        lesson
-        for end in ends
-        for lesson in lessons_about(db, read_touched(target.type, end), session.viewer, LOOKED_AT)
-    ]
-    critical = list({lesson.seq: lesson for lesson in named if is_critical(lesson)}.values())
-    if critical and _is_read_whole(target):
-        critical = [lesson for lesson in critical if not is_about_other_environment(lesson, target)]
-    elif not (critical or _is_read_whole(target)):
-        lessons = impressions.list_lessons_mentioning(db, session.viewer, (), LOOKED_AT)
-        critical = [lesson for lesson in lessons if is_rule(lesson) and is_critical(lesson)]
-    return drop_dead(db, drop_superseded(db, critical))
+    # The details of a critical lesson contain the word.
+    lessons = impressions.list_lessons_mentioning(db, session.viewer, (Severity.CRITICAL,), LOOKED_AT)
+    critical = [lesson for lesson in lessons if is_rule(lesson) and is_critical(lesson)]
+    branch = _find_branch(session, target) if critical else None
+    ends = [replace(target, target=end) for end in dict.fromkeys((target.target, target.target[-READ_CHARS:]))]
+    is_whole = _is_read_whole(target)
+    named = [lesson for lesson in critical if any(concerns(lesson, end, branch, is_whole=is_whole) for end in ends)]
+    chosen = named if named or is_whole else critical
+    return drop_dead(db, drop_superseded(db, sorted(chosen, key=lambda lesson: (-lesson.importance, -lesson.seq))))
+
+
+def _find_branch(session: AgentSession, target: ToolTarget) -> str | None:
+    """Return the branch that is checked out in the folder of a session on this machine, for a command of git."""
+    if target.type is ActionType.EDIT or "git" not in target.target or not session.cwd:
+        return None
+    try:
+        return branch_of_folder(Path(session.cwd))
+    except ReverieError:
+        return None
 
 
 def _is_read_whole(target: ToolTarget) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipeline.context.quoting import find_speaker
-from pipeline.kinds import render_text
+from pipeline.kinds import render_rule, render_text
 from pipeline.records import HEADER, RULES_HEADER, SAID_HEADER, SHORT_ID, TEAM_HEADER, Kind, Memory, Trust
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
@@ -65,7 +65,8 @@ def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tup
 def render_line(entry: Entry, now: datetime) -> str:
     """Render one memory: its short id, kind and age, its text, and the remarks on it."""
     memory = entry.memory
-    text = " ".join((entry.excerpt or render_text(memory)).split())
+    render = render_text if entry.record is None else render_rule
+    text = " ".join((entry.excerpt or render(memory)).split())
     if len(text) > LONGEST_LINE:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
     said_by = memory.said_by if entry.team is None else None

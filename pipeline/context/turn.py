@@ -1,12 +1,14 @@
 """Summarize a finished turn, and find which lessons it followed."""
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.context.advice import names, read_touched, text_names
+from pipeline.context.command_rules import Verdict, judge
 from pipeline.context.environments import list_environments
+from pipeline.context.prohibitions import forbids_command
 from pipeline.context.quoting import quote
+from pipeline.context.rule_clauses import CLAUSE, CONDITION, EDITS, FORBIDS
 from pipeline.kinds import render_text
 from pipeline.records import Memory
 from pipeline.store.agent_sessions import Action, ActionType
@@ -15,25 +17,6 @@ from pipeline.write.tool_actions import ToolTarget, find_commit_subject, find_te
 FILES_TOLD = 5
 COMMITS_TOLD = 3
 FAILURES_TOLD = 2
-_CLAUSE = re.compile(
-    r"[;!?。；！？]|[.,:](?=\s|$)|\s[–—-]\s|\b(?:but|instead|rather|sondern|stattdessen|sino|mais|mas|але|но)\b",
-    re.IGNORECASE,
-)
-# Closed classes, in the languages that the gate knows: how a lesson forbids, sets a condition, and speaks of editing.
-_FORBIDS = re.compile(
-    r"\b(?:never|not|don['’]?t|do not|avoid|stop|nie|niemals|nicht|kein\w*|vermeide\w*|nunca|no|evita\w*|jamais|pas|"
-    r"évite\w*|não|evite|не|никогда|ніколи|уникай\w*|избегай\w*)\b|不要|别|勿|ない|するな",
-    re.IGNORECASE,
-)
-_CONDITION = re.compile(
-    r"\b(?:without|unless|before|until|except|ohne|bevor|außer|bis|sin|antes|salvo|sans|avant|sauf|sem|без|до|пока)\b|之前|前に",
-    re.IGNORECASE,
-)
-_EDITS = re.compile(
-    r"\b(?:edit|touch|change|modify|write|rewrite|delete|overwrite|commit|ändere|bearbeite|edites|modifi\w+|toques?|"
-    r"touche\w*|altere|edite|редактируй\w*|меняй\w*|змінюй\w*|редагуй\w*)\b|修改|编辑|編集|変更",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +100,22 @@ def forbids(lesson: Memory, target: ToolTarget) -> bool:
     return False in _proofs(lesson, target)
 
 
+def concerns(lesson: Memory, target: ToolTarget, branch: str | None = None, *, is_whole: bool = True) -> bool:
+    """Return whether a lesson is about a target: it forbids it, or it names it without forbidding another one.
+
+    `branch` is the branch that is checked out. A target that was read in part may also be in another environment.
+    """
+    text, touched = render_text(lesson), read_touched(target.type, target.target)
+    if target.type is not ActionType.EDIT:
+        verdict = judge(text, target.target, branch)
+        if verdict is not None:
+            return verdict is not Verdict.PERMITTED or not is_whole
+        if forbids_command(text):
+            # Another command than the forbidden one may still change a forbidden file.
+            touched = replace(touched, commands=())
+    return names(lesson, touched) and not (is_whole and is_about_other_environment(lesson, target))
+
+
 def is_about_other_environment(lesson: Memory, target: ToolTarget) -> bool:
     """Return whether a lesson is about an environment, such as production, and a target names only others."""
     named = list_environments(target.target)
@@ -127,27 +126,26 @@ def is_about_other_environment(lesson: Memory, target: ToolTarget) -> bool:
 def _list_clauses(lesson: Memory, action: Action | ToolTarget) -> list[str]:
     """Return the clauses of a lesson that name the target of an action."""
     text, touched = render_text(lesson), read_touched(action.type, action.target)
-    clauses = [clause for clause in _CLAUSE.split(text) if text_names(clause, touched)]
+    clauses = [clause for clause in CLAUSE.split(text) if text_names(clause, touched)]
     # Without such a clause, the anchor names the file, or the name is spread over clauses.
     return clauses if clauses or not names(lesson, touched) else [text]
 
 
 def _proofs(lesson: Memory, action: Action | ToolTarget) -> Iterator[bool]:
     """Yield what an action proves of a lesson: that it was followed (True) or ignored (False)."""
-    touched, reached = read_touched(action.type, action.target), list_environments(action.target)
+    touched = read_touched(action.type, action.target)
+    if action.type is not ActionType.EDIT and judge(render_text(lesson), action.target) is Verdict.FORBIDDEN:
+        yield False
     for clause in _list_clauses(lesson, action):
-        if _FORBIDS.search(clause) is None:
+        if FORBIDS.search(clause) is None:
             yield True
             continue
-        if (environments := list_environments(clause)) and not environments & reached:
-            # "Never migrate against prod": a migration of staging, or of an unnamed database, proves nothing.
-            continue
-        condition = _CONDITION.search(clause)
+        condition = CONDITION.search(clause)
         if condition is not None:
             # "Never push without running the tests": to run them is to follow it, to push proves nothing.
             if text_names(clause[condition.end() :], touched):
                 yield True
-        elif action.type is not ActionType.EDIT or _EDITS.search(clause) is not None:
+        elif EDITS.search(clause) is not None and text_names(clause, replace(touched, commands=())):
             # A file that may be edited, though not anyhow, was rightly edited for all that is known.
             yield False
 

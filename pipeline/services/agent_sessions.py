@@ -57,7 +57,7 @@ from pipeline.records import (
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
-from pipeline.services.guard_offers import GuardOffers
+from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
@@ -129,7 +129,6 @@ class AgentSessionService:
         self._feedback = feedback
         self._refused = RefusedCalls()
         self._allowed = AllowedCalls()
-        self._guard_offers = GuardOffers()
         self.no_save = NoSaveService(usual, feedback)
 
     def answer_prompt(
@@ -143,7 +142,7 @@ class AgentSessionService:
         if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
             return early
         obeyed = obey(workspace, self._contexts, session, message)
-        replies = [result.says for result in obeyed] or self._guard_offers.make(workspace, session)
+        replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, message)
         message = message.strip()[:LONGEST_QUESTION]
         settings = self._with_budget(workspace.settings)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
@@ -327,11 +326,8 @@ class AgentSessionService:
     def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
         if session.id is not None and shown and workspace.notes_sessions:
             versions = [(memory.seq, version_of(memory)) for memory in shown]
-            agent_id = session.agent_id or ""
-            self._note(
-                workspace,
-                partial(agent_sessions.record_seen, session_id=session.id, agent_id=agent_id, versions=versions),
-            )
+            record = partial(agent_sessions.record_seen, session_id=session.id, agent_id=session.agent_id or "")
+            self._note(workspace, partial(record, versions=versions))
 
     def _note(self, workspace: Workspace, note: Callable[[Connection], object]) -> None:
         self._submit(workspace, partial(_write, workspace, note))

@@ -1,15 +1,13 @@
 """Offer to block the calls that a person's rule forbids, and turn the rule into a guard on the person's word."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pipeline.capture.own_words import list_own_lines
 from pipeline.context.advice import LOOKED_AT
-from pipeline.context.prohibitions import REMINDER_TAG, forbids_call, may_guard
+from pipeline.context.prohibitions import REMINDER_TAG, forbids_command, may_guard, mentions_command
 from pipeline.context.quoting import quote
 from pipeline.errors import Conflict
-from pipeline.lru import LruCache
 from pipeline.records import (
     CAPTURED_TAG,
     SHORT_ID,
@@ -24,15 +22,14 @@ from pipeline.records import (
     Viewer,
 )
 from pipeline.records.hooks import AgentSession
-from pipeline.store import memories, turns
+from pipeline.store import memories, meta, turns
 from pipeline.store.turns import Role
 from pipeline.text.sentences import split_sentences
+from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write import revise
 from pipeline.write.accept import accept
 
-# Maximum number of remembered offers; a forgotten one may be made again.
-MOST_OFFERED = 256
 # Number of a session's last messages that are searched for the rule that a person wants to block.
 LAST_MESSAGES = 6
 RULE_CHARS = 160
@@ -46,26 +43,27 @@ class GuardVerdict(StrEnum):
     REMIND = "remind"
 
 
-class GuardOffers:
-    """Remember in this process which offers were made, so that each is made once."""
+def make_guard_offer(workspace: Workspace, session: AgentSession, message: str) -> list[str]:
+    """Return the offer to block what a rule of the session forbids, once per rule, if the message mentions it."""
+    # A reader's answer could not change the rule.
+    if workspace.settings.lesson_guard == "off" or not workspace.notes_sessions:
+        return []
+    for rule in _list_rules_of_session(workspace, session):
+        if mentions_command(rule.content, message) and _note_offer(workspace, rule):
+            text = quote(" ".join(rule.content.split())[:RULE_CHARS])
+            offer = f"Your user's rule [{rule.id[-SHORT_ID:]}] {text} can block the calls that it forbids."
+            return [f'{offer} Block this from now on? Their answer "block this from now on" turns it on.']
+    return []
 
-    def __init__(self) -> None:
-        self._made: LruCache[Hashable, object] = LruCache(MOST_OFFERED)
 
-    def make(self, workspace: Workspace, session: AgentSession) -> list[str]:
-        """Return the offer for the latest rule of a session that could guard, unless it was made before."""
-        if session.id is None or not workspace.exists or workspace.settings.lesson_guard == "off":
-            return []
-        rule = _find_rule_of_session(workspace, session)
-        if rule is None or self._made.holds((workspace.id, rule.id)):
-            return []
-        self._made.get((workspace.id, rule.id), lambda _made: True, object)
-        text = " ".join(rule.content.split())[:RULE_CHARS]
-        offer = (
-            f"Your user's rule [{rule.id[-SHORT_ID:]}] {quote(text)} can block the calls that it forbids. "
-            'Block this from now on? Their answer "block this from now on" turns it on.'
-        )
-        return [offer]
+def _note_offer(workspace: Workspace, rule: Memory) -> bool:
+    """Record that a rule is offered; return False if it was before."""
+    key = f"{meta.GUARD_OFFER}{rule.id}"
+    with workspace.database.read() as db:
+        if meta.get(db, key) is not None:
+            return False
+    with workspace.database.write() as db:
+        return meta.put_if_absent(db, key, utc_now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def block_rule(workspace: Workspace, session: AgentSession, text: str, message: 
     Return None if there is no such rule.
     """
     said = text or next(iter(_list_prohibitions(message)), "")
-    rule = None if said else _find_rule_of_session(workspace, session)
+    rule = None if said else next(iter(_list_rules_of_session(workspace, session)), None)
     if rule is not None:
         return _describe(_make_critical(workspace, rule))
     said = said or _find_said_rule(workspace, session)
@@ -145,12 +143,13 @@ def _make_critical(workspace: Workspace, rule: Memory) -> Memory:
     return revise.edit(workspace.database, rule.id, Revision(details={"severity": CRITICAL}, trust=Trust.TRUSTED))
 
 
-def _find_rule_of_session(workspace: Workspace, session: AgentSession) -> Memory | None:
+def _list_rules_of_session(workspace: Workspace, session: AgentSession) -> list[Memory]:
+    """List the rules of a session that could block calls and do not yet, newest first."""
     if session.id is None or not workspace.exists:
-        return None
+        return []
     criteria = Filter(kinds=(Kind.LESSON,), session_id=session.id, viewer=session.viewer)
     with workspace.database.read() as db:
-        return next(filter(may_guard, memories.page(db, criteria, LOOKED_AT, None)), None)
+        return list(filter(may_guard, memories.page(db, criteria, LOOKED_AT, None)))
 
 
 def _find_said_rule(workspace: Workspace, session: AgentSession) -> str:
@@ -166,4 +165,4 @@ def _find_said_rule(workspace: Workspace, session: AgentSession) -> str:
 def _list_prohibitions(message: str) -> list[str]:
     """Return the sentences of a message, in the person's own words, that forbid a call."""
     sentences = [sentence.strip() for line in list_own_lines(message) for sentence in split_sentences(line)]
-    return [sentence for sentence in sentences if forbids_call(sentence)]
+    return [sentence for sentence in sentences if forbids_command(sentence)]

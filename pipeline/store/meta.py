@@ -22,6 +22,8 @@ QUESTIONS_SEEN = "questions_seen"
 QUESTIONS_FOREIGN = "questions_foreign"
 # The sentences that capture considered and did not store; see `near_statements`.
 NEAR_STATEMENTS = "near_statements"
+# Before the id of a rule: the time of the offer to block what the rule forbids.
+GUARD_OFFER = "guard_offer:"
 VECTORS_GENERATION = "vectors_generation"
 VECTORS_EPOCH = "vectors_epoch"
 

@@ -23,6 +23,25 @@ def asks_information(message: str) -> bool:
     return anywhere.search(message) is not None or begin.match(first) is not None
 
 
+@lru_cache(KEPT)
+def list_occasions(text: str) -> tuple[str, ...]:
+    """Return the passages that say when a rule applies: "a push" in "before every push", "tests fail" in "when tests
+    fail".
+    """
+    return tuple(match[1].strip() for pattern in _load_occasions() for match in pattern.finditer(text) if match[1])
+
+
+@cache
+def _load_occasions() -> tuple[re.Pattern[str], ...]:
+    lists = load_lexicon("activities").table("occasions")
+    articles = rf"(?:(?:{lists.alternatives('articles')})\s+)*"
+    # After a preposition, the first word is the occasion; a clause ends with a punctuation mark.
+    ends = {"prepositions": r"([^\s,.;:]+)", "conjunctions": r"([^,.;:]+)"}
+    return tuple(
+        re.compile(rf"{_compile(lists, name).pattern}\s+{articles}{end}", re.IGNORECASE) for name, end in ends.items()
+    )
+
+
 @cache
 def _load_activities() -> Mapping[str, re.Pattern[str]]:
     lists = load_lexicon("activities").table("activities")

@@ -14,7 +14,7 @@ from typing import Any
 from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_text
+from pipeline.kinds import confirms_all_fields, is_repeated_statement, render_rule, render_text
 from pipeline.records import CAPTURED_TAG, Draft, EdgeKind, Kind, Memory, Outcome, Receipt, Source, Trust
 from pipeline.records.digestion import DIGESTION
 from pipeline.records.write_policy import DEFAULT_WRITE_POLICY, WritePolicy
@@ -276,7 +276,8 @@ def _find_echo(db: Connection, item: Prepared) -> Memory | None:
 
 
 def _repeats(echo: Echo, memory: Memory) -> bool:
-    return is_echo_of(echo, memory.content) or is_echo_of(echo, render_text(memory))
+    texts = (memory.content, render_text(memory), render_rule(memory))
+    return any(is_echo_of(echo, text) for text in texts)
 
 
 def _review_again(

@@ -1,10 +1,14 @@
 """A prohibition that a person says becomes a guard on one word or one click."""
 
+from contextlib import closing
+
 import pytest
 
 from pipeline.records import CAPTURED_TAG
 from pipeline.services.guard_offers import list_guard_offers
-from tests.fakes.in_process import flush_notes
+from tests.fakes.client import CheckedClient
+from tests.fakes.in_process import flush_notes, open_web
+from web.app import create_app
 
 MIGRATE = "From now on never run manage.py migrate against prod"
 PROD, STAGING = "python manage.py migrate --database prod", "python manage.py migrate --database staging"
@@ -17,6 +21,10 @@ RULES = [
     ("do not edit package-lock.json without asking me", "sed -i s/a/b/ package-lock.json"),
 ]
 WORDS = ["block this from now on", "ja, blockieren", "Yes, block it.", "sí, bloquéalo", "oui, bloque-le"]
+
+
+def open_client(container):
+    return CheckedClient(create_app(container), container.token)
 
 
 def hook(client, name, session="s1", **fields):
@@ -45,12 +53,38 @@ def capture(client, text, session="s1"):
 def test_a_captured_prohibition_is_offered_once_and_blocks_on_a_word(client, container, rule, command, word):
     lesson = capture(client, rule)
     assert decide(client, command) is None
-    assert "Block this from now on?" in say(client, "go on with the task")
-    assert "Block this from now on?" not in say(client, "and then the tests")
+    for unrelated in ("hola otra vez", "go on with the task", "el relé de la bomba está en el GPIO 26"):
+        assert "Block this from now on?" not in say(client, unrelated)
+    assert "Block this from now on?" in say(client, f"what happens if I run {command}?")
+    assert "Block this from now on?" not in say(client, f"and then {command}")
     assert "Reverie now stops calls" in say(client, word)
     assert client.get(f"/v1/memories/{lesson}").get_json()["details"]["severity"] == "critical"
     assert decide(client, command) == "ask"
     flush_notes(container)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            "from now on never run manage.py loaddata against prod",
+            "get the berth fixtures into prod with loaddata",
+        ),
+        ("never run cargo espflash without --monitor", "schreib die Firmware bitte mit espflash auf das Board"),
+        ("Ne lance jamais prisma migrate reset sur la prod.", "¿podemos usar prisma para vaciar la base?"),
+        ("Niemals gate/edifact_codes.py von Hand ändern", "ajoute le code 9 dans edifact_codes.py"),
+        ("never force-push to main", "now force-push my branch"),
+    ],
+)
+def test_an_offer_is_made_when_its_rule_is_relevant_and_not_again_after_a_restart(home, rule, message):
+    with closing(open_web(home)) as first:
+        client = open_client(first)
+        capture(client, rule)
+        assert "Block this" not in say(client, "hola otra vez")
+        assert "Block this" in say(client, message)
+        flush_notes(first)
+    with closing(open_web(home)) as second:
+        assert "Block this" not in say(open_client(second), message)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -64,6 +98,32 @@ def test_a_guard_on_production_lets_staging_pass(client):
     assert decide(client, PROD) == "ask"
     assert decide(client, STAGING) is None
     assert decide(client, f"{STAGING} && {PROD}") == "ask"
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "decision"),
+    [
+        ("never run manage.py loaddata against prod", "uv run python manage.py showmigrations gate", None),
+        ("never run manage.py loaddata against prod", "uv run python manage.py loaddata a.json --database prod", "ask"),
+        (
+            "Ne lance jamais prisma migrate reset sur la prod.",
+            "dotenv -e .env.prod -- pnpm prisma migrate reset",
+            "ask",
+        ),
+        ("Ne lance jamais prisma migrate reset sur la prod.", "pnpm prisma generate", None),
+        ("Ne lance jamais prisma migrate reset sur la prod.", "ssh app@prod-1 'npx prisma migrate reset'", "ask"),
+        ("never run cargo espflash without --monitor", "cargo espflash flash --release --monitor", None),
+        ("never run cargo espflash without --monitor", "cargo espflash flash --release", "ask"),
+        ("Niemals gate/codes.py von Hand ändern, außer Ina ist dabei", "sed -i s/a/b/ gate/codes.py", "ask"),
+        ("Niemals gate/codes.py von Hand ändern, außer Ina ist dabei", "uv run python tools/generate.py", None),
+        ("nunca hagas push a main", "git push origin main", "ask"),
+        ("nunca hagas push a main", "git push origin arreglo", None),
+        ("Never run npm install; use pnpm install.", "pnpm install", None),
+    ],
+)
+def test_a_guard_stops_what_its_rule_forbids_and_nothing_else(client, rule, command, decision):
+    client.write(rule, kind="lesson", details={"severity": "critical"})
+    assert decide(client, command) == decision
 
 
 @pytest.mark.parametrize("separator", [". ", "\n"])

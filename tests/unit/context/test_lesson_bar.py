@@ -53,6 +53,34 @@ def test_the_lesson_about_the_activity_is_chosen_although_its_relevance_is_low(m
     assert choose(message, hit(PUSH, NEAR), hit(MIGRATE, FAR), hit(MAIL, FAR)) == [PUSH]
 
 
+BUMP = "Before a release bump the version in pyproject.toml and in CHANGELOG.md, the pipeline reads both"
+LOADDATA = "from now on never run manage.py loaddata against prod, it overwrites the berth table"
+TAG = "Vor jedem Release den Tag signieren"
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        ("tag the release and push it when you are done", BUMP),
+        ("mach bitte das Release fertig", TAG),
+        ("push the branch when you are done", "Run make check before every push"),
+        ("sube la rama con un push", "Antes de cada push ejecuta los tests"),
+        ("fais un push de la branche", "Avant chaque push, lance les tests"),
+    ],
+)
+def test_a_message_that_names_the_moment_of_a_rule_gets_it_among_few_lessons(message, rule):
+    others = [hit(LOADDATA, FAR), hit("Use kilograms", 0.0005), hit(MAIL, 0.0005)]
+    assert choose(message, hit(rule, 0.0025), *others) == [rule]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["how do we write the release notes?", "get the fixtures into prod", "rename the slot view"],
+)
+def test_a_message_that_does_not_name_the_moment_does_not(message):
+    assert choose(message, hit(BUMP, 0.0025), hit("Use kilograms", 0.0005), hit(MAIL, 0.0005)) == []
+
+
 @pytest.mark.parametrize("message", ["thanks, that is all", "danke, passt", "rename tmp2 to total", "merci"])
 def test_nothing_is_chosen_for_a_message_without_an_activity_of_a_lesson(message):
     assert choose(message, hit(PUSH, FAR), hit(MIGRATE, FAR), hit(MAIL, FAR)) == []

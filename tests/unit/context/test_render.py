@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.context.render import HEADER, LONGEST_LINE, Entry, render_block, render_line
-from pipeline.kinds import render_text
+from pipeline.kinds import render_rule, render_text
 from pipeline.records import CAPTURED_TAG, SAID_HEADER, Anchor, Kind, Source, Trust
 from pipeline.records.recall import Annotations
 from pipeline.times import utc_text
@@ -141,6 +141,25 @@ def test_a_kind_is_told_with_its_fields(kind, details, text):
 )
 def test_an_anchor_says_where(lines, place):
     assert render_tail(Kind.CODE, {}, anchor=Anchor("a/b.py", *lines)) == f"The port is 8123 ({place})"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("The scale reports tonnes", "When weighing: Use kilograms — The scale reports tonnes"),
+        ("Use kilograms. The scale reports tonnes", "When weighing: Use kilograms — The scale reports tonnes"),
+        ("Use kilograms", "When weighing: Use kilograms"),
+        ("The scale reports tonnes " * 20, "When weighing: Use kilograms"),
+    ],
+)
+def test_a_rule_is_shown_with_a_short_experience_behind_it(content, text):
+    lesson = replace(
+        PORT_DECISION, kind=Kind.LESSON, content=content, details={"rule": "Use kilograms", "applies_when": "weighing"}
+    )
+    line = render_line(Entry(lesson, record="no record yet"), NOW)
+    assert line.partition("] ")[2] == text
+    (echo,) = find_echoes(line)
+    assert is_echo_of(echo, render_rule(lesson))
 
 
 def test_a_lesson_that_is_evidence_is_quoted_with_its_source():
