@@ -172,7 +172,7 @@ class WorkerContainer:
         if not StatementClassifier.is_fitted(encoder.name, folder):
             # Encoding the examples takes half a minute.
             fit = partial(StatementClassifier.load, encoder, folder)
-            self.encoders.background.require(f"classifier of statements for {model}", fit)
+            self.encoders.background.require(f"statement classifier for {model}", fit)
         with self._loading:
             if model not in self._statements:
                 self._statements[model] = StatementClassifier.load(encoder, folder)
@@ -188,7 +188,7 @@ class WorkerContainer:
         folder = self.settings.paths.models / "injections"
         if not InjectionClassifier.is_fitted([encoder.name for encoder in encoders], folder):
             fit = partial(InjectionClassifier.load, encoders, folder)
-            self.encoders.background.require("classifier of injections", fit)
+            self.encoders.background.require("injection classifier", fit)
         with self._loading:
             if both not in self._injections:
                 self._injections[both] = InjectionClassifier.load(encoders, folder)

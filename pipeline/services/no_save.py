@@ -18,14 +18,14 @@ from pipeline.workspace import Workspace
 
 # Seconds for messages of the turn before that are still being stored.
 PATIENCE_S = 2.0
-TELL_NO_TOOL = "Do not store it with a tool either, and do not repeat it in a file."
+TELL_NO_TOOL = "Do not store it with a tool or in a file."
 SAYS = {
-    NoSave.SENTENCE: f"Reverie does not keep this message or your answer, as the user asked. {TELL_NO_TOOL}",
+    NoSave.SENTENCE: f"Reverie does not store this message or your answer, as the user asked. {TELL_NO_TOOL}",
     NoSave.SESSION: (
-        "Reverie keeps nothing of this session from now on, as the user asked. Memories from before stay. "
-        "Do not store anything with a tool; tools that store are refused."
+        "From now on, Reverie stores nothing of this session, as the user asked. Earlier memories stay. "
+        "Do not store anything with a tool: Reverie refuses it."
     ),
-    NoSave.RESUME: "Reverie keeps what is said in this session again, as the user asked.",
+    NoSave.RESUME: "Reverie stores this session again, as the user asked.",
 }
 
 
@@ -142,8 +142,8 @@ def _is_incognito(store: Workspace, session_id: str) -> bool:
 
 
 def _say_forgotten(count: int) -> str:
-    made = f" and {count} memories of it" if count != 1 else " and 1 memory of it"
+    made = f" and {count} memories from it" if count != 1 else " and 1 memory from it"
     return (
-        f"Reverie deleted the user's last message{made if count else ''}, as the user asked, and does not keep this "
+        f"Reverie deleted the user's last message{made if count else ''}, as the user asked, and does not store this "
         f"one. {TELL_NO_TOOL}"
     )

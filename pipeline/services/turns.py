@@ -158,7 +158,7 @@ def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, 
 
 def _block(workspace: Workspace, session: AgentSession, command: MemoryCommand, message: str) -> list[CommandResult]:
     if command.is_doubtful:
-        return [CommandResult(command, None, f"Reverie blocks nothing new: {DOUBT}")]
+        return [CommandResult(command, None, f"Reverie did not block anything: {DOUBT}")]
     blocked = block_rule(workspace, session, command.text, message)
     # Without a rule, the word was meant for the agent.
     return [] if blocked is None else [CommandResult(command, blocked.rule, blocked.says)]

@@ -118,7 +118,7 @@ def test_nothing_of_a_session_is_in_a_file_until_it_is_allowed(client, host):
     client.write("Billing listens on port 8123")
     host.turn("rule: always use pnpm")
     host.digest()
-    assert "keeps nothing of this session" in host.turn("don't save anything in this session")
+    assert "stores nothing of this session" in host.turn("don't save anything in this session")
     host.turn(f"remember this: always ask the {SECRET}", f"the {SECRET}", f"pytest tests/{SECRET}.py")
     written = {"content": f"Always ask the {SECRET}.", "source": "agent", "session_id": FILE}
     refused = client.post("/v1/memories", written).get_json()

@@ -79,7 +79,7 @@ def list_accesses(state: State, person: str | None, since: str | None, limit: in
         ]
         for entry in page["items"]
     ]
-    empty = "No request of a person is recorded. Add people with `reverie user add NAME`."
+    empty = "No request by a person is recorded. Add people with `reverie user add NAME`."
     state.show(
         page, lambda: table(["at", "person", "workspace", "what", "status", "memories", "request"], rows, empty=empty)
     )

@@ -271,7 +271,7 @@ CORE: tuple[Tool, ...] = (
     Tool(
         "prepare",
         "Call this first with each new request, unless memory came with it. Returns relevant lessons, decisions, "
-        "facts and goals; empty if there are none.",
+        "facts and goals; for a first or vague request, also open work.",
         prepare,
         {"message": text("The request, as the user wrote it"), "session_id": SESSION},
         ("message",),
@@ -289,8 +289,8 @@ CORE: tuple[Tool, ...] = (
             "since": TIME,
             "until": TEXT,
             "as_of": TEXT,
-            "history": FLAG | {"description": "Also superseded ones"},
-            "min_relevance": NUMBER | {"description": "0: distant ones too"},
+            "history": FLAG | {"description": "Include superseded ones"},
+            "min_relevance": NUMBER | {"description": "0 includes unrelated ones"},
             "session_id": SESSION,
         },
         ("query",),

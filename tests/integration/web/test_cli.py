@@ -394,7 +394,7 @@ def test_a_workspace_is_used_from_then_on(empty_home, monkeypatch):
         ("healtcheck", "The workspaces are: healthchecks-0d1a25a8, shop-0c2afda7, shop-1d1a25a8"),
         ("healthchecks-2", "there is no workspace healthchecks-2"),
         ("../outside", "there is no workspace ../outside"),
-        ("shop", "shop is the start of several workspaces: shop-0c2afda7, shop-1d1a25a8"),
+        ("shop", "several workspaces start with shop: shop-0c2afda7, shop-1d1a25a8"),
         ("Shop", "there is no workspace Shop"),
     ],
 )

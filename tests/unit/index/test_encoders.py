@@ -24,7 +24,7 @@ def wait_for(work, name):
 
 def test_the_caller_does_not_wait_for_what_is_made():
     work, release, made = BackgroundWork(), threading.Event(), []
-    with pytest.raises(EncoderPending, match="the thing is being made"):
+    with pytest.raises(EncoderPending, match="the thing is being prepared"):
         work.require("thing", lambda: (release.wait(DEADLINE_S), made.append("thing")))
     with pytest.raises(EncoderPending):
         work.require("thing", lambda: made.append("never"))
@@ -58,7 +58,7 @@ def test_an_error_reaches_the_next_caller_once_and_is_tried_again():
     with pytest.raises(EncoderPending):
         work.require("thing", fail)
     wait_for(work, "thing")
-    with pytest.raises(EncoderUnavailable, match="the thing could not be made: no space left"):
+    with pytest.raises(EncoderUnavailable, match="the thing could not be prepared: no space left"):
         work.require("thing", fail)
     with pytest.raises(EncoderPending):
         work.require("thing", fail)
