@@ -37,11 +37,11 @@ class NoSaveService:
     feedback: FeedbackWriter
 
     def obey(
-        self, workspace: Workspace, session: AgentSession, message: str, own: Callable[[], Workspace]
+        self, workspace: Workspace, session: AgentSession, message: str, find_own: Callable[[], Workspace]
     ) -> HookAnswer | None:
         """Obey the no-save command in a prompt and return what to answer; None for other prompts.
 
-        A prompt ends the silent turn before it. `own` returns the workspace to which the session writes.
+        A prompt ends the silent turn before it. `find_own` returns the workspace to which the session writes.
         """
         if is_host_notice(message):
             return None
@@ -52,7 +52,7 @@ class NoSaveService:
             return None if command in (None, NoSave.RESUME) else HookAnswer(SAYS[NoSave.SENTENCE], is_kept=False)
         if command is NoSave.RESUME:
             return self._resume(workspace, session.id)
-        stores = list({store.id: store for store in (own(), *self._known(workspace))}.values())
+        stores = list({store.id: store for store in (find_own(), *self._known(workspace))}.values())
         if any(store.settings.incognito for store in stores):
             return None
         says = self._silence(stores, session.id, command)
@@ -89,14 +89,14 @@ class NoSaveService:
                 return 0, [], []
             done.append(SAYS[NoSave.RESUME])
             messages = messages[resumed + 1 :]
-        said = split_said(messages)
-        if said.forgets_before and not workspace.settings.incognito:
+        split = split_said(messages)
+        if split.forgets_before and not workspace.settings.incognito:
             done.append(_say_forgotten(forget_last_turn([workspace], self.feedback, session.id)))
         stored = take_turns(workspace, session.id, messages)
-        if said.mode is NoSave.SESSION and not workspace.settings.incognito:
+        if split.mode is NoSave.SESSION and not workspace.settings.incognito:
             begin_incognito(workspace, session.id)
             done.append(SAYS[NoSave.SESSION])
-        return stored, said.kept, done
+        return stored, split.to_store, done
 
     def _known(self, workspace: Workspace) -> list[Workspace]:
         return [store for store in (workspace, self.usual.of_person(workspace.person_id)) if store.exists]

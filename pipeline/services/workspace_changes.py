@@ -22,14 +22,14 @@ from pipeline.sync.bundle import BundleMerged
 _SHARED = ("vectors", "segments")
 
 
-def find_by_prefix(name: str, known: Sequence[str]) -> str:
+def find_by_prefix(name: str, existing: Sequence[str]) -> str:
     """Return the workspace of this name, or the only one that starts with it; raise InvalidField otherwise."""
-    matches = [name] if name in known else [workspace for workspace in known if workspace.startswith(name)]
+    matches = [name] if name in existing else [workspace for workspace in existing if workspace.startswith(name)]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise InvalidField(FieldError("ID", f"several workspaces start with {name}: {', '.join(matches)}"))
-    listed = f"The workspaces are: {', '.join(known)}." if known else "There are no workspaces yet."
+    listed = f"The workspaces are: {', '.join(existing)}." if existing else "There are no workspaces yet."
     raise InvalidField(FieldError("ID", f"there is no workspace {name}. {listed}"))
 
 

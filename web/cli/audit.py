@@ -203,7 +203,7 @@ def _print_acts(acts: list[dict[str, Any]]) -> None:
         ]
         for act in acts
     ]
-    empty = "No memory was merged or archived automatically. Maintenance jobs do it; `reverie jobs` lists them."
+    empty = "There are no automatic changes yet. Jobs merge and archive memories; `reverie jobs` lists them."
     table(["change", "at", "by", "what", "undone"], rows, empty=empty)
 
 
