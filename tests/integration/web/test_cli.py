@@ -343,7 +343,7 @@ def test_status_with_a_server(server):
     assert found["answers"]
     assert found["encoder"] == "ready"
     queued = {"pending": QUEUE["pending"], "dead": QUEUE["dead"]}
-    assert found["workspaces"] == [WORKSPACE | queued]
+    assert found["workspaces"] == [WORKSPACE | queued | {"waiting": None}]
     output = run("status").stdout
     assert "answers (version 0.1.0)" in output
     assert "digest.embed: broken [2J" in output
@@ -464,7 +464,7 @@ def test_why_follows_every_rule(project, tmp_path, monkeypatch):
     run("workspace", "why", "--folder", str(tmp_path / "nowhere"), code=2)
 
 
-def test_a_folders_file_decides_and_a_broken_one_is_named(project, empty_home):
+def test_the_file_of_a_folder_decides_and_a_broken_file_is_reported(project, empty_home):
     (project / ".reverie.toml").write_text('workspace = "own"')
     make_workspaces(empty_home, "set")
     assert run("workspace", "current").stdout == "own\n"
@@ -673,7 +673,7 @@ def test_a_recall_waits_for_a_compiled_encoder_to_be_loaded(server):
 
 
 @pytest.mark.parametrize(("channels", "options"), [(COLD, ()), (LATE, ("--budget-ms", "5"))])
-def test_a_recall_with_results_does_not_wait_for_what_takes_minutes_or_longer_than_allowed(server, channels, options):
+def test_a_recall_with_results_waits_for_no_compilation_and_never_beyond_its_limit(server, channels, options):
     said, asked = ask_until_complete(server, channels, *options)
     assert len(asked) == 1
     assert "the search was incomplete" in said
