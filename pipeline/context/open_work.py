@@ -36,7 +36,7 @@ HAPPENED = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
 OPEN_GOALS = "Open goals, as recorded:"
 LAST_SESSIONS = "The last sessions here, from their journals:"
 RECENT = "Recent activity, as recorded:"
-UNDER_WAY = "Under way, as it was gathered from what was noted:"
+UNDER_WAY = "Under way, derived from the memories here:"
 
 
 @dataclass(frozen=True, slots=True)
