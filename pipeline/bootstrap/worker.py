@@ -165,7 +165,7 @@ class WorkerContainer:
         return self.databases.get(name) if self.databases.exists(name) else None
 
     def _classifier(self, workspace_id: str, text: str) -> StatementClassifier:
-        """Return the classifier of a text's sentences; raise EncoderPending while it is made."""
+        """Return the classifier of a text's sentences; raise EncoderPending while it is prepared."""
         with self.databases.get(workspace_id).read() as db:
             model = choose_statement_model(self.settings, db, text)
         encoder, folder = self.encoders.get(model), self.settings.paths.models / "statements"
@@ -179,7 +179,7 @@ class WorkerContainer:
         return self._statements[model]
 
     def _injection_classifier(self, workspace_id: str) -> InjectionClassifier:
-        """Return the classifier of injections; raise EncoderPending while it is made."""
+        """Return the classifier of injections; raise EncoderPending while it is prepared."""
         # Two encoders together generalize better than one (decision 0041), but English does not compile a second one.
         with self.databases.get(workspace_id).read() as db:
             needs_both = choose_model(self.settings, db) == MULTILINGUAL
