@@ -13,10 +13,10 @@ def put_said_first(hits: Sequence[Hit]) -> list[Hit]:
 
     A hit that moves gets the score of the last hit before it, so that scores still descend.
     """
-    statements = [index for index, hit in enumerate(hits) if is_said(hit.memory) and hit.relevance >= RELEVANT]
-    if not statements:
+    said = [index for index, hit in enumerate(hits) if is_said(hit.memory) and hit.relevance >= RELEVANT]
+    if not said:
         return list(hits)
-    before, after = hits[: statements[-1] + 1], hits[statements[-1] + 1 :]
+    before, after = hits[: said[-1] + 1], hits[said[-1] + 1 :]
     lowest = before[-1].score
     moved = [replace(hit, score=min(hit.score, lowest)) for hit in before if is_indexed(hit.memory)]
     return [*(hit for hit in before if not is_indexed(hit.memory)), *moved, *after]

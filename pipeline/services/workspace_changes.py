@@ -85,7 +85,7 @@ def merge_workspaces(settings: Settings, workspace_id: str, target: str) -> Bund
 def delete_workspace(settings: Settings, workspace_id: str) -> None:
     """Delete a workspace with its settings, indexes and snapshots."""
     if is_personal(workspace_id):
-        raise Conflict(f"Workspace {workspace_id} contains the memories about you. Delete them with `reverie me`.")
+        raise Conflict(f"Workspace {workspace_id} has the memories about you. Delete them with `reverie me`.")
     _delete(settings, workspace_id)
     Renames(settings.paths.renames).forget(workspace_id)
 

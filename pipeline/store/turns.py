@@ -143,15 +143,15 @@ def list_since(db: Connection, session_id: str, seq: int) -> list[Turn]:
     return [_turn(row) for row in rows]
 
 
-def list_memories_since(db: Connection, session_id: str, turn: LastTurn) -> list[Memory]:
+def list_memories_since(db: Connection, session_id: str, last: LastTurn) -> list[Memory]:
     """List the memories that were captured from a turn of a session, or stored otherwise during it."""
     stored = select(db, "session_id = ? ORDER BY seq", (session_id,))
-    return [memory for memory in stored if _is_since(memory, turn)]
+    return [memory for memory in stored if _is_since(memory, last)]
 
 
-def _is_since(memory: Memory, turn: LastTurn) -> bool:
-    seq = memory.metadata.get("turn")
-    return seq >= turn.seq if isinstance(seq, int) else memory.created_at > turn.after
+def _is_since(memory: Memory, last: LastTurn) -> bool:
+    turn = memory.metadata.get("turn")
+    return turn >= last.seq if isinstance(turn, int) else memory.created_at > last.after
 
 
 def _turn(row: Sequence[str]) -> Turn:

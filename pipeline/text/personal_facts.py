@@ -199,12 +199,12 @@ def _value_expressions() -> dict[str, str]:
     capital = r"(?-i:[A-ZÀ-ÞŁŚŻŠČŽ])[\w'.&-]*"
     link = r"(?:am|an der|ob der|de|del|la|le|les|sur|of|the|upon|im|bei)"
     determiner = r"(?:the|an?|my|our|your|this|that|der|die|das|dem|den|eine?[rm]?|meine?[rm]?|el|la|los|una?|une|mi)"
-    place_name = rf"{capital}(?:[ -](?:{link}[ -])?{capital}){{0,3}}|(?!{determiner}\b)\w[\w'-]*(?: \w+)?"
+    places = rf"{capital}(?:[ -](?:{link}[ -])?{capital}){{0,3}}|(?!{determiner}\b)\w[\w'-]*(?: \w+)?"
     end = _LEXICON.entries["end"]
     return {
         "end": end,
         "now": _LEXICON.entries["now"],
-        "place": rf"(?P<value>{place_name}){end}",
+        "place": rf"(?P<value>{places}){end}",
         "person": rf"(?P<value>{capital}(?: {capital}){{0,2}}|\w[\w'-]*){end}",
         "phrase": rf"(?P<value>[^\s,;.!:()][^,;.!:()]{{1,48}}?){end}",
         "language": rf"(?:el |le |l')?(?P<value>{'|'.join(_LEXICON.words('languages'))}){end}",

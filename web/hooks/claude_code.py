@@ -136,9 +136,9 @@ def _note_dropped(call: Call, host: str, event: HookEvent) -> None:
 def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     if not event.prompt.strip():
         return None, HookAnswer(reason="the prompt is empty")
-    find_own = partial(_workspace, call, event, to_write=True)
+    own = partial(_workspace, call, event, to_write=True)
     session = _session(call, event)
-    return _context(call.container.agent_sessions.answer_prompt(workspace, session, event.prompt, find_own))
+    return _context(call.container.agent_sessions.answer_prompt(workspace, session, event.prompt, own))
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

@@ -48,7 +48,7 @@ def test_of_many_the_surest_are_chosen_in_their_order():
     assert chosen == many[-MAX_PROPOSALS_PER_TURN:]
 
 
-def test_statements_that_are_not_proposed_are_listed_with_the_reason():
+def test_what_may_last_but_is_not_proposed_is_explained():
     said = [
         statement("surely", Label.RULE, lasts=0.9),
         statement("nearly", Label.FACT, lasts=0.5),
@@ -79,7 +79,7 @@ def test_statements_that_are_not_proposed_are_listed_with_the_reason():
         ("thanks!", []),
     ],
 )
-def test_a_typed_message_is_split_into_sentences(message, sentences):
+def test_a_message_is_split_as_people_type_it(message, sentences):
     assert list_sentences(message) == sentences
 
 

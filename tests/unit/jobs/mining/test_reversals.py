@@ -16,7 +16,7 @@ from pipeline.jobs.mining.reversals import find_returned, reverses
         ("On revient à yarn.", "On a remplacé yarn par pnpm."),
     ],
 )
-def test_returning_to_a_choice_reverses_the_decision_against_it(newer, older):
+def test_a_return_reverses_the_decision_that_left(newer, older):
     assert reverses(newer, older)
     assert not reverses(older, newer)
 
@@ -35,5 +35,5 @@ def test_other_statements_reverse_nothing(newer, older):
     assert not reverses(newer, older)
 
 
-def test_a_text_that_returns_to_nothing_yields_no_words():
+def test_a_text_without_a_return_names_nothing():
     assert find_returned("We moved from yarn to pnpm.") == ()
