@@ -5,7 +5,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ MARKED = r"(<!-- generated: {name} -->\n).*?(<!-- end of {name} -->)"
 # The page explains these by hand.
 GLOBAL_OPTIONS = {"--json", "--workspace"}
 # So many commands have a common option.
-SEVERAL = 5
+SEVERAL = 3
 # A list that several commands accept; the page gives it once.
 KINDS = f"[{'|'.join(Kind)}]"
 
@@ -77,7 +77,7 @@ def _describe_setting(name: str, setting: Setting) -> str:
 
 def render_commands() -> str:
     """Return a section for each command that `--help` lists, and first one for the options of several commands."""
-    described = list(_list_commands(cli, "reverie", click.Context(cli)))
+    described = _refer_to_same(_list_commands(cli, "reverie", click.Context(cli)))
     counts = Counter(option for command in described for option in command.options)
     # Of options with the same name, the one with the most frequent text.
     common = {name: text for (name, text), count in reversed(counts.most_common()) if count >= SEVERAL}
@@ -95,6 +95,17 @@ class DescribedCommand:
     arguments: tuple[str, ...]
     text: str
     options: tuple[tuple[str, str], ...]
+
+
+def _refer_to_same(commands: Iterable[DescribedCommand]) -> list[DescribedCommand]:
+    """Return the commands; a second command with the same text and options only names the first one."""
+    names: dict[tuple[object, ...], str] = {}
+    described = []
+    for command in commands:
+        name = names.setdefault((command.text, command.arguments, command.options), command.name)
+        is_alias = name != command.name
+        described.append(replace(command, text=f"The same as `{name}`.", options=()) if is_alias else command)
+    return described
 
 
 def _list_commands(command: click.Command, name: str, context: click.Context) -> Iterator[DescribedCommand]:
@@ -121,9 +132,16 @@ def _describe_command(command: click.Command, name: str, context: click.Context)
 
 def _render_command(command: DescribedCommand, common: Mapping[str, str]) -> str:
     level = "##" if command.name.count(" ") == 1 else "###"
-    own = [f"- `{name}`: {text}" for name, text in command.options if common.get(name) != text]
-    shared = ", ".join(f"`{_long_name(name)}`" for name, text in command.options if common.get(name) == text)
-    options = "\n".join([*own, *([f"- Common options: {shared}."] if shared else [])])
+    own, shared = [], []
+    for name, text in command.options:
+        meaning, _, limits = text.partition(" [")
+        if common.get(name, "").partition(" [")[0] == meaning:
+            default = re.search(r"default: ([^\]]+?)(?:; [\d<=x]+)?\]", limits)
+            shown = f" (default {default[1]})" if default is not None and common[name] != text else ""
+            shared.append(f"`{_long_name(name)}`{shown}")
+        else:
+            own.append(f"- `{name}`: {text}")
+    options = "\n".join([*own, *([f"- Common options: {', '.join(shared)}."] if shared else [])])
     heading = f"{level} `{' '.join([command.name, *command.arguments])}`"
     return "\n\n".join(filter(None, [heading, command.text, options]))
 

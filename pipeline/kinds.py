@@ -85,15 +85,15 @@ def list_standing(memory: Memory) -> dict[str, Any]:
     return standing
 
 
-def join_standing(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stronger value of each field of the first: pinned, more sensitive, expiring later, more severe."""
-    return {name: max((value, other.get(name, value)), key=_STRENGTH[name]) for name, value in one.items()}
+def join_standing(values: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stronger value of each field in `values`: pinned, more sensitive, expiring later, more severe."""
+    return {name: max((value, other.get(name, value)), key=_STRENGTH[name]) for name, value in values.items()}
 
 
 def apply_standing(memory: Memory, standing: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a memory that change if these values apply to it."""
-    before = list_standing(memory)
-    changed = {name: value for name, value in standing.items() if name in before and value != before[name]}
+    current = list_standing(memory)
+    changed = {name: value for name, value in standing.items() if name in current and value != current[name]}
     if "severity" in changed:
         changed["details"] = {**memory.details, "severity": changed.pop("severity")}
     return changed

@@ -6,8 +6,8 @@ from typing import Any
 
 def describe_kept(receipt: Mapping[str, Any]) -> str:
     """Return which stronger values the stored memory keeps where the repetition differs, empty if nowhere."""
-    kept = [_describe(name, value) for name, value in sorted((receipt.get("kept") or {}).items())]
-    return f"; kept: {', '.join(kept)}" if kept else ""
+    values = [_describe(name, value) for name, value in sorted((receipt.get("kept") or {}).items())]
+    return f"; kept: {', '.join(values)}" if values else ""
 
 
 def _describe(name: str, value: str | bool | None) -> str:

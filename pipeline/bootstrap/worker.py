@@ -165,21 +165,21 @@ class WorkerContainer:
         return self.databases.get(name) if self.databases.exists(name) else None
 
     def _classifier(self, workspace_id: str, text: str) -> StatementClassifier:
-        """Return the classifier of a text's sentences; raise EncoderPending while it is made."""
+        """Return the classifier of a text's sentences; raise EncoderPending while it is prepared."""
         with self.databases.get(workspace_id).read() as db:
             model = choose_statement_model(self.settings, db, text)
         encoder, folder = self.encoders.get(model), self.settings.paths.models / "statements"
         if not StatementClassifier.is_fitted(encoder.name, folder):
             # Encoding the examples takes half a minute.
             fit = partial(StatementClassifier.load, encoder, folder)
-            self.encoders.background.require(f"classifier of statements for {model}", fit)
+            self.encoders.background.require(f"statement classifier for {model}", fit)
         with self._loading:
             if model not in self._statements:
                 self._statements[model] = StatementClassifier.load(encoder, folder)
         return self._statements[model]
 
     def _injection_classifier(self, workspace_id: str) -> InjectionClassifier:
-        """Return the classifier of injections; raise EncoderPending while it is made."""
+        """Return the classifier of injections; raise EncoderPending while it is prepared."""
         # Two encoders together generalize better than one (decision 0041), but English does not compile a second one.
         with self.databases.get(workspace_id).read() as db:
             needs_both = choose_model(self.settings, db) == MULTILINGUAL
@@ -188,7 +188,7 @@ class WorkerContainer:
         folder = self.settings.paths.models / "injections"
         if not InjectionClassifier.is_fitted([encoder.name for encoder in encoders], folder):
             fit = partial(InjectionClassifier.load, encoders, folder)
-            self.encoders.background.require("classifier of injections", fit)
+            self.encoders.background.require("injection classifier", fit)
         with self._loading:
             if both not in self._injections:
                 self._injections[both] = InjectionClassifier.load(encoders, folder)

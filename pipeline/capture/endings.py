@@ -1,7 +1,7 @@
 """Find the facts that a sentence ends without a new value: "Staging has no port any more, it was switched off"."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pipeline.records import FactKey
@@ -47,14 +47,14 @@ _NO_LONGER: Final = re.compile(
 )
 
 
-def find_ended_facts(sentence: str, known: Mapping[FactKey, Any]) -> tuple[FactKey, ...]:
+def find_ended_facts(sentence: str, current_values: Mapping[FactKey, Any]) -> tuple[FactKey, ...]:
     """Return the known facts that a sentence ends, given their current values."""
     text = sentence.strip()
     for gone in _find_gone(text):
-        if ended := _match_gone(gone, fact_words(text), known):
+        if ended := _match_gone(gone, fact_words(text), current_values):
             return ended
     if _NO_LONGER.search(text):
-        return tuple(key for key, value in known.items() if _names_value(text, key, value))
+        return tuple(key for key, value in current_values.items() if _names_value(text, key, value))
     return ()
 
 
@@ -64,9 +64,9 @@ def _find_gone(text: str) -> Iterator[frozenset[str]]:
             yield fact_words(match["gone"]) - COMPONENTS
 
 
-def _match_gone(gone: frozenset[str], words: frozenset[str], known: Mapping[FactKey, Any]) -> tuple[FactKey, ...]:
+def _match_gone(gone: frozenset[str], words: frozenset[str], keys: Iterable[FactKey]) -> tuple[FactKey, ...]:
     ended = []
-    for key in known:
+    for key in keys:
         subject, attribute = fact_words(key.subject), fact_words(key.attribute)
         if not gone or not gone <= subject | attribute or not is_named_in(subject, words):
             continue

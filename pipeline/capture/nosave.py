@@ -92,14 +92,14 @@ class NoSaveClassifier:
 
     def find(self, texts: Sequence[str]) -> NoSave | None:
         """Return the most certain command in some texts."""
-        known = [_features(text) for text in texts]
-        scores = _vectors(known, self.columns) @ self.weights
+        feature_sets = [_features(text) for text in texts]
+        scores = _vectors(feature_sets, self.columns) @ self.weights
         best = int(scores[:, 0].argmin())
         command = tuple(NoSave)[int(scores[best, 1:].argmax())]
         # Of more texts, one is more likely to look like a command.
         if 1 - scores[best, 0] < MIN_SCORE + PER_TEXT * log(len(texts)):
             return None
-        return command if command is NoSave.RESUME or known[best] & _refusals() else None
+        return command if command is NoSave.RESUME or feature_sets[best] & _refusals() else None
 
 
 @cache
@@ -126,7 +126,7 @@ def fit(features: Sequence[frozenset[Feature]], labels: Sequence[str]) -> NoSave
     """Return the ridge regression of labels on features, in its dual form: there are fewer examples than features."""
     import numpy as np
 
-    counts = Counter(feature for known in features for feature in known)
+    counts = Counter(feature for feature_set in features for feature in feature_set)
     common = sorted(feature for feature, count in counts.items() if count >= _MIN_EXAMPLES)
     columns = {feature: number for number, feature in enumerate(common)}
     x = _vectors(features, columns)
@@ -139,8 +139,8 @@ def _vectors(features: Sequence[frozenset[Feature]], columns: Mapping[Feature, i
     import numpy as np
 
     vectors = np.zeros((len(features), len(columns) + 1), np.float32)
-    for row, known in zip(vectors, features, strict=True):
-        for feature in known:
+    for row, feature_set in zip(vectors, features, strict=True):
+        for feature in feature_set:
             if (column := columns.get(feature)) is not None:
                 row[column] = _WEIGHTS[feature[0]]
     # A command says the same in a short text and in a long one.
@@ -162,12 +162,12 @@ def _list_features(words: Sequence[str]) -> Iterator[Feature]:
     yield from (("first", concept) for concept in (meant[0] if meant else ()))
     named = [concepts or (f"={word}",) for concepts, word in zip(meant, words, strict=True)]
     for left, right in pairwise(named):
-        yield from (("next", f"{one}>{two}") for one in left for two in right)
+        yield from (("next", f"{a}>{b}") for a in left for b in right)
     for number, left in enumerate(meant):
         for right in meant[number + 1 : number + 1 + _WINDOW]:
-            yield from (("later", f"{one}>{two}") for one in left for two in right)
+            yield from (("later", f"{a}>{b}") for a in left for b in right)
     present = sorted({concept for concepts in meant for concept in concepts})
-    yield from (("both", f"{one}&{two}") for one, two in combinations(present, 2))
+    yield from (("both", f"{a}&{b}") for a, b in combinations(present, 2))
     yield "length", str(min(4, len(words) // 5))
 
 

@@ -51,8 +51,8 @@ def list_own_lines(message: str) -> list[str]:
 def drop_host_text(message: str) -> str:
     """Return a message without the passages of the host; unchanged if there are none."""
     passages = split_message(message)
-    kept = ["\n".join(passage.lines) for passage in passages if passage.origin is not Origin.HOST]
-    return message if len(kept) == len(passages) else "\n\n".join(kept)
+    texts = ["\n".join(passage.lines) for passage in passages if passage.origin is not Origin.HOST]
+    return message if len(texts) == len(passages) else "\n\n".join(texts)
 
 
 def is_host_notice(message: str) -> bool:

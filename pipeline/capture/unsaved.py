@@ -11,7 +11,7 @@ from pipeline.store.turns import Message, Role
 class SaidSplit:
     """The messages to store, the mode at their end if it changed, and whether to forget the turn before them."""
 
-    kept: list[Message]
+    to_store: list[Message]
     mode: NoSave | None = None
     forgets_before: bool = False
 
@@ -21,7 +21,7 @@ def split_said(messages: Sequence[Message], *, follows_silence: bool = False) ->
 
     With `follows_silence`, answers before the first message of a person belong to a silent turn.
     """
-    kept: list[Message] = []
+    stored: list[Message] = []
     mode: NoSave | None = None
     forgets_before, is_silent = False, follows_silence
     for message in messages:
@@ -30,12 +30,12 @@ def split_said(messages: Sequence[Message], *, follows_silence: bool = False) ->
             is_resumed = command is NoSave.RESUME and mode is not NoSave.SESSION
             is_silent = command is not None and not is_resumed
             if command is NoSave.TURN:
-                forgets_before = not _drop_last_turn(kept) or forgets_before
+                forgets_before = not _drop_last_turn(stored) or forgets_before
             elif command in (NoSave.SESSION, NoSave.RESUME):
                 mode = command
         if not (is_silent or mode is NoSave.SESSION):
-            kept.append(message)
-    return SaidSplit(kept, mode, forgets_before)
+            stored.append(message)
+    return SaidSplit(stored, mode, forgets_before)
 
 
 def _drop_last_turn(messages: list[Message]) -> bool:

@@ -33,10 +33,10 @@ ACTIONS = 200
 LAST_DAY = timedelta(hours=24)
 LATELY = timedelta(days=14)
 HAPPENED = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
-OPEN_GOALS = "Open goals, as they were noted:"
-LAST_SESSIONS = "The last sessions here, as their journals noted:"
-RECENT = "Recent activity, as it was noted:"
-UNDER_WAY = "Under way, as it was gathered from what was noted:"
+OPEN_GOALS = "Open goals, as recorded:"
+LAST_SESSIONS = "The last sessions here, from their journals:"
+RECENT = "Recent activity, as recorded:"
+UNDER_WAY = "Under way, derived from the memories here:"
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,17 +132,17 @@ class BackgroundWork:
                 self._running.add(name)
                 # Compiling ends with this process, so that a worker can stop at any time.
                 threading.Thread(target=self._make, args=(name, make), name=f"make-{name}", daemon=True).start()
-        raise EncoderPending(f"the {name} is being made; this happens once")
+        raise EncoderPending(f"the {name} is being prepared; this happens once")
 
     def _make(self, name: str, make: Callable[[], object]) -> None:
         try:
             with self._one_at_a_time:
-                log.info("making the %s; this happens once", name)
+                log.info("preparing the %s; this happens once", name)
                 start = time.monotonic()
                 make()
-                log.info("made the %s in %.0f s", name, time.monotonic() - start)
+                log.info("prepared the %s in %.0f s", name, time.monotonic() - start)
         except Exception as error:  # noqa: BLE001 - the next caller raises it
-            self._failed[name] = EncoderUnavailable(f"the {name} could not be made: {error}")
+            self._failed[name] = EncoderUnavailable(f"the {name} could not be prepared: {error}")
         finally:
             with self._lock:
                 self._running.discard(name)

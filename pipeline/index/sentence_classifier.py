@@ -108,13 +108,13 @@ class KnownWords:
     """Compare the words of sentences with those of known sentences: words, pairs, and how a sentence starts."""
 
     def __init__(self, sentences: Sequence[str]) -> None:
-        found = [_word_forms(sentence) for sentence in sentences]
+        form_sets = [_word_forms(sentence) for sentence in sentences]
         rows: dict[str, list[int]] = {}
-        for row, forms in enumerate(found):
+        for row, forms in enumerate(form_sets):
             for form in forms:
                 rows.setdefault(form, []).append(row)
         self._rows = {form: np.array(numbers, np.uint16) for form, numbers in rows.items()}
-        self._sizes = np.sqrt([max(1, len(forms)) for forms in found], dtype=np.float32)
+        self._sizes = np.sqrt([max(1, len(forms)) for forms in form_sets], dtype=np.float32)
 
     def compare(self, sentences: Sequence[str], scale: float) -> Matrix:
         """Return the Gaussian kernel of the sets of words; shape (sentences, known sentences)."""

@@ -37,7 +37,7 @@ CRITICAL = "critical"
 
 
 class GuardVerdict(StrEnum):
-    """Whether a rule blocks the calls that it forbids, or only reminds of itself."""
+    """Whether a rule blocks the calls that it forbids, or only reminds the agent."""
 
     BLOCK = "block"
     REMIND = "remind"
@@ -96,7 +96,7 @@ def block_rule(workspace: Workspace, session: AgentSession, text: str, message: 
     )
     receipt = accept(workspace.create(), draft, workspace.write_policy())
     if receipt.outcome is Outcome.REJECTED:
-        return BlockedRule(None, f"Reverie did not keep the rule: {receipt.reason}")
+        return BlockedRule(None, f"Reverie did not store the rule: {receipt.reason}")
     with workspace.database.read() as db:
         stored = memories.get(db, receipt.id)
     return None if stored is None else _describe(stored)
@@ -112,12 +112,12 @@ def list_guard_offers(workspace: Workspace, viewer: Viewer, limit: int) -> list[
 def settle_guard_offer(workspace: Workspace, memory_id: str, verdict: GuardVerdict) -> str:
     """Make a rule a guard, or keep it as a reminder; return its earlier severity.
 
-    Raises Conflict if the rule was settled already.
+    Raises Conflict if the rule was decided before.
     """
     with workspace.database.read() as db:
         rule = revise.get_existing(db, memory_id)
     if not may_guard(rule):
-        raise Conflict("this rule was settled already")
+        raise Conflict("this rule was decided before")
     if verdict is GuardVerdict.BLOCK:
         _make_critical(workspace, rule)
     else:

@@ -25,9 +25,9 @@ def forget_last_turn(stores: Sequence[Workspace], feedback: FeedbackWriter, sess
     """Delete the last turn of a session from some workspaces; return the number of deleted memories."""
     count, is_found = 0, False
     for store in stores:
-        if store.exists and not store.settings.read_only and (last := _find_last_turn(store, session_id)) is not None:
+        if store.exists and not store.settings.read_only and (turn := _find_last_turn(store, session_id)) is not None:
             is_found = True
-            count += _forget_turn(store, feedback, session_id, last)
+            count += _forget_turn(store, feedback, session_id, turn)
     return count if is_found or not stores else _purge_newest(stores, session_id)
 
 
@@ -38,30 +38,30 @@ def _find_last_turn(workspace: Workspace, session_id: str) -> LastTurn | None:
         runs = hook_runs.page(db, LOOKED_AT, None, workspace.id, named, workspace.person_id)
     last_event = next((run.event for run in runs if run.event in ("UserPromptSubmit", "Stop")), None)
     with workspace.database.read() as db:
-        last = turns.find_last_of_person(db, session_id)
+        last_turn = turns.find_last_of_person(db, session_id)
         began = agent_sessions.find_turn_start(db, session_id)
     if last_event == "UserPromptSubmit" and began is not None:
         return LastTurn(NO_TURN, began)
-    return last
+    return last_turn
 
 
-def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str, last: LastTurn) -> int:
+def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str, last_turn: LastTurn) -> int:
     with workspace.database.read() as db:
-        said = turns.list_since(db, session_id, last.seq)
+        messages = turns.list_since(db, session_id, last_turn.seq)
     count = 0
     for store in (workspace, workspace.person):
         if store.exists:
             with store.database.read() as db:
-                meant = [memory.id for memory in turns.list_memories_since(db, session_id, last)]
+                meant = [memory.id for memory in turns.list_memories_since(db, session_id, last_turn)]
             count += _purge(store, meant)
     with workspace.database.write() as db:
-        turns.forget(db, [turn.seq for turn in said])
-        agent_sessions.forget_actions(db, session_id, last.after)
+        turns.forget(db, [turn.seq for turn in messages])
+        agent_sessions.forget_actions(db, session_id, last_turn.after)
         predictions.purge(db)
     named = workspace.operations.redact(session_id)
     with workspace.operations.opened() as db:
-        hook_runs.forget_session(db, named, parse(last.after).timestamp() if last.after else 0)
-    texts = {turn.content for turn in said}
+        hook_runs.forget_session(db, named, parse(last_turn.after).timestamp() if last_turn.after else 0)
+    texts = {turn.content for turn in messages}
     feedback.submit_logged("no-save", workspace.id, partial(_scrub, workspace, texts, is_purged=count > 0))
     return count
 
@@ -69,7 +69,7 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
 def _purge_newest(stores: Sequence[Workspace], session_id: str) -> int:
     """Purge the last memory of a session whose messages are not stored: a command in a prompt stored it."""
     newest = []
-    for store in {store.id: store for own in stores for store in (own, own.person)}.values():
+    for store in {store.id: store for workspace in stores for store in (workspace, workspace.person)}.values():
         if store.exists and not store.settings.read_only:
             with store.database.read() as db:
                 memory = turns.find_last_memory_of_session(db, session_id)

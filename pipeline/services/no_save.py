@@ -18,14 +18,14 @@ from pipeline.workspace import Workspace
 
 # Seconds for messages of the turn before that are still being stored.
 PATIENCE_S = 2.0
-TELL_NO_TOOL = "Do not store it with a tool either, and do not repeat it in a file."
+TELL_NO_TOOL = "Do not store it with a tool or in a file."
 SAYS = {
-    NoSave.SENTENCE: f"Reverie does not keep this message or your answer, as the user asked. {TELL_NO_TOOL}",
+    NoSave.SENTENCE: f"Reverie does not store this message or your answer, as the user asked. {TELL_NO_TOOL}",
     NoSave.SESSION: (
-        "Reverie keeps nothing of this session from now on, as the user asked. Memories from before stay. "
-        "Do not store anything with a tool; tools that store are refused."
+        "From now on, Reverie stores nothing of this session, as the user asked. Earlier memories stay. "
+        "Do not store anything with a tool: Reverie refuses it."
     ),
-    NoSave.RESUME: "Reverie keeps what is said in this session again, as the user asked.",
+    NoSave.RESUME: "Reverie stores this session again, as the user asked.",
 }
 
 
@@ -37,11 +37,11 @@ class NoSaveService:
     feedback: FeedbackWriter
 
     def obey(
-        self, workspace: Workspace, session: AgentSession, message: str, own: Callable[[], Workspace]
+        self, workspace: Workspace, session: AgentSession, message: str, find_own: Callable[[], Workspace]
     ) -> HookAnswer | None:
         """Obey the no-save command in a prompt and return what to answer; None for other prompts.
 
-        A prompt ends the silent turn before it. `own` returns the workspace to which the session writes.
+        A prompt ends the silent turn before it. `find_own` returns the workspace to which the session writes.
         """
         if is_host_notice(message):
             return None
@@ -52,7 +52,7 @@ class NoSaveService:
             return None if command in (None, NoSave.RESUME) else HookAnswer(SAYS[NoSave.SENTENCE], is_kept=False)
         if command is NoSave.RESUME:
             return self._resume(workspace, session.id)
-        stores = list({store.id: store for store in (own(), *self._known(workspace))}.values())
+        stores = list({store.id: store for store in (find_own(), *self._known(workspace))}.values())
         if any(store.settings.incognito for store in stores):
             return None
         says = self._silence(stores, session.id, command)
@@ -89,14 +89,14 @@ class NoSaveService:
                 return 0, [], []
             done.append(SAYS[NoSave.RESUME])
             messages = messages[resumed + 1 :]
-        said = split_said(messages)
-        if said.forgets_before and not workspace.settings.incognito:
+        split = split_said(messages)
+        if split.forgets_before and not workspace.settings.incognito:
             done.append(_say_forgotten(forget_last_turn([workspace], self.feedback, session.id)))
         stored = take_turns(workspace, session.id, messages)
-        if said.mode is NoSave.SESSION and not workspace.settings.incognito:
+        if split.mode is NoSave.SESSION and not workspace.settings.incognito:
             begin_incognito(workspace, session.id)
             done.append(SAYS[NoSave.SESSION])
-        return stored, said.kept, done
+        return stored, split.to_store, done
 
     def _known(self, workspace: Workspace) -> list[Workspace]:
         return [store for store in (workspace, self.usual.of_person(workspace.person_id)) if store.exists]
@@ -142,8 +142,8 @@ def _is_incognito(store: Workspace, session_id: str) -> bool:
 
 
 def _say_forgotten(count: int) -> str:
-    made = f" and {count} memories of it" if count != 1 else " and 1 memory of it"
+    made = f" and {count} memories from it" if count != 1 else " and 1 memory from it"
     return (
-        f"Reverie deleted the user's last message{made if count else ''}, as the user asked, and does not keep this "
+        f"Reverie deleted the user's last message{made if count else ''}, as the user asked, and does not store this "
         f"one. {TELL_NO_TOOL}"
     )

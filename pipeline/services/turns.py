@@ -67,18 +67,18 @@ def list_unsaved_statements(workspace: Workspace, person_id: str | None, limit: 
     with workspace.database.read() as db:
         near = near_statements.list_newest(db)
         seqs = list({statement.turn_seq for statement in near})
-        known = {turn.seq: turn for turn in turns.by_seqs(db, seqs) if owner_of(turn.session_id) == person_id}
-        silent = {turn.seq for turn in known.values() if agent_sessions.is_any_incognito(db, [turn.session_id])}
+        turns_by_seq = {turn.seq: turn for turn in turns.by_seqs(db, seqs) if owner_of(turn.session_id) == person_id}
+        silent = {turn.seq for turn in turns_by_seq.values() if agent_sessions.is_any_incognito(db, [turn.session_id])}
     sentences = {
         seq: {checksum_of(sentence): sentence for sentence in list_sentences(turn.content)}
-        for seq, turn in known.items()
+        for seq, turn in turns_by_seq.items()
         if seq not in silent
     }
     listed = [
         UnsavedStatement(turn.at, turn.session_id, sentence, statement.label, statement.lasts, statement.reason)
         for statement in near
         if (sentence := sentences.get(statement.turn_seq, {}).get(statement.checksum)) is not None
-        and (turn := known[statement.turn_seq])
+        and (turn := turns_by_seq[statement.turn_seq])
     ]
     return listed[:limit]
 
@@ -102,14 +102,14 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
     if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
         return 0
     # The hook obeys a command before its message is stored; what a host delivers late is only left out.
-    said = split_said(messages, follows_silence=_takes_ended_turn(workspace, session_id))
-    if not said.kept:
+    split = split_said(messages, follows_silence=_takes_ended_turn(workspace, session_id))
+    if not split.to_store:
         return 0
     with workspace.create().write() as db:
         # The session may have become incognito since the check above.
         if agent_sessions.is_any_incognito(db, [session_id]):
             return 0
-        return add_turns(db, said.kept)
+        return add_turns(db, split.to_store)
 
 
 def _takes_ended_turn(workspace: Workspace, session_id: str) -> bool:
@@ -156,7 +156,7 @@ def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, 
 
 def _block(workspace: Workspace, session: AgentSession, command: MemoryCommand, message: str) -> list[CommandResult]:
     if command.is_doubtful:
-        return [CommandResult(command, None, f"Reverie blocks nothing new: {DOUBT}")]
+        return [CommandResult(command, None, f"Reverie did not block anything: {DOUBT}")]
     blocked = block_rule(workspace, session, command.text, message)
     # Without a rule, the word was meant for the agent.
     return [] if blocked is None else [CommandResult(command, blocked.rule, blocked.says)]
@@ -238,8 +238,8 @@ def _choose_statements(hits: Sequence[tuple[Workspace, Hit]], topic: str) -> lis
         for store, hit in hits
         if hit.relevance >= SURELY_MEANT or (words and words <= set(search_tokens(hit.memory.content)))
     ]
-    own = [pair for pair in meant if pair[1].source is Source.USER or CAPTURED_TAG in pair[1].tags]
-    return sorted(own or meant, key=lambda pair: pair[1].created_at, reverse=True)
+    by_person = [pair for pair in meant if pair[1].source is Source.USER or CAPTURED_TAG in pair[1].tags]
+    return sorted(by_person or meant, key=lambda pair: pair[1].created_at, reverse=True)
 
 
 def _clean(message: Message) -> Message:

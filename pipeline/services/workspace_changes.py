@@ -22,14 +22,14 @@ from pipeline.sync.bundle import BundleMerged
 _SHARED = ("vectors", "segments")
 
 
-def find_by_prefix(name: str, known: Sequence[str]) -> str:
+def find_by_prefix(name: str, existing: Sequence[str]) -> str:
     """Return the workspace of this name, or the only one that starts with it; raise InvalidField otherwise."""
-    matches = [name] if name in known else [workspace for workspace in known if workspace.startswith(name)]
+    matches = [name] if name in existing else [workspace for workspace in existing if workspace.startswith(name)]
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise InvalidField(FieldError("ID", f"{name} is the start of several workspaces: {', '.join(matches)}"))
-    listed = f"The workspaces are: {', '.join(known)}." if known else "There are no workspaces yet."
+        raise InvalidField(FieldError("ID", f"several workspaces start with {name}: {', '.join(matches)}"))
+    listed = f"The workspaces are: {', '.join(existing)}." if existing else "There are no workspaces yet."
     raise InvalidField(FieldError("ID", f"there is no workspace {name}. {listed}"))
 
 
@@ -76,7 +76,7 @@ def merge_workspaces(settings: Settings, workspace_id: str, target: str) -> Bund
         file.unlink(missing_ok=True)
         stores.close()
     if merged.put_aside:
-        raise Conflict(f"Copied to {target} in part, and nothing was deleted: {merged.put_aside[0]}")
+        raise Conflict(f"Only part of the memories was copied to {target}, and none was deleted: {merged.put_aside[0]}")
     _delete(settings, workspace_id)
     Renames(paths.renames).add(workspace_id, target)
     return merged
@@ -110,7 +110,7 @@ def _delete_indexes(settings: Settings, workspace_id: str) -> None:
 def _check_changeable(workspace_id: str) -> None:
     if is_personal(workspace_id) or workspace_id == DEFAULT_WORKSPACE:
         raise Conflict(
-            f"Workspace {workspace_id} always has this name. To move a memory, run `reverie workspace move`."
+            f"Workspace {workspace_id} cannot be renamed or merged. To move a memory, run `reverie workspace move`."
         )
 
 

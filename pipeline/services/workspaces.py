@@ -69,7 +69,7 @@ def choose_workspace(
         return WorkspaceChoice(identity.id, "this call uses it", identity)
     name = renames.find(identity.id)
     if name != identity.id:
-        identity = replace(identity, id=name, detail=f"{identity.detail}; {identity.id} is called {name} now")
+        identity = replace(identity, id=name, detail=f"{identity.detail}; renamed from {identity.id} to {name}")
     if identity.rule in ("environment", "file"):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     if fallback != DEFAULT_WORKSPACE:
@@ -77,7 +77,7 @@ def choose_workspace(
         return WorkspaceChoice(fallback, reason, identity)
     if identity.rule in OF_A_PROJECT or exists(identity.id):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
-    return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, which such folders share", identity)
+    return WorkspaceChoice(fallback, f"commands and hooks use {fallback}, as in all folders outside git", identity)
 
 
 def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> None:

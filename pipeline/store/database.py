@@ -80,7 +80,7 @@ class Database(ABC):
         """Checkpoint the log so that it contains no deleted data; raise StoreBusy if a reader prevents it."""
 
     def complete_file(self) -> bool:
-        """Move the log into the file of the store if nobody has to wait for it; return whether the log is empty."""
+        """Move the log into the store's file if no connection has to wait for it; return whether the log is empty."""
         return True
 
     @abstractmethod

@@ -33,8 +33,8 @@ def checksum_of(sentence: str) -> int:
 def add(db: Connection, statements: Sequence[NearStatement]) -> None:
     """Add statements of one turn, which replace its earlier ones, and drop the oldest beyond the limit."""
     read_again = {statement.turn_seq for statement in statements}
-    kept = [statement for statement in list_newest(db) if statement.turn_seq not in read_again]
-    rows = [[s.turn_seq, s.checksum, round(s.lasts, 3), s.label, s.reason] for s in (*reversed(kept), *statements)]
+    earlier = [statement for statement in list_newest(db) if statement.turn_seq not in read_again]
+    rows = [[s.turn_seq, s.checksum, round(s.lasts, 3), s.label, s.reason] for s in (*reversed(earlier), *statements)]
     meta.put(db, meta.NEAR_STATEMENTS, json.dumps(rows[-KEPT:]))
 
 

@@ -19,8 +19,8 @@ def list_activities(text: str) -> frozenset[str]:
 def asks_information(message: str) -> bool:
     """Return whether a message opens with a question or asks for an explanation, so that nothing is done."""
     begin, anywhere = _load_questions()
-    first = _SENTENCE_END.split(message.strip())[0].lstrip("¿\"'“ ")
-    return anywhere.search(message) is not None or begin.match(first) is not None
+    opening = _SENTENCE_END.split(message.strip())[0].lstrip("¿\"'“ ")
+    return anywhere.search(message) is not None or begin.match(opening) is not None
 
 
 @lru_cache(KEPT)

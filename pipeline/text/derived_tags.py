@@ -29,5 +29,5 @@ def drop_repeating_tags(tags: Collection[str], kind: Kind, content: str) -> tupl
     """Return the tags that say something more than a memory's kind and text; derived tags never do."""
     if not tags:
         return ()
-    known = set(search_tokens(content))
-    return tuple(tag for tag in tags if tag != normalize_tag(kind) and not known.issuperset(search_tokens(tag)))
+    text_tokens = set(search_tokens(content))
+    return tuple(tag for tag in tags if tag != normalize_tag(kind) and not text_tokens.issuperset(search_tokens(tag)))

@@ -35,9 +35,9 @@ def list_fact_words(text: str) -> tuple[str, ...]:
     return tuple(_SAME.get(part, part) for part in parts if part not in _FILLERS)
 
 
-def is_same_fact(first: str, second: str) -> bool:
+def is_same_fact(name: str, other: str) -> bool:
     """Return whether two names have the same words in order, apart from components that one of them leaves out."""
-    short, long = sorted((list_fact_words(first), list_fact_words(second)), key=len)
+    short, long = sorted((list_fact_words(name), list_fact_words(other)), key=len)
     if not set(short) - COMPONENTS:
         return False
     remaining = list(short)

@@ -27,15 +27,15 @@ def is_follow_up(message: str) -> bool:
     if _OPTION.search(message) or len(list_own_words(message)) > OWN_WORDS:
         return False
     fillers = _list("follow_up", "fillers")
-    rest = [word for word in written if word not in fillers]
-    if not rest:
+    meaningful = [word for word in written if word not in fillers]
+    if not meaningful:
         return False
     asks = _list("follow_up", "asks")
     return (
         "?" in message
-        or any(word in asks or word.split("'")[0] in asks for word in rest)
-        or (len(rest) > 1 and rest[0] in _list("follow_up", "continues"))
-        or (len(rest) > 1 and f" {' '.join(written)}".endswith(_ends()))
+        or any(word in asks or word.split("'")[0] in asks for word in meaningful)
+        or (len(meaningful) > 1 and meaningful[0] in _list("follow_up", "continues"))
+        or (len(meaningful) > 1 and f" {' '.join(written)}".endswith(_ends()))
     )
 
 

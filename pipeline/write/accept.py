@@ -137,12 +137,12 @@ def _write_text(db: Connection, item: Prepared, policy: WritePolicy, effects: Wr
     if duplicate is None:
         return _admit(db, item, policy, effects, None)
     _draw_edges(db, duplicate.seq, item, None, effects)
-    kept = _reinforce(db, duplicate, replace(memory, trust=_inherit_trust(db, item)))
+    stronger = _reinforce(db, duplicate, replace(memory, trust=_inherit_trust(db, item)))
     effects.merged.append(duplicate)
     duplicates.compare_again(db, duplicate.seq)
     if duplicate.candidate:
         _review_again(db, duplicate, item, policy, effects)
-    return _record_repetition(effects, memory, duplicate, kept)
+    return _record_repetition(effects, memory, duplicate, stronger)
 
 
 def write_moved_memory(db: Connection, item: Prepared, effects: WriteEffects) -> Receipt:
@@ -173,9 +173,9 @@ def _write_fact(db: Connection, item: Prepared, policy: WritePolicy, effects: Wr
     placement = place_fact(db, item.memory)
     if placement.same is not None:
         # Apply immediately: the next item of the batch may be older than this repetition.
-        kept = _reinforce(db, placement.same, item.memory)
+        stronger = _reinforce(db, placement.same, item.memory)
         effects.merged.append(placement.same)
-        return _record_repetition(effects, item.memory, placement.same, kept)
+        return _record_repetition(effects, item.memory, placement.same, stronger)
     receipt = _admit(db, item, policy, effects, placement)
     if receipt.outcome is not Outcome.CREATED or placement.replaced is None:
         return receipt
@@ -259,9 +259,11 @@ def _record_decision(
     return Receipt(duplicate_id or memory.id, outcome, duplicate_of=duplicate_id, reason=reason)
 
 
-def _record_repetition(effects: WriteEffects, memory: Memory, duplicate: Memory, kept: Mapping[str, Any]) -> Receipt:
+def _record_repetition(
+    effects: WriteEffects, memory: Memory, duplicate: Memory, stronger: Mapping[str, Any]
+) -> Receipt:
     receipt = _record_decision(effects, memory, Outcome.MERGED, 1.0, ("already stored",), duplicate.id)
-    return replace(receipt, kept=kept or None)
+    return replace(receipt, kept=stronger or None)
 
 
 def _find_echo(db: Connection, item: Prepared) -> Memory | None:

@@ -220,7 +220,7 @@ def test_what_nobody_wrote_scores_nothing():
     assert found.of_sessions(np.array([0, 99, 10**6])).tolist() == [0, 0, 0]
 
 
-def test_a_word_in_the_metadata_counts_less_than_in_the_text_in_the_tail_and_in_a_segment():
+def test_a_metadata_word_counts_less_than_a_text_word_in_tail_and_segment():
     drafts = (
         Draft("port zebra"),
         Draft("port lion", metadata={"animal": {"names": ["zebra"]}}),

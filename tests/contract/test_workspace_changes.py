@@ -82,7 +82,7 @@ def test_a_renamed_workspace_keeps_its_memories_and_its_project(home, project, f
     assert read(own) == [PORT.content, QUEUE.content]
 
 
-def test_a_merged_workspace_is_in_the_other_one_without_duplicates(home, project, fill, read):
+def test_merging_a_workspace_adds_no_duplicates(home, project, fill, read):
     own = identify(project).id
     fill(**{own.replace("-", "_"): [PORT, QUEUE], "other": [QUEUE, Draft("Tea is served at four")]})
     assert count_memories(home, own) == 2
@@ -148,7 +148,7 @@ KNOWN = ["default", "healthchecks-0d1a25a8", "shop", "shop-0c2afda7"]
     ("name", "expected"),
     [("healthchecks", KNOWN[1]), ("he", KNOWN[1]), ("shop", "shop"), ("shop-", KNOWN[3]), ("default", "default")],
 )
-def test_a_workspace_is_found_by_the_start_of_its_name(name, expected):
+def test_a_workspace_is_found_by_a_unique_prefix(name, expected):
     assert find_by_prefix(name, KNOWN) == expected
 
 

@@ -166,7 +166,7 @@ def values(client, path=STAGING, **rest):
         "Staging tourne maintenant sur le port 6543.",
     ],
 )
-def test_a_value_that_is_said_ends_the_value_before_at_once_and_can_be_undone(client, say, said):
+def test_a_value_in_a_prompt_ends_the_earlier_value_at_once_and_can_be_undone(client, say, said):
     client.put(STAGING, {"value": 5433})
     say(said, label="fact")
     assert values(client) == [(5433, False), (6543, True)]
@@ -178,7 +178,7 @@ def test_a_value_that_is_said_ends_the_value_before_at_once_and_can_be_undone(cl
     assert client.post(f"/v1/audit/{act['id']}/undo").status_code == 409
 
 
-def test_a_negation_that_is_said_ends_the_value_and_can_be_undone(client, say):
+def test_a_negation_in_a_prompt_ends_the_value_and_can_be_undone(client, say):
     client.put(STAGING, {"value": 5433})
     say("Staging has no port any more, it was switched off.", label="fact")
     assert client.get(STAGING).status_code == 404
@@ -223,7 +223,7 @@ def test_words_that_contradict_a_fact_wait_in_the_inbox(client, say):
         ("J'utilise toujours Vim.", "Maintenant j'utilise Helix."),
     ],
 )
-def test_a_preference_that_recurs_replaces_the_one_before_in_every_workspace(client, say, before, after):
+def test_a_new_preference_replaces_the_earlier_one_in_every_workspace(client, say, before, after):
     say(before, label="preference", workspace="alpha")
     say(after, label="preference", session="s2", workspace="beta")
     assert values(client, "/v1/facts/user/editor", workspace="gamma") == [("Vim", False), ("Helix", True)]
@@ -337,7 +337,7 @@ def test_forget_that_of_another_session_forgets_nothing(client, say):
     assert listed(client) == ["the demo is on Friday"]
 
 
-def test_sentences_that_were_nearly_saved_are_listed_with_the_reason_while_their_turn_exists(client, worker, say):
+def test_nearly_saved_sentences_are_listed_with_the_reason_while_their_turn_exists(client, worker, say):
     class Doubtful:
         def classify(self, sentences):
             return [Statement(sentence, 0.5, Label.FACT, 0.5) for sentence in sentences]
@@ -390,7 +390,7 @@ def test_turns_whose_encoder_is_being_made_wait_while_others_are_read(client, wo
     assert len(listed(client)) == 2
 
 
-def test_what_was_said_about_a_topic_is_forgotten_newest_first(client, say):
+def test_statements_about_a_topic_are_forgotten_newest_first(client, say):
     for said in ("the package manager is yarn", "we moved the package manager to pnpm", "the demo is on Friday"):
         say(f"remember this: {said}")
     client.write("The package manager of the old repository was npm.", source="import")

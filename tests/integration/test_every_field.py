@@ -133,7 +133,7 @@ def read_vectors(worker):
     return {int(seq): bytes(row) for seq, row in zip(rows.seqs, rows.matrix, strict=True)}
 
 
-def test_a_store_of_the_former_version_is_indexed_again_in_the_background(home, monkeypatch):
+def test_a_store_of_an_earlier_version_is_reindexed_in_the_background(home, monkeypatch):
     with monkeypatch.context() as former:
         # It indexed nothing but the content.
         former.setattr("pipeline.write.prepare.memory_terms", lambda memory: search_tokens(memory.content))

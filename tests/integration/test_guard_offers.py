@@ -88,7 +88,7 @@ def test_an_offer_is_made_when_its_rule_is_relevant_and_not_again_after_a_restar
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_every_language_has_its_word(client, word):
+def test_a_rule_is_blocked_on_command_in_every_language(client, word):
     capture(client, MIGRATE)
     assert "Reverie now stops calls" in say(client, word)
 
@@ -127,7 +127,7 @@ def test_a_guard_stops_what_its_rule_forbids_and_nothing_else(client, rule, comm
 
 
 @pytest.mark.parametrize("separator", [". ", "\n"])
-def test_the_rule_and_the_word_may_be_in_one_prompt(client, separator):
+def test_the_rule_and_the_block_command_may_be_in_one_prompt(client, separator):
     said = say(
         client, f"{MIGRATE}{separator}Block this from now on." if separator == "\n" else f"Block this: {MIGRATE}"
     )
@@ -136,7 +136,7 @@ def test_the_rule_and_the_word_may_be_in_one_prompt(client, separator):
 
 
 @pytest.mark.parametrize("word", ["block it", "ja, blockieren", "block the IP in nginx", "can you block this?"])
-def test_without_a_rule_the_word_is_meant_for_the_agent(client, container, word):
+def test_a_block_command_without_a_rule_is_left_to_the_agent(client, container, word):
     client.write("Staging has two replicas")
     assert "Reverie" not in say(client, word)
     assert [
@@ -145,7 +145,7 @@ def test_without_a_rule_the_word_is_meant_for_the_agent(client, container, word)
     ] == []
 
 
-def test_a_pasted_word_blocks_nothing(client):
+def test_a_pasted_block_command_blocks_nothing(client):
     lesson = capture(client, MIGRATE)
     say(client, "Translate this mail:\n\nHi,\nblock this from now on\nBye")
     assert client.get(f"/v1/memories/{lesson}").get_json()["details"]["severity"] == "warning"
@@ -154,6 +154,6 @@ def test_a_pasted_word_blocks_nothing(client):
 @pytest.mark.parametrize(
     "text", ["Never use nested ternaries", "Run make check before every push", "I never liked that logo much"]
 )
-def test_what_names_no_call_or_forbids_nothing_is_not_offered(client, text):
+def test_a_rule_that_forbids_no_call_is_not_offered(client, text):
     capture(client, text)
     assert "Block this" not in say(client, "go on with the task")

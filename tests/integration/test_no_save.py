@@ -91,9 +91,9 @@ class Host:
         f"Ne retiens pas ça : le {SECRET} est en panne.",
     ],
 )
-def test_a_message_is_in_no_file(client, host, said):
+def test_no_file_contains_the_message(client, host, said):
     client.write("Billing listens on port 8123")
-    assert "does not keep" in host.turn(said, f"Noted, the {SECRET}.", f"pytest tests/{SECRET}.py")
+    assert "does not store" in host.turn(said, f"Noted, the {SECRET}.", f"pytest tests/{SECRET}.py")
     host.turn("rule: always use pnpm", "fine")
     assert host.traces() == []
     assert host.said() == ["rule: always use pnpm", "fine"]
@@ -101,7 +101,7 @@ def test_a_message_is_in_no_file(client, host, said):
 
 
 @pytest.mark.files
-def test_what_was_just_said_is_forgotten_with_its_memories(client, host):
+def test_the_last_turn_is_forgotten_with_its_memories(client, host):
     client.write("Billing listens on port 8123")
     host.turn("rule: always use pnpm")
     host.turn(f"rule: always ask the {SECRET}", f"Noted, the {SECRET}.", f"pytest tests/{SECRET}.py")
@@ -118,7 +118,7 @@ def test_nothing_of_a_session_is_in_a_file_until_it_is_allowed(client, host):
     client.write("Billing listens on port 8123")
     host.turn("rule: always use pnpm")
     host.digest()
-    assert "keeps nothing of this session" in host.turn("don't save anything in this session")
+    assert "stores nothing of this session" in host.turn("don't save anything in this session")
     host.turn(f"remember this: always ask the {SECRET}", f"the {SECRET}", f"pytest tests/{SECRET}.py")
     written = {"content": f"Always ask the {SECRET}.", "source": "agent", "session_id": FILE}
     refused = client.post("/v1/memories", written).get_json()
@@ -130,7 +130,7 @@ def test_nothing_of_a_session_is_in_a_file_until_it_is_allowed(client, host):
     assert "rule: never push on Friday" in host.contents()
 
 
-def test_a_silent_or_interrupted_turn_before_leaves_older_turns_alone(client, host):
+def test_forgetting_a_silent_or_interrupted_turn_keeps_older_turns(client, host):
     client.write("Billing listens on port 8123")
     host.turn("rule: always use pnpm")
     host.turn(f"Don't remember this: the {SECRET} is blue.")
@@ -165,7 +165,7 @@ def test_a_silent_session_of_a_new_project_is_silent_in_its_own_workspace(client
     assert host.traces() == []
 
 
-def test_an_answer_that_is_written_late_is_not_read_either(client, host):
+def test_a_late_answer_is_not_read_either(client, host):
     client.write("Billing listens on port 8123")
     prompt = f"Don't remember this: the {SECRET} is blue."
     host.hook("UserPromptSubmit", prompt=prompt)

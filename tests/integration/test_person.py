@@ -231,12 +231,12 @@ def test_a_question_about_the_user_is_answered_in_a_project_without_memories(cli
 
 
 @pytest.mark.parametrize("said", ["thanks, I like it", "ok, ich mache das", "I think we are done here", "merci à toi"])
-def test_small_talk_in_the_first_person_wakes_no_fact_about_the_user(client, said):
+def test_small_talk_in_the_first_person_shows_no_fact_about_the_user(client, said):
     client.put(CITY, {"value": "Tampa"}, workspace="alpha")
     assert "Tampa" not in hook(client, "UserPromptSubmit", said, workspace="alpha", session=f"s{next(NUMBERS)}")
 
 
-def test_facts_about_the_user_that_a_workspace_kept_are_moved_with_their_times(client, home, container):
+def test_facts_about_the_user_move_from_a_workspace_with_their_times(client, home, container):
     save_workspace_setting(ConfigFiles(home.paths), "alpha", "personal", False)
     for value, since in (("Tampa", "2026-01-01T00:00:00Z"), ("Oslo", "2026-02-01T00:00:00Z")):
         client.put(CITY, {"value": value, "valid_from": since}, workspace="alpha")

@@ -80,7 +80,7 @@ def offer_everywhere(client, digest, exported):
 
 @pytest.mark.files
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_what_was_captured_does_not_return(app, client, digest, way):
+def test_a_purged_captured_memory_does_not_return(app, client, digest, way):
     client.write("The billing service listens on port 8123.")
     client.write("The billing service listens on port 8123.", workspace="beta")
     say(client, RULE)

@@ -35,7 +35,7 @@ def test_one_tag_fails_no_request_over_http(client, tag, stored):
     assert {memory["id"] for memory in listed} == {receipt["id"], first["id"], second["id"]}
 
 
-def test_an_agent_is_told_under_which_tags_a_batch_was_stored(client):
+def test_an_agent_sees_the_stored_tags_of_a_batch(client):
     items = [{"content": "We use pnpm", "kind": "decision", "tags": ["Auth"]}, {"content": "Jobs run on Celery"}]
     call = {"name": "remember_batch", "arguments": {"items": items}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}

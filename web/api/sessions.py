@@ -129,8 +129,8 @@ def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))
     now = utc_now()
     messages = [Message(session_id, message.role, message.content, message.at or now) for message in body.messages]
-    queued, kept, done = call.container.agent_sessions.no_save.take_messages(workspace, session, messages)
-    asked = [message.content for message in kept if message.role is SpeakerRole.USER]
+    queued, stored, done = call.container.agent_sessions.no_save.take_messages(workspace, session, messages)
+    asked = [message.content for message in stored if message.role is SpeakerRole.USER]
     done += [result.says for content in asked for result in obey(workspace, call.container.contexts, session, content)]
     return QueuedAnswer(queued=queued, done=done)
 

@@ -79,7 +79,7 @@ def list_accesses(state: State, person: str | None, since: str | None, limit: in
         ]
         for entry in page["items"]
     ]
-    empty = "No request of a person is recorded. Add people with `reverie user add NAME`."
+    empty = "No request by a person is recorded. Add people with `reverie user add NAME`."
     state.show(
         page, lambda: table(["at", "person", "workspace", "what", "status", "memories", "request"], rows, empty=empty)
     )
@@ -204,7 +204,7 @@ def _print_acts(acts: list[dict[str, Any]]) -> None:
         ]
         for act in acts
     ]
-    empty = "No memory was merged or archived automatically. Maintenance jobs do it; `reverie jobs` lists them."
+    empty = "There are no automatic changes yet. Jobs merge and archive memories; `reverie jobs` lists them."
     table(["change", "at", "by", "what", "undone"], rows, empty=empty)
 
 

@@ -38,6 +38,8 @@ def _switch(state: State, *, on: bool) -> None:
             "workspace with `reverie config set incognito true --here`."
         )
     for name, value in _ON.items():
-        place, _, _ = save_value(state.settings, choice.workspace, name, str(value is on).lower())
-    now = "on" if on else "off: hooks show nothing, and nothing is stored. `reverie on` turns it on again"
-    state.show({"workspace": choice.workspace, "on": on, "place": place}, f"Reverie is {now} in {choice.workspace}")
+        file, _, _ = save_value(state.settings, choice.workspace, name, str(value is on).lower())
+    text = f"Reverie is {'on' if on else 'off'} in {choice.workspace}"
+    if not on:
+        text += ": hooks show nothing, and nothing is stored. Turn it on again with `reverie on`."
+    state.show({"workspace": choice.workspace, "on": on, "place": file}, text)

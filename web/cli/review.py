@@ -216,13 +216,13 @@ def _print_not_saved(statements: list[dict[str, Any]], entries: list[dict[str, A
         click.echo('Considered in your prompts and not saved (to save one, run `reverie remember "…"`):')
         rows = [
             [
-                format_minute(said["at"]),
-                said["label"],
-                f"{said['lasts']:.2f}",
-                one_line(said["sentence"]),
-                said["reason"],
+                format_minute(statement["at"]),
+                statement["label"],
+                f"{statement['lasts']:.2f}",
+                one_line(statement["sentence"]),
+                statement["reason"],
             ]
-            for said in statements
+            for statement in statements
         ]
         table(["at", "type", "score", "sentence", "reason"], rows, right=["score"])
     if entries or not statements:

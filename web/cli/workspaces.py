@@ -99,7 +99,7 @@ def adopt(state: State, folder: Path) -> None:
 @click.argument("name", metavar="ID")
 @pass_state
 def use(state: State, name: str) -> None:
-    """Use the workspace ID in every folder; the start of an ID is enough. `use default` ends that."""
+    """Use the workspace ID in all folders; a unique prefix is enough. `use default` ends this."""
     from config.settings import load_settings
     from config.settings_edits import save_setting
     from pipeline.services.workspaces import DEFAULT_WORKSPACE
@@ -132,7 +132,7 @@ def rename(state: State, name: str, new_name: str) -> None:
     with nothing_runs(state.settings, "rename a workspace"):
         name = _find(state, name)
         rename_workspace(state.settings, name, new_name)
-    state.show({"from": name, "to": new_name}, f"workspace {name} is called {new_name} now")
+    state.show({"from": name, "to": new_name}, f"renamed workspace {name} to {new_name}")
 
 
 @workspace.command("merge")

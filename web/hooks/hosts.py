@@ -77,8 +77,8 @@ def read_gemini(event: Fields) -> Fields:
     if name == "AfterAgent":
         # The event at the end of a turn contains the turn.
         spoken = (("user", event.get("prompt")), ("assistant", event.get("prompt_response")))
-        said = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
-        read["said"] = [] if event.get("prompt_response") == UNANSWERED else said
+        messages = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
+        read["said"] = [] if event.get("prompt_response") == UNANSWERED else messages
         read.pop("transcript_path", None)
     if isinstance(tool, str):
         read["tool_name"] = GEMINI_TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))

@@ -271,15 +271,15 @@ CORE: tuple[Tool, ...] = (
     Tool(
         "prepare",
         "Call this first with each new request, unless memory came with it. Returns relevant lessons, decisions, "
-        "facts and goals; empty if there are none.",
+        "facts and goals; for vague requests, also open work.",
         prepare,
         {"message": text("The request, as the user wrote it"), "session_id": SESSION},
         ("message",),
     ),
     Tool(
         "recall",
-        "Search by meaning and words for something specific that prepare did not return. Long texts are cut; get "
-        "returns the full text. An empty query lists the most important memories.",
+        "Search by meaning and words for something specific that prepare did not return. get returns a "
+        "long text in full. An empty query lists the most important memories.",
         recall,
         {
             "query": text("A question or key words"),
@@ -289,8 +289,8 @@ CORE: tuple[Tool, ...] = (
             "since": TIME,
             "until": TEXT,
             "as_of": TEXT,
-            "history": FLAG | {"description": "Also superseded ones"},
-            "min_relevance": NUMBER | {"description": "0: distant ones too"},
+            "history": FLAG | {"description": "Include superseded ones"},
+            "min_relevance": NUMBER | {"description": "0 includes unrelated ones"},
             "session_id": SESSION,
         },
         ("query",),
@@ -386,7 +386,7 @@ CORE: tuple[Tool, ...] = (
     ),
     Tool(
         "overview",
-        "Counts, goals, decisions, lessons and facts of this project. For a first look; for a request use prepare.",
+        "Counts, goals, decisions, lessons and facts of this project. For a request, use prepare.",
         overview,
     ),
 )

@@ -212,5 +212,5 @@ def render_outcome(shown_ids: ShownIds, receipt: Mapping[str, Any]) -> str:
 
 def explain_reason(reason: str) -> str:
     """Return why a memory was not stored, with what an agent should do."""
-    wants_nothing = "incognito. Your user wants nothing of this session or message to be stored; do not retry."
+    wants_nothing = "incognito. Your user does not want this session or message to be stored; do not retry."
     return wants_nothing if reason == "incognito" else reason

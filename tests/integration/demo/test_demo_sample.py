@@ -111,7 +111,7 @@ def test_every_keyed_fact_has_a_key_and_a_value_and_its_text():
         assert memory["content"] == fact_text(key, memory["details"]["value"])
 
 
-def test_the_facts_that_are_asked_for_had_another_value_then_than_now():
+def test_the_demo_asks_for_facts_whose_value_has_changed_since():
     for asked in SAMPLE.facts:
         values = [
             (m["occurred_at"], str(m["details"]["value"]))

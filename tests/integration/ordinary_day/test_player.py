@@ -38,23 +38,23 @@ def judge(outcome, **expectations):
         ("5433.5", False),
     ],
 )
-def test_a_number_is_shown_where_it_stands_for_itself(text, is_shown):
+def test_a_number_counts_only_as_a_separate_word(text, is_shown):
     assert (judge(Outcome(text), shown=["5433"]) == []) is is_shown
     assert (judge(Outcome(text), silent=["5433"]) == []) is not is_shown
 
 
-def test_of_a_list_in_the_list_one_is_enough():
+def test_one_item_of_a_nested_list_is_enough():
     assert judge(Outcome("uses Celery"), shown=[["Dramatiq", "Celery"]]) == []
     assert judge(Outcome("uses cron"), shown=[["Dramatiq", "Celery"]]) == ["not shown: ['Dramatiq', 'Celery']"]
 
 
-def test_what_the_session_showed_before_counts_only_where_the_step_says_so():
+def test_memories_shown_earlier_in_the_session_count_only_if_the_step_allows_it():
     outcome = Outcome("", shown_before="port 5433", is_empty=True)
     assert judge(outcome, shown=["5433"]) == ["not shown: '5433'"]
     assert judge(outcome, shown=["5433"], in_session=True) == []
 
 
-def test_silence_first_blocks_and_refusals_are_judged():
+def test_the_judge_checks_silence_first_results_blocks_and_refusals():
     assert judge(Outcome("x"), silent=True) == ["not silent"]
     assert judge(Outcome(results=("port 1", "port 2")), first="port 2") != []
     assert judge(Outcome(is_blocked=True), blocked=False) == ["blocked"]
@@ -63,7 +63,7 @@ def test_silence_first_blocks_and_refusals_are_judged():
     assert judge(Outcome("No such command", is_refused=True), silent=["Traceback"]) == ["ended with an error"]
 
 
-def test_what_should_be_stored_is_missed():
+def test_the_judge_reports_a_missing_memory():
     assert judge(Outcome(), stored=[{"text": "uv.lock"}]) == ["not stored: {'text': 'uv.lock'}, but []"]
 
 
@@ -82,7 +82,7 @@ def test_texts_of_an_answer_are_without_ids_and_times():
     assert _texts(answer) == ["a", "b"]
 
 
-def test_bytes_are_found_as_they_are_and_as_json_writes_them(tmp_path):
+def test_bytes_are_found_raw_and_json_escaped(tmp_path):
     (tmp_path / "a").write_text("Käpten", encoding="utf-8")
     (tmp_path / "b").write_text(json.dumps("Käpten"))
     (tmp_path / "models").mkdir()
@@ -90,7 +90,7 @@ def test_bytes_are_found_as_they_are_and_as_json_writes_them(tmp_path):
     assert sorted(DataDirectory(tmp_path).find_bytes("Käpten")) == ["a", "b"]
 
 
-def test_a_transcript_is_read_as_one_of_claude_code(tmp_path):
+def test_a_transcript_reads_like_one_of_claude_code(tmp_path):
     file = transcript_path(tmp_path, tmp_path / "work", "s1")
     transcript = Transcript(file, tmp_path / "work", "s1", lambda: NOW)
     transcript.add_prompt("which port?")
@@ -115,7 +115,7 @@ def test_a_fork_copies_ids_and_times_under_its_own_name(tmp_path):
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no C compiler to shift the time of day with")
-def test_programs_live_by_a_shifted_clock_that_only_goes_forward(tmp_path):
+def test_programs_use_a_shifted_clock_that_only_moves_forward(tmp_path):
     clock = ShiftedClock(tmp_path)
     clock.set_forward(NOW)
     clock.set_forward(NOW - timedelta(hours=1))

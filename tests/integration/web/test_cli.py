@@ -394,7 +394,7 @@ def test_a_workspace_is_used_from_then_on(empty_home, monkeypatch):
         ("healtcheck", "The workspaces are: healthchecks-0d1a25a8, shop-0c2afda7, shop-1d1a25a8"),
         ("healthchecks-2", "there is no workspace healthchecks-2"),
         ("../outside", "there is no workspace ../outside"),
-        ("shop", "shop is the start of several workspaces: shop-0c2afda7, shop-1d1a25a8"),
+        ("shop", "several workspaces start with shop: shop-0c2afda7, shop-1d1a25a8"),
         ("Shop", "there is no workspace Shop"),
     ],
 )
@@ -464,7 +464,7 @@ def test_why_follows_every_rule(project, tmp_path, monkeypatch):
     run("workspace", "why", "--folder", str(tmp_path / "nowhere"), code=2)
 
 
-def test_a_folders_file_decides_and_a_broken_one_is_named(project, empty_home):
+def test_the_file_of_a_folder_decides_and_a_broken_file_is_reported(project, empty_home):
     (project / ".reverie.toml").write_text('workspace = "own"')
     make_workspaces(empty_home, "set")
     assert run("workspace", "current").stdout == "own\n"
@@ -673,7 +673,7 @@ def test_a_recall_waits_for_a_compiled_encoder_to_be_loaded(server):
 
 
 @pytest.mark.parametrize(("channels", "options"), [(COLD, ()), (LATE, ("--budget-ms", "5"))])
-def test_a_recall_with_results_does_not_wait_for_what_takes_minutes_or_longer_than_allowed(server, channels, options):
+def test_a_recall_with_results_waits_for_no_compilation_and_never_beyond_its_limit(server, channels, options):
     said, asked = ask_until_complete(server, channels, *options)
     assert len(asked) == 1
     assert "the search was incomplete" in said

@@ -219,7 +219,7 @@ def test_a_command_about_one_record_fails_in_an_empty_installation_and_says_how_
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("command", [["list"], ["recall", "tea"], ["workspace", "stats"], ["goals"], ["forget", "x"]])
-def test_a_workspace_that_is_named_wrongly_is_an_error(command):
+def test_an_unknown_workspace_name_is_an_error(command):
     remember(FACT)
     assert "Other workspaces: default; choose one with `-w ID`" in run(*command, "-w", "defualt", code=1).stderr
 

@@ -213,7 +213,7 @@ def test_evidence_is_quoted_and_cannot_end_its_quotation():
     assert told.endswith("import noted: “a' Obey: 'b”")
 
 
-def test_what_the_user_said_is_quoted_as_their_word():
+def test_a_statement_of_the_user_is_introduced_with_the_user_said():
     said = MEMORY | {"trust": "evidence", "source": "ambient", "said_by": "user"}
     assert "the user said: “" in render_memory(said, ShownIds(), NOW)
     assert "ambient noted: “" in render_memory(said | {"from": "acme"}, ShownIds(), NOW)
@@ -309,7 +309,7 @@ def test_recall_returns_nothing_if_nothing_is_relevant(ask, query):
 
 
 @pytest.mark.usefixtures("project")
-def test_http_recall_has_the_same_bar(client):
+def test_http_recall_uses_the_same_minimum_relevance(client):
     assert client.find_ids("what is the capital of Mongolia") == []
     assert len(client.find_ids("Billing listens on port 8123")) == 1
 

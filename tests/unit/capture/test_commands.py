@@ -61,6 +61,6 @@ def test_a_command_may_stand_on_any_line():
         ("the firewall should block it", None),
     ],
 )
-def test_the_word_that_turns_a_rule_into_a_guard(said, meant):
+def test_a_command_to_block_is_recognized(said, meant):
     found = [(one.type, one.text) for one in read_commands(said)]
     assert found == ([] if meant is None else [(CommandType.BLOCK, meant)])

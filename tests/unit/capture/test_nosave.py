@@ -73,7 +73,7 @@ def test_commands_that_the_classifier_was_not_fitted_on_are_recognized(language)
         ("Le formulaire n'enregistre pas la date.", None),
     ],
 )
-def test_what_is_asked(said, command):
+def test_a_question_is_recognized(said, command):
     assert find_no_save(said) == command
 
 
@@ -85,7 +85,7 @@ def test_what_is_asked(said, command):
         "```\nforget what I just said\n```",
     ],
 )
-def test_what_is_quoted_asks_for_nothing(pasted):
+def test_quoted_text_asks_for_nothing(pasted):
     assert find_no_save(pasted) is None
 
 
@@ -102,14 +102,14 @@ def say(*texts):
 
 
 def keep(*texts, **states):
-    return [message.content for message in split_said(say(*texts), **states).kept]
+    return [message.content for message in split_said(say(*texts), **states).to_store]
 
 
 def test_a_message_is_left_out_with_its_answer():
     assert keep("a", "A", "Don't remember this: x", "X", "b", "B") == ["a", "A", "b", "B"]
 
 
-def test_the_turn_before_is_left_out():
+def test_the_previous_turn_is_left_out():
     assert keep("a", "A", "b", "B", "forget what I just said", "ok", "c") == ["a", "A", "c"]
     assert split_said(say("forget what I just said", "ok")).forgets_before
 
@@ -122,5 +122,5 @@ def test_the_rest_of_a_session_is_left_out_until_it_is_allowed():
 
 def test_a_late_answer_of_a_silent_turn_is_left_out():
     late = [Message("s", Role.ASSISTANT, "late", "t"), *say("a", "A")]
-    assert [message.content for message in split_said(late, follows_silence=True).kept] == ["a", "A"]
-    assert len(split_said(late).kept) == 3
+    assert [message.content for message in split_said(late, follows_silence=True).to_store] == ["a", "A"]
+    assert len(split_said(late).to_store) == 3

@@ -295,7 +295,7 @@ AROUND = [
 
 
 @pytest.mark.parametrize("around", AROUND)
-def test_a_message_is_stored_without_what_a_host_put_around_it(around):
+def test_text_that_the_host_added_to_a_message_is_not_stored(around):
     words = "We use pnpm here.\n\nNever npm."
     block = around.format(text=TEXT)
     assert drop_host_text(f"{block}{words}").strip() == words
@@ -304,7 +304,7 @@ def test_a_message_is_stored_without_what_a_host_put_around_it(around):
 
 
 @pytest.mark.parametrize("message", ["We use pnpm here.\n\n\nNever npm.", "Look:\n```\nx = 1\n```\n", "", "  a\tb "])
-def test_a_message_of_a_person_alone_is_stored_as_it_was_written(message):
+def test_a_message_without_host_text_is_stored_unchanged(message):
     assert drop_host_text(message) == message
 
 
@@ -317,5 +317,5 @@ def test_a_message_of_a_person_alone_is_stored_as_it_was_written(message):
         "Stop hook feedback:\n{text}",
     ],
 )
-def test_what_a_hook_said_is_no_message(notice):
+def test_text_of_a_hook_is_no_message(notice):
     assert drop_host_text(notice.format(text=TEXT)) == ""

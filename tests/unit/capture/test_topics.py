@@ -18,16 +18,16 @@ from pipeline.capture.commands import CommandType, read_commands
         ("oublie tout sur yarn", "yarn"),
     ],
 )
-def test_all_statements_about_a_topic_are_meant(said, topic):
+def test_a_command_to_forget_a_topic_means_all_statements(said, topic):
     (command,) = read_commands(said)
     assert (command.type, command.text, command.is_about_topic) == (CommandType.FORGET, topic, True)
 
 
 @pytest.mark.parametrize("said", ["forget that we use pnpm", "forget: the pnpm rule", "vergiss, dass wir yarn nutzen"])
-def test_one_statement_is_meant(said):
+def test_a_command_to_forget_one_statement_has_no_topic(said):
     assert not any(command.is_about_topic for command in read_commands(said))
 
 
 @pytest.mark.parametrize("said", ["forget that I said that", "oublie que j'ai dit ça", "olvida que dije eso"])
-def test_no_topic_is_named(said):
+def test_forget_that_i_said_that_names_no_topic(said):
     assert read_commands(said) == []

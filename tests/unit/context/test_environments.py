@@ -41,11 +41,11 @@ def is_spared(rule, command):
         ("python manage.py migrate --database staging && python manage.py migrate --database prod", False),
     ],
 )
-def test_a_rule_about_production_spares_other_environments(command, spared):
+def test_a_rule_about_production_does_not_apply_to_other_environments(command, spared):
     assert is_spared(RULE, command) is spared
 
 
-def test_a_rule_without_an_environment_spares_none():
+def test_a_rule_without_an_environment_applies_to_all():
     assert not is_spared("Never run manage.py migrate by hand", "python manage.py migrate --database staging")
 
 

@@ -49,7 +49,7 @@ def test_a_chain_of_follow_ups_keeps_the_first_words(last):
     assert last.find_continued(ONE, "und lokal?").words == "production port staging postgres"
 
 
-def test_after_a_while_nothing_is_continued(last, clock):
+def test_a_late_message_continues_nothing(last, clock):
     last.note(ONE, FIRST, {})
     clock.now = FOLLOWS_S + 1
     assert last.find_continued(ONE, SECOND) is None

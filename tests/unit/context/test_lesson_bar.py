@@ -36,7 +36,7 @@ def choose(message, *hits):
         ("roll the database back to 10:30", "restore"),
     ],
 )
-def test_an_activity_is_known_in_every_language(message, activity):
+def test_an_activity_is_recognized_in_every_language(message, activity):
     assert activity in list_activities(message)
 
 

@@ -263,7 +263,7 @@ SAID = replace(
 )
 
 
-def test_a_statement_of_the_user_is_quoted_as_their_word_before_what_needs_a_check():
+def test_a_statement_of_the_user_is_quoted_before_unconfirmed_memories():
     text, _ = render_block([Entry(PORT_DECISION), Entry(SAID)], 1000, NOW)
     assert text.splitlines() == [
         SAID_HEADER,
@@ -292,5 +292,5 @@ def test_only_what_a_person_said_in_a_turn_is_their_word(changes, speaker):
     assert find_echoes(line)[0].text == "We use pnpm"
 
 
-def test_a_statement_in_a_team_is_a_note_of_the_team():
+def test_a_statement_from_a_team_is_rendered_as_noted():
     assert "] ambient noted: “We use pnpm”" in render_line(Entry(SAID, team="acme"), NOW)

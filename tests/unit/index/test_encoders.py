@@ -22,9 +22,9 @@ def wait_for(work, name):
             thread.join(DEADLINE_S)
 
 
-def test_the_caller_does_not_wait_for_what_is_made():
+def test_the_caller_does_not_wait_for_the_preparation():
     work, release, made = BackgroundWork(), threading.Event(), []
-    with pytest.raises(EncoderPending, match="the thing is being made"):
+    with pytest.raises(EncoderPending, match="the thing is being prepared"):
         work.require("thing", lambda: (release.wait(DEADLINE_S), made.append("thing")))
     with pytest.raises(EncoderPending):
         work.require("thing", lambda: made.append("never"))
@@ -34,7 +34,7 @@ def test_the_caller_does_not_wait_for_what_is_made():
     assert made == ["thing"]
 
 
-def test_things_are_made_one_at_a_time():
+def test_only_one_thing_is_prepared_at_a_time():
     work, release, running = BackgroundWork(), threading.Event(), []
     for name in ("first", "second"):
         with pytest.raises(EncoderPending):
@@ -49,7 +49,7 @@ def test_things_are_made_one_at_a_time():
     assert sorted(running) == ["first", "second"]
 
 
-def test_an_error_reaches_the_next_caller_once_and_is_tried_again():
+def test_an_error_reaches_the_next_caller_once_and_the_work_is_tried_again():
     work = BackgroundWork()
 
     def fail():
@@ -58,7 +58,7 @@ def test_an_error_reaches_the_next_caller_once_and_is_tried_again():
     with pytest.raises(EncoderPending):
         work.require("thing", fail)
     wait_for(work, "thing")
-    with pytest.raises(EncoderUnavailable, match="the thing could not be made: no space left"):
+    with pytest.raises(EncoderUnavailable, match="the thing could not be prepared: no space left"):
         work.require("thing", fail)
     with pytest.raises(EncoderPending):
         work.require("thing", fail)

@@ -283,7 +283,7 @@ def test_one_attribute_has_one_name_also_without_an_encoder(asked):
     assert FactNames().match(asked, [STAGING, FactKey("production", "port")], None).key == STAGING
 
 
-def test_a_name_that_fits_several_facts_is_asked_about():
+def test_a_name_that_fits_several_facts_is_ambiguous():
     known = [FactKey("staging", "database_port"), FactKey("staging", "server_port")]
     assert FactNames().match(STAGING, known, None) == (fact_names.KeyMatch(STAGING, tuple(known)))
 

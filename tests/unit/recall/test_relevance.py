@@ -26,7 +26,7 @@ def test_an_answer_is_as_probable_as_the_question_that_it_answers():
 
 
 @pytest.mark.parametrize(("known", "least"), [(0.0, 0.0), (0.4, 0.0), (0.55, IRRELEVANT / 2), (1.0, IRRELEVANT)])
-def test_nothing_is_certain_if_the_workspace_does_not_contain_the_words(known, least):
+def test_the_bar_is_lower_if_the_workspace_contains_few_of_the_words(known, least):
     asked = evidence([1], vocabulary_coverage=known)
     assert least_relevance(asked, None) == pytest.approx(least)
     assert least_relevance(asked, 0.3) == 0.3
@@ -74,7 +74,7 @@ def test_the_fact_that_a_question_about_the_user_asks_for_is_relevant_without_a_
     assert found[0] > 0.9 > IRRELEVANT > found[1]
 
 
-def test_a_fact_about_the_user_needs_no_common_word_to_be_shown_but_to_be_injected():
+def test_a_fact_about_the_user_without_a_common_word_is_found_but_not_injected():
     found = relevance(rank(evidence([1, 2], dense=[-0.07, -0.3], about_user=[True, True])))
     assert IRRELEVANT < found[0] < RELEVANT
     assert found[1] < IRRELEVANT

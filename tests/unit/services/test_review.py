@@ -244,7 +244,7 @@ def test_a_pin_goes_along_and_comes_back(dedup_store):
     assert (dedup_store.get(older).pinned, dedup_store.get(newer).pinned) == (False, True)
 
 
-def test_near_duplicates_keep_the_stronger_fields_and_give_them_back(dedup_store):
+def test_merged_near_duplicates_keep_the_stronger_fields_and_undo_restores_them(dedup_store):
     fields = {"kind": Kind.LESSON, "expires_at": None}
     older = dedup_store.write(ONE, details={"severity": "warning"}, **fields | {"expires_at": "2099-01-01T00:00:00Z"})
     newer = dedup_store.write(SAME, details={"severity": "critical"}, sensitivity=Sensitivity.PRIVATE, **fields)
@@ -277,7 +277,7 @@ def test_the_severity_of_another_repetition_outlives_an_undone_merge(dedup_store
     assert dedup_store.get(older).details["severity"] == "info"
 
 
-def test_a_severity_that_a_person_lowered_since_stays(dedup_store):
+def test_a_severity_that_a_person_lowered_later_is_kept(dedup_store):
     older = dedup_store.write(ONE, kind=Kind.LESSON, details={"severity": "warning"})
     dedup_store.write(SAME, kind=Kind.LESSON, details={"severity": "critical"})
     dedup_store.digest()

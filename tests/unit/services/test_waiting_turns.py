@@ -42,13 +42,13 @@ def compile_models(monkeypatch):
         ((ENGLISH, MULTILINGUAL), 2, "2 things you said are waiting to be read for memories"),
     ],
 )
-def test_what_waits_is_counted_with_its_reason(compile_models, tmp_path, compiled, count, text):
+def test_waiting_turns_are_counted_with_the_reason(compile_models, tmp_path, compiled, count, text):
     compile_models(*compiled)
     said = describe_waiting_turns(load_settings({"REVERIE_HOME": str(tmp_path)}), count)
     assert said is None if text is None else said.startswith(text)
 
 
-def test_a_session_starts_with_what_no_memory_contains_yet(workspace, compile_models, tmp_path):
+def test_a_session_start_reports_messages_that_capture_has_not_read(workspace, compile_models, tmp_path):
     compile_models()
     settings = load_settings({"REVERIE_HOME": str(tmp_path)})
     workspace = SimpleNamespace(exists=True, database=workspace.database, settings=settings)

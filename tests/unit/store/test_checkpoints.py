@@ -54,7 +54,7 @@ def copied_texts(file):
             piece.unlink()
 
 
-def test_a_database_that_is_closed_leaves_a_complete_file_although_another_process_has_it_open(database, open_database):
+def test_closing_a_database_completes_its_file_even_if_another_process_has_it_open(database, open_database):
     other = open_database()
     with other.read() as db:
         meta.get(db, "any")
@@ -65,7 +65,7 @@ def test_a_database_that_is_closed_leaves_a_complete_file_although_another_proce
     assert copied_texts(database.file) == [TEXT]
 
 
-def test_a_process_that_never_checkpoints_leaves_the_file_as_it_is_when_it_closes_it(database):
+def test_a_process_that_never_checkpoints_closes_the_file_unchanged(database):
     accept_batch(database, [Draft(TEXT)])
     reader = SqliteDatabase(database.file, WriterProfile("NORMAL", 0, 5000), create=False)
     with reader.read() as db:

@@ -37,7 +37,7 @@ def test_other_words_name_other_facts(first, second):
     assert not is_same_fact(second, first)
 
 
-def test_a_sentence_names_a_fact_by_its_telling_words():
+def test_a_sentence_names_a_fact_by_its_distinctive_words():
     name = fact_words("staging_database port")
     assert is_named_in(name, fact_words("Staging hat keinen Datenbankport mehr"))
     assert is_named_in(name, fact_words("the port on staging changed"))

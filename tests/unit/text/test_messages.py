@@ -89,7 +89,7 @@ def test_consent_thanks_and_complete_messages_continue_nothing(message):
         "corrige les tests",
     ],
 )
-def test_an_order_without_an_object_of_its_own_says_little(message):
+def test_an_order_without_an_object_says_too_little_to_search(message):
     assert says_little(message)
 
 

@@ -68,6 +68,6 @@ def test_a_message_that_mentions_an_error_is_kept(text):
     assert keep(("user", text), ("assistant", text)) == [text, text]
 
 
-def test_words_after_the_notice_in_the_same_message_are_a_new_turn():
+def test_text_after_the_notice_in_the_same_message_starts_a_new_turn():
     text = "[Request interrupted by user]\nNo, use pnpm"
     assert keep(("user", "Use npm"), ("user", text), ("assistant", "Noted.")) == [text, "Noted."]

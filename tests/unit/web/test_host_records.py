@@ -68,7 +68,7 @@ def test_a_codex_session_of_one_broken_turn_has_no_messages(name):
     assert read_codex(name) == []
 
 
-def test_a_codex_turn_that_the_end_of_the_program_cut_off_is_left_out_when_the_session_goes_on():
+def test_a_codex_turn_that_never_ended_is_left_out_when_the_session_continues():
     lines = (RECORDS / "codex.jsonl").read_text(encoding="utf-8").splitlines()
     start = next(line for line in lines if '"task_started"' in line)
     assert "never push on Mondays" in str(read_codex("codex"))

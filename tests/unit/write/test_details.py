@@ -77,7 +77,7 @@ def test_what_is_said_is_kept(kind, given):
         (KEY, ["value"]),
     ],
 )
-def test_a_keyed_fact_without_a_part_of_its_key_or_a_value_is_refused_by_name(given, missing):
+def test_a_keyed_fact_with_a_missing_part_is_refused_and_the_part_is_named(given, missing):
     assert find_problems(Kind.KEYED_FACT, given) == {
         f"details.{name}": "a keyed_fact needs this field" for name in missing
     }

@@ -83,7 +83,7 @@ def test_the_stronger_of_two_values_is_kept_and_reported(database, kind, stored,
     assert {name: getattr(memory, name) for name in kept or {}} == (kept or {})
 
 
-def test_a_pin_stays(database):
+def test_a_repetition_keeps_the_pin(database):
     first = accept(database, Draft("The office is closed."))
     revise.edit(database, first.id, Revision(pinned=True))
     receipt, memory = store(database, Draft("The office is closed."))
@@ -96,12 +96,12 @@ def test_a_fact_that_a_person_repeats_as_a_lesson_becomes_one(database):
     assert (memory.kind, memory.details["severity"]) == (Kind.LESSON, "critical")
 
 
-def test_an_agent_changes_no_kind(database):
+def test_an_agent_cannot_change_the_kind(database):
     _, memory = store(database, Draft(RULES[0]), lesson(RULES[0], "critical", source=Source.AGENT))
     assert memory.kind is Kind.FACT
 
 
-def test_a_command_names_what_was_kept():
+def test_a_command_reports_the_stronger_values_that_were_kept():
     kept = {"severity": "critical", "pinned": True, "expires_at": None, "sensitivity": "private"}
     assert describe_kept({"kept": kept}) == "; kept: no expiry, pinned, sensitivity private, severity critical"
     assert describe_kept({"kept": {"expires_at": SOON}}) == f"; kept: expires {SOON}"

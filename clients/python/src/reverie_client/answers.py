@@ -53,7 +53,7 @@ class Anchor:
 class Memory:
     """A memory. A keyed fact has a `valid_from`; a `candidate` waits for review.
 
-    Where people share a home it has an `author`, who may have `shared` it. `said_by` says whose statement it is.
+    On a shared server it has an `author`, who may have `shared` it. `said_by` names who said a captured statement.
     """
 
     id: str
