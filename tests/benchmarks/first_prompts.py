@@ -58,7 +58,7 @@ def measure_first_prompts(bench: Path, runs: int = RUNS) -> FirstPrompts:
         home = Path(folder, "home")
         home.mkdir()
         (home / "models").symlink_to(share_models(bench).resolve(), target_is_directory=True)
-        variables = {"REVERIE_HOME": str(home), "REVERIE_PORT": str(free_port())}
+        variables = {"REVERIE_HOME": str(home), "REVERIE_PORT": str(free_port()), "REVERIE_WORKSPACE": "default"}
         settings = load_settings(variables)
         environment = os.environ | variables
         try:
