@@ -36,6 +36,8 @@ from pathlib import Path
 
 # The same for a workspace that does not exist and for one that the caller may not see.
 NO_WORKSPACE = "There is no such workspace. Reverie creates it when the first memory is stored."
+# The same for a memory that the caller may not see.
+NO_SUCH_MEMORY = "no such memory"
 
 
 class ReverieError(Exception):

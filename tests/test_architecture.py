@@ -131,6 +131,7 @@ SHARED_WITH_ENTRY_POINTS: dict[str, str] = {
 SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("agent_history", "hook_runs"): "a session's page lists the runs of its hooks",
     ("agent_sessions", "encoder"): "a session begins with what waits for an encoder",
+    ("agent_sessions", "ended_turns"): "the end of a turn stores its result",
     ("agent_sessions", "guard_offers"): "a prompt may offer to block what a rule forbids",
     ("agent_sessions", "no_save"): "a prompt may ask that nothing is kept",
     ("agent_sessions", "said_records"): "the end of a turn reads its transcript",

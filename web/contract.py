@@ -4,3 +4,5 @@
 INCOGNITO_HEADER = "X-Reverie-Incognito"
 # The kind of caller. The tools of an agent name themselves, because their writes can be turned off.
 CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
+# How many milliseconds the client of a hook waits for the answer to a prompt that came while the server was down.
+WAIT_HEADER = "X-Reverie-Wait"

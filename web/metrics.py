@@ -112,48 +112,29 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.registry.register(HomeCollector(container))
         ProcessCollector(registry=self.registry)
-        self.seconds = Histogram(
-            "reverie_http_request_duration_seconds",
-            "Time to answer a request.",
-            [ENDPOINT, "method"],
-            registry=self.registry,
-            buckets=BUCKETS,
+        self.seconds = self._time(
+            "reverie_http_request_duration_seconds", "Time to answer a request.", ENDPOINT, "method"
         )
-        self.requests = Counter(
-            "reverie_http_requests", "Requests answered.", [ENDPOINT, "method", "status"], registry=self.registry
+        self.requests = self._count("reverie_http_requests", "Requests answered.", ENDPOINT, "method", "status")
+        self.caller_seconds = self._time(
+            "reverie_caller_request_duration_seconds", "Time to answer a request, by the class of its token.", "caller"
         )
-        self.caller_seconds = Histogram(
-            "reverie_caller_request_duration_seconds",
-            "Time to answer a request, by the class of its token.",
-            ["caller"],
-            registry=self.registry,
-            buckets=BUCKETS,
+        self.callers = self._count(
+            "reverie_caller_requests", "Requests by the class of their token and by outcome.", "caller", "outcome"
         )
-        self.callers = Counter(
-            "reverie_caller_requests",
-            "Requests by the class of their token and by outcome.",
-            ["caller", "outcome"],
-            registry=self.registry,
+        self.limit_hits = self._count("reverie_limit_hits", "Requests rejected by a limit of their token.", "limit")
+        self.mcp_calls = self._time(
+            "reverie_mcp_call_duration_seconds", "Time of a call of an MCP tool, by tool and outcome.", TOOL, "outcome"
         )
-        self.limit_hits = Counter(
-            "reverie_limit_hits",
-            "Requests rejected by a limit of their token.",
-            ["limit"],
-            registry=self.registry,
+        self.hooks = self._count(
+            "reverie_hook_events", "Hook events and tool calls answered.", "event", "host", "outcome"
         )
-        self.mcp_calls = Histogram(
-            "reverie_mcp_call_duration_seconds",
-            "Time of a call of an MCP tool, by tool and outcome.",
-            [TOOL, "outcome"],
-            registry=self.registry,
-            buckets=BUCKETS,
-        )
-        self.hooks = Counter(
-            "reverie_hook_events",
-            "Hook events and tool calls answered.",
-            ["event", "host", "outcome"],
-            registry=self.registry,
-        )
+
+    def _time(self, name: str, text: str, *labels: str) -> Histogram:
+        return Histogram(name, text, labels, registry=self.registry, buckets=BUCKETS)
+
+    def _count(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
 
 
 def register_metrics(app: Flask, container: WebContainer, metrics: Metrics) -> None:

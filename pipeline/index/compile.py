@@ -3,6 +3,7 @@
 It is quantized to eight-bit weights (`onnx_graph`), and its embedding table is stored in a separate file.
 """
 
+import gc
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -76,6 +77,14 @@ _SAMPLE: Final = (
     "The cache is cleared after every release. " * 12,
     "def load(path: Path) -> dict[str, int]: return json.loads(path.read_text())  # ABC-123\n" * 60,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """Vectors of the sample by the original model, as documents and as queries."""
+
+    documents: Vectors
+    queries: Vectors
 
 
 def compile_encoder(model: str, models_dir: Path) -> Path:
@@ -148,11 +157,15 @@ def _build(model: str, directory: Path) -> None:
         format=FORMAT,
         sha256={},
     )
-    lowest = _publish(manifest, original, exported)
+    reference = _encode_reference(original, manifest)
+    # The original takes as much memory as its graph, and is not needed any more.
+    del original, tokenizer
+    gc.collect()
+    lowest = _publish(manifest, reference, exported)
     # Written so that NaN is rejected, too.
     if not lowest >= LOWEST_COSINE:
         raise EncoderUnavailable(f"compiled {model} differs from the original: cosine {lowest:.4f}")
-    _publish_quantized(manifest, original, exported)
+    _publish_quantized(manifest, reference, exported)
     exported.unlink()
     _encode_background(directory)
 
@@ -166,30 +179,30 @@ def _encode_background(directory: Path) -> None:
     _write_manifest(replace(manifest, sha256=digests), directory)
 
 
-def _publish_quantized(manifest: Manifest, original: Any, exported: Path) -> None:
+def _publish_quantized(manifest: Manifest, reference: _Reference, exported: Path) -> None:
     """Use the eight-bit form of the export unless it differs too much."""
     quantized = exported.with_name("quantized.onnx")
     quantize(exported, quantized)
-    lowest = _publish(replace(manifest, precision=INT8), original, quantized)
+    lowest = _publish(replace(manifest, precision=INT8), reference, quantized)
     quantized.unlink()
     if lowest >= LOWEST_QUANTIZED_COSINE:
         return
     logger.info("%s is served unquantized: cosine %.4f with eight bits", manifest.model, lowest)
-    _publish(manifest, original, exported)
+    _publish(manifest, reference, exported)
 
 
 def _write_manifest(manifest: Manifest, directory: Path) -> None:
     (directory / MANIFEST_FILE).write_text(json.dumps(asdict(manifest), indent=1) + "\n", encoding="utf-8")
 
 
-def _publish(manifest: Manifest, original: Any, graph: Path) -> float:
+def _publish(manifest: Manifest, reference: _Reference, graph: Path) -> float:
     """Write the files of a graph and the manifest; return the lowest cosine to the original."""
     directory = graph.parent
     separate_table(graph, directory / MODEL_FILE, directory / TABLE_FILE)
     names = [name for name in (MODEL_FILE, TABLE_FILE, TOKENIZER_FILE) if (directory / name).exists()]
     whole = replace(manifest, sha256={name: file_digest(directory / name) for name in names})
     _write_manifest(whole, directory)
-    return _agreement(OnnxEncoder.load(directory, threads=1), original, whole)
+    return _agreement(OnnxEncoder.load(directory, threads=1), reference)
 
 
 def _load_original(model: str, scratch: Path) -> Any:
@@ -266,16 +279,24 @@ def _export(original: Any, path: Path) -> None:
     )
 
 
-def _agreement(compiled: OnnxEncoder, original: Any, manifest: Manifest) -> float:
+def _encode_reference(original: Any, manifest: Manifest) -> _Reference:
+    """Return the original's vectors of the sample."""
+
+    def encode(prompt: str) -> Vectors:
+        vectors: Vectors = original.encode(
+            list(_SAMPLE), prompt=prompt, normalize_embeddings=True, show_progress_bar=False
+        )
+        return vectors
+
+    return _Reference(encode(manifest.document_prompt), encode(manifest.query_prompt))
+
+
+def _agreement(compiled: OnnxEncoder, reference: _Reference) -> float:
     """Return the lowest cosine to the original, over sentences encoded together and alone."""
     sample = list(_SAMPLE)
-    documents = original.encode(
-        sample, prompt=manifest.document_prompt, normalize_embeddings=True, show_progress_bar=False
-    )
-    queries = original.encode(sample, prompt=manifest.query_prompt, normalize_embeddings=True, show_progress_bar=False)
     return min(
-        _lowest_cosine(compiled.encode_documents(sample), documents),
-        _lowest_cosine(np.stack([compiled.encode_query(text) for text in sample]), queries),
+        _lowest_cosine(compiled.encode_documents(sample), reference.documents),
+        _lowest_cosine(np.stack([compiled.encode_query(text) for text in sample]), reference.queries),
     )
 
 

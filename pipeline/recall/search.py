@@ -21,7 +21,7 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import IndexUnavailable, NotFound
+from pipeline.errors import NO_SUCH_MEMORY, IndexUnavailable, NotFound
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex
@@ -210,7 +210,7 @@ def explain_result(context: SearchContext, query: Query, memory_id: str) -> Memo
     with context.database.read() as db:
         memory = memories.get(db, memory_id)
         if memory is None:
-            raise NotFound("no such memory")
+            raise NotFound(NO_SUCH_MEMORY)
         _, candidates, ranking = _rank_candidates(context, db, results, deadline)
         return explain_memory(db, ranking, candidates, query, memory)
 

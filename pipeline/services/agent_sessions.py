@@ -33,45 +33,39 @@ from pipeline.context.lesson_guard import (
     decide,
     list_critical,
 )
-from pipeline.context.lesson_records import BY_JOURNAL
 from pipeline.context.session_brief import (
     BriefRoom,
     SessionBrief,
     brief_project,
     brief_resumed_session,
 )
-from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
     OWNED,
-    Draft,
     Kind,
     Memory,
-    Source,
     Viewer,
     list_session_names,
 )
 from pipeline.records.hooks import AgentSession, HookAnswer
 from pipeline.records.people import qualified_name, qualified_viewer
 from pipeline.services.encoder import list_session_notes
+from pipeline.services.ended_turns import close_turn
 from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
-from pipeline.store import agent_sessions, impressions, memories, meta
-from pipeline.store.agent_sessions import Action
-from pipeline.store.database import Database
+from pipeline.store import agent_sessions, meta
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
-from pipeline.write.accept import accept
-from pipeline.write.tool_actions import find_target_for_guard, mentions_action, recognize_action
+from pipeline.write.tool_actions import find_target_for_guard, recognize_action
 
 # Why a hook shows nothing.
 HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
@@ -81,17 +75,13 @@ NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing t
 
 # Budget of the first prompts after a start, so that they get at least the results of the lexical search.
 WARMING_BUDGET_MS = 800
-TURN_ACTIONS = 200
 # Only this many characters of a prompt are searched for.
 LONGEST_QUESTION = 4000
-TURN_MEMORIES = 50
 # Sources of a session start after which the agent has lost a part of its context.
 RESUMED = frozenset({"compact", "resume"})
 FORGETFUL = RESUMED | {"clear"}
 # A session that was idle for longer may be shown everything again.
 SESSION_REST = timedelta(days=90)
-AMBIENT_TAG = "ambient"
-AMBIENT_IMPORTANCE = 0.5
 
 
 def identify_session(session_id: str, agent_id: str, cwd: str, person_id: str | None = None) -> AgentSession:
@@ -132,9 +122,17 @@ class AgentSessionService:
         self.no_save = NoSaveService(usual, feedback)
 
     def answer_prompt(
-        self, workspace: Workspace, session: AgentSession, message: str, own: Callable[[], Workspace] | None = None
+        self,
+        workspace: Workspace,
+        session: AgentSession,
+        message: str,
+        own: Callable[[], Workspace] | None = None,
+        waits_ms: int = 0,
     ) -> HookAnswer:
-        """Return the memories about a message that are new in this session; run the memory commands in it first."""
+        """Return the memories about a message that are new in this session; run the memory commands in it first.
+
+        `waits_ms`: how long the host of a prompt that started the stack still waits.
+        """
         began = time.perf_counter()
         if not workspace.settings.hooks:
             return HookAnswer(reason=HOOKS_OFF)
@@ -144,23 +142,16 @@ class AgentSessionService:
         obeyed = obey(workspace, self._contexts, session, message)
         replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, message)
         message = message.strip()[:LONGEST_QUESTION]
-        settings = self._with_budget(workspace.settings)
+        settings = self._with_budget(workspace.settings, waits_ms)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
-        if session.id is not None:
-            # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
-            self._feedback.flush()
-        if workspace.exists:
-            self._begin_turn(workspace, session, message)
+        self._begin_turn(workspace, session, message)
         briefing, theirs = Briefing(), TeamBriefing()
         if settings.hook_recall:
-            readable = find_readable(workspace, self._contexts, holdout=True)
-            last, now = self._last_messages, datetime.now(UTC)
-            briefing = compose_briefing(readable, session, message, limits, now, only_new=True, last=last)
+            briefing = self._compose(workspace, session, message, limits)
             theirs = self._teams.tell(asked, briefing, limits, session)
-            self._contexts.count(degraded=briefing.degraded)
         text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
@@ -171,12 +162,24 @@ class AgentSessionService:
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
         return HookAnswer(text, shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
 
+    def _compose(self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits) -> Briefing:
+        readable = find_readable(workspace, self._contexts, holdout=True)
+        last, now = self._last_messages, datetime.now(UTC)
+        briefing = compose_briefing(readable, session, message, limits, now, only_new=True, last=last)
+        self._contexts.count(degraded=briefing.degraded)
+        return briefing
+
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
         if self._is_incognito(workspace, session):
             return HookAnswer(reason=INCOGNITO, is_kept=False)
         return HookAnswer(reason=HOST_NOTICE) if is_host_notice(message) else None
 
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
+        if session.id is not None:
+            # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
+            self._feedback.flush()
+        if not workspace.exists:
+            return
         self._feedback.record_question(workspace, message)
         if session.id is not None and workspace.notes_sessions:
             # A person's folder is on their own machine: this path means nothing here.
@@ -199,10 +202,10 @@ class AgentSessionService:
         self._note_seen(workspace, session, [*seen, *shown_brief.withheld])
         self._note_seen(workspace.person, session, shown_brief.person_shown)
 
-    def _with_budget(self, settings: Settings) -> Settings:
+    def _with_budget(self, settings: Settings, waits_ms: int) -> Settings:
         if not self._contexts.is_warming:
             return settings
-        return replace(settings, hook_budget_ms=max(settings.hook_budget_ms, WARMING_BUDGET_MS))
+        return replace(settings, hook_budget_ms=max(settings.hook_budget_ms, waits_ms or WARMING_BUDGET_MS))
 
     def start_session(self, workspace: Workspace, session: AgentSession, source: str) -> HookAnswer:
         """Return the project's brief, or the state of a resumed session whose agent lost a part of its context."""
@@ -321,7 +324,7 @@ class AgentSessionService:
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
         # The actions of this turn may have just created the workspace.
         if session.id is not None and workspace.exists and not self._is_incognito(workspace, session):
-            _close_turn(workspace, session.id, at)
+            close_turn(workspace, session.id, at)
 
     def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
         if session.id is not None and shown and workspace.notes_sessions:
@@ -349,52 +352,3 @@ def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     checkout = find_checkout(cwd)
     if checkout is not None:
         meta.note(db, meta.CHECKOUT, checkout)
-
-
-def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
-    database = workspace.database
-    with database.read() as db:
-        began = agent_sessions.find_turn_start(db, session_id) or ""
-        did = agent_sessions.list_actions(db, session_id, began, TURN_ACTIONS)
-        shown = _list_unanswered(db, session_id)
-        stored = memories.list_written_by_agents(db, began, TURN_MEMORIES)
-    with database.write() as db:
-        for answer in find_followed(shown, did):
-            impressions.answer(db, answer.impression_id, BY_JOURNAL, at, followed=answer.followed)
-        # A turn may stop more than once; summarize its actions only once.
-        agent_sessions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
-    result = None if _is_told(stored, session_id, did) else summarize_turn(did)
-    if result is not None:
-        _keep(workspace, database, session_id, result)
-
-
-def _is_told(stored: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[Action]) -> bool:
-    """Return whether an agent stored something of a turn itself: in its session, in none, or naming an action."""
-    return any(
-        session in (None, session_id) or any(mentions_action(action, text) for action in did if action.ok)
-        for session, text in stored
-    )
-
-
-def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:
-    """List the lessons that a session's agents were shown and that have no answer yet."""
-    unanswered = impressions.list_unanswered(db, session_id)
-    memories_by_seq = memories.by_seqs(db, {impression.memory_seq for impression in unanswered})
-    lessons = ((impression, memories_by_seq.get(impression.memory_seq)) for impression in unanswered)
-    return [
-        ShownLesson(impression.id, impression.at, lesson, impression.agent_id)
-        for impression, lesson in lessons
-        if lesson and lesson.kind is Kind.LESSON
-    ]
-
-
-def _keep(workspace: Workspace, database: Database, session_id: str, result: str) -> None:
-    draft = Draft(
-        content=result,
-        kind=Kind.ACTIVITY,
-        source=Source.AMBIENT,
-        importance=AMBIENT_IMPORTANCE,
-        session_id=session_id,
-        tags=(AMBIENT_TAG,),
-    )
-    accept(database, draft, workspace.write_policy())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from sqlite3 import Connection
 
-from pipeline.errors import Conflict, NotFound
+from pipeline.errors import NO_SUCH_MEMORY, Conflict, NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.records import (
     Draft,
@@ -117,7 +117,7 @@ def check_open(workspace: Workspace, memory_id: str) -> None:
         memory = memories.get(db, memory_id)
     if memory is not None and not is_open_to(memory.scope, workspace.person_id):
         # The same error as for an unknown memory, so that nothing is revealed.
-        raise NotFound("no such memory")
+        raise NotFound(NO_SUCH_MEMORY)
 
 
 def check_expected(workspace: Workspace, memory_id: str, expected: Collection[str]) -> None:

@@ -41,8 +41,8 @@ def count_memories(settings: Settings, workspace_id: str) -> int:
         return tables.count(table for table in tables.tables if table.name == "memory")
 
 
-def rename_workspace(settings: Settings, workspace_id: str, new_id: str) -> None:
-    """Rename a workspace; the folders that use it use the new name. Raise Conflict if that name is taken."""
+def check_rename(settings: Settings, workspace_id: str, new_id: str) -> None:
+    """Raise Conflict if a workspace keeps its name or the new one is taken, InvalidField if that cannot be a name."""
     _check_changeable(workspace_id)
     if not is_workspace_id(new_id) or is_personal(new_id) or new_id == DEFAULT_WORKSPACE:
         raise InvalidField(
@@ -50,6 +50,24 @@ def rename_workspace(settings: Settings, workspace_id: str, new_id: str) -> None
         )
     if new_id in list_workspaces(settings):
         raise Conflict(f"There is a workspace {new_id} already. Merge them with `reverie workspace merge`.")
+
+
+def check_merge(workspace_id: str, target: str) -> None:
+    """Raise Conflict if a workspace keeps its name, InvalidField for a merge with itself."""
+    _check_changeable(workspace_id)
+    if workspace_id == target:
+        raise InvalidField(FieldError("ID", "names the same workspace twice"))
+
+
+def check_delete(workspace_id: str) -> None:
+    """Raise Conflict for the workspace of a person."""
+    if is_personal(workspace_id):
+        raise Conflict(f"Workspace {workspace_id} has the memories about you. Delete them with `reverie me`.")
+
+
+def rename_workspace(settings: Settings, workspace_id: str, new_id: str) -> None:
+    """Rename a workspace; the folders that use it use the new name. Raise Conflict if that name is taken."""
+    check_rename(settings, workspace_id, new_id)
     paths = settings.paths
     # Settings of a project without memories, or indexes of an earlier workspace.
     shutil.rmtree(paths.workspace(new_id).root, ignore_errors=True)
@@ -61,9 +79,7 @@ def rename_workspace(settings: Settings, workspace_id: str, new_id: str) -> None
 
 def merge_workspaces(settings: Settings, workspace_id: str, target: str) -> BundleMerged:
     """Copy all memories of a workspace into another one, then delete it; its folders use the other one."""
-    _check_changeable(workspace_id)
-    if workspace_id == target:
-        raise InvalidField(FieldError("ID", "names the same workspace twice"))
+    check_merge(workspace_id, target)
     paths = settings.paths
     file = paths.root / f".merge-{secrets.token_hex(4)}.bundle"
     # The copy must not be readable without the key of an encrypted data directory.
@@ -84,8 +100,7 @@ def merge_workspaces(settings: Settings, workspace_id: str, target: str) -> Bund
 
 def delete_workspace(settings: Settings, workspace_id: str) -> None:
     """Delete a workspace with its settings, indexes and snapshots."""
-    if is_personal(workspace_id):
-        raise Conflict(f"Workspace {workspace_id} has the memories about you. Delete them with `reverie me`.")
+    check_delete(workspace_id)
     _delete(settings, workspace_id)
     Renames(settings.paths.renames).forget(workspace_id)
 

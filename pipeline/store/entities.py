@@ -1,7 +1,7 @@
 """Entities and their mentions: one canonical row per kind and name."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any, NamedTuple
@@ -100,6 +100,21 @@ def of(db: Connection, memory_seq: int) -> list[LinkedEntity]:
         (memory_seq,),
     )
     return [LinkedEntity(entity_id, EntityKind(kind), name, surface) for entity_id, kind, name, surface in rows]
+
+
+def list_mentioned_names(
+    db: Connection, memory_seqs: Sequence[int], kinds: Iterable[EntityKind]
+) -> dict[int, list[str]]:
+    """Return the names of the entities of some kinds that each memory mentions, by its row number."""
+    names: dict[int, list[str]] = {}
+    for memory_seq, name in db.execute(
+        "SELECT m.memory_seq, e.name FROM mention m JOIN entity e ON e.seq = m.entity_seq "
+        "WHERE m.memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        "AND e.kind IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(memory_seqs)), json.dumps(sorted(kinds))),
+    ):
+        names.setdefault(memory_seq, []).append(name)
+    return names
 
 
 def list_named_products(db: Connection, names: Collection[str]) -> frozenset[str]:

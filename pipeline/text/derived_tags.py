@@ -12,7 +12,7 @@ MOST_TAGS = 3
 LONGEST_NAME = 30
 # Kinds that people and agents write. Others are imported or computed, and have their own fields.
 _TAGGED_KINDS = frozenset({Kind.FACT, Kind.DECISION, Kind.LESSON, Kind.QA})
-_NAMED_KINDS = (EntityKind.PRODUCT, EntityKind.PACKAGE, EntityKind.ORGANISATION)
+NAMED_KINDS = (EntityKind.PRODUCT, EntityKind.PACKAGE, EntityKind.ORGANISATION)
 
 
 def derive_tags(kind: Kind, mentions: Sequence[EntityMention]) -> tuple[str, ...]:
@@ -20,9 +20,15 @@ def derive_tags(kind: Kind, mentions: Sequence[EntityMention]) -> tuple[str, ...
     if kind not in _TAGGED_KINDS:
         return ()
     kinds = () if kind is Kind.FACT else (normalize_tag(kind),)
-    names = (mention.name for mention in mentions if mention.kind in _NAMED_KINDS)
+    names = (mention.name for mention in mentions if mention.kind in NAMED_KINDS)
     tags = dict.fromkeys(tag for name in names if len(name) <= LONGEST_NAME and (tag := normalize_tag(name)))
     return (*list(tags)[: MOST_TAGS - len(kinds)], *kinds)
+
+
+def drop_derived_tags(tags: Collection[str], kind: Kind, names: Collection[str]) -> tuple[str, ...]:
+    """Return the tags without those that repeat a memory's kind or the name of an entity that it mentions."""
+    derived = {normalize_tag(kind), *map(normalize_tag, names)}
+    return tuple(tag for tag in tags if tag not in derived)
 
 
 def drop_repeating_tags(tags: Collection[str], kind: Kind, content: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from sqlite3 import Connection, IntegrityError
 from typing import Any
 
-from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
+from pipeline.errors import NO_SUCH_MEMORY, Conflict, FieldError, InvalidField, NotFound
 from pipeline.records import EdgeDraft, EdgeKind, Memory, Revision, Seen, Stage, Trust
 from pipeline.store import (
     audit,
@@ -321,7 +321,7 @@ def get_existing(db: Connection, memory_id: str) -> Memory:
     """Return a memory; raise NotFound if it does not exist."""
     memory = memories.get(db, memory_id)
     if memory is None:
-        raise NotFound("no such memory")
+        raise NotFound(NO_SUCH_MEMORY)
     return memory
 
 

@@ -2,6 +2,7 @@
 
 Run by `make bench-hooks`. Everything but the client runs in this process, on a copy of the home of `make bench-recall`;
 the client is timed from start to end, with a server that answers at once, and where no stack runs and it starts one.
+The first prompt is also judged: is it answered?
 """
 
 import argparse
@@ -26,6 +27,7 @@ from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.index.encoders import usual_model
 from tests.benchmarks.figures import Latency, latency
+from tests.benchmarks.first_prompts import FirstPrompts, measure_first_prompts
 from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepare_home
 from tests.benchmarks.questions import questions
 from web.app import create_app
@@ -55,7 +57,7 @@ def main() -> None:
         given.json.write_text(json.dumps({name: asdict(one) for name, one in figures.items()}, indent=1))
 
 
-def measure_hooks(size: int, bench: Path) -> dict[str, Latency]:
+def measure_hooks(size: int, bench: Path) -> dict[str, Latency | FirstPrompts]:
     """Return the latencies of each event on a home of a size, and of the session's client."""
     home = prepare_home(size, bench)
     asked = [question.text for question in questions(home.corpus, 2 * PROMPTS, QUESTION_SEED)]
@@ -68,7 +70,8 @@ def measure_hooks(size: int, bench: Path) -> dict[str, Latency]:
             found = dict(_events(container, client, asked))
         finally:
             container.close()
-    return found | _clients() | _cold_starts(bench)
+    first = {"the first prompt, the stack down (p50 <= 1500)": measure_first_prompts(bench)}
+    return found | _clients() | _cold_starts(bench) | first
 
 
 def _events(container: WebContainer, client: FlaskClient, asked: list[str]) -> Iterator[tuple[str, Latency]]:

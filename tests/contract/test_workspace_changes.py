@@ -176,10 +176,40 @@ def test_the_command_line_asks_before_it_changes_a_workspace(home, fill, read):
     assert list_workspaces(home) == []
 
 
-def test_a_workspace_is_not_changed_while_reverie_runs(home, fill, monkeypatch):
-    fill(shop=[PORT])
-    running = processes.Running("web", psutil.Process())
-    monkeypatch.setattr(processes, "list_running", lambda _settings: [running])
-    for command in (("delete", "shop", "--yes"), ("rename", "shop", "new"), ("merge", "shop", "shop", "--yes")):
+@pytest.fixture
+def running(monkeypatch):
+    """Let Reverie seem to run."""
+    process = processes.Running("web", psutil.Process())
+    monkeypatch.setattr(processes, "list_running", lambda _settings: [process])
+
+
+@pytest.mark.usefixtures("running")
+def test_a_workspace_is_not_changed_while_reverie_runs(home, fill):
+    fill(shop=[PORT], other=[QUEUE])
+    for command in (("delete", "shop", "--yes"), ("rename", "shop", "new"), ("merge", "shop", "other", "--yes")):
         assert "Stop it with `reverie down`" in run("workspace", *command, code=1).stderr
-    assert list_workspaces(home) == ["shop"]
+    assert list_workspaces(home) == ["other", "shop"]
+
+
+@pytest.mark.usefixtures("running")
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (("delete", "quayside-9", "--yes"), 2, "there is no workspace quayside-9"),
+        (("rename", "quayside-9", "new"), 2, "there is no workspace quayside-9"),
+        (("merge", "quayside-9", "shop", "--yes"), 2, "there is no workspace quayside-9"),
+        (("merge", "shop", "quayside-9", "--yes"), 2, "there is no workspace quayside-9"),
+        (("use", "quayside-9"), 2, "there is no workspace quayside-9"),
+        (("delete", "s", "--yes"), 2, "is the start of several workspaces"),
+        (("delete", "me", "--yes"), 1, "reverie me"),
+        (("rename", "shop", "A b"), 1, "cannot be the name of a workspace"),
+        (("rename", "shop", "stock"), 1, "There is a workspace stock already"),
+        (("merge", "shop", "shop", "--yes"), 1, "names the same workspace twice"),
+    ],
+)
+def test_a_wrong_name_is_refused_before_reverie_has_to_stop(home, fill, command, code, said):
+    fill(shop=[PORT], stock=[QUEUE], me=[QUEUE])
+    error = " ".join(run("workspace", *command, code=code).stderr.split())
+    assert said in error
+    assert "reverie down" not in error
+    assert list_workspaces(home) == ["me", "shop", "stock"]

@@ -117,6 +117,18 @@ def test_a_prompt_that_comes_while_the_server_loads_is_waited_for(container, mon
 
 
 @pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(("waits_ms", "is_late"), [(0, True), (500, True), (2500, False)])
+def test_the_first_prompt_has_the_time_that_its_host_still_waits(container, monkeypatch, waits_ms, is_late):
+    container.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
+    flush = container.feedback.flush
+    monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.9) or flush())
+    container.contexts.is_warming = True
+    answer = container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT, waits_ms=waits_ms)
+    assert answer.is_late == is_late
+    assert ("8123" in (answer.text or "")) != is_late
+
+
+@pytest.mark.usefixtures("known")
 def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container, monkeypatch):
     """While another process writes, what is to be noted waits; agents do not."""
     monkeypatch.setattr(writer, "PATIENCE_S", 0.05)

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tests.fakes.dashboard import sign_in
-from tests.fakes.in_process import digest_all, flush_notes
+from tests.fakes.homes import Home, pair
+from tests.fakes.in_process import digest_all, flush_notes, open_worker
 from tests.fakes.statements import MarkedStatements
 from tests.integration.test_purged_everywhere import list_traces
 
@@ -111,3 +112,50 @@ def test_no_file_contains_what_was_captured(app, client, home, digest, way):
     way(client, memory_id, app)
     digest()
     assert list_traces(home, ("zubrowkating", "qwyjibofier")) == []
+
+
+@pytest.fixture
+def laptop(tmp_path, container):
+    """Another machine of the user, and how both exchange over a folder: it digests what it receives."""
+    laptop = Home(tmp_path / "laptop")
+    pair(container, laptop, url=f"dir:{tmp_path / 'remote'}")
+    worker = open_worker(laptop.settings)
+
+    def exchange():
+        for _ in range(3):
+            container.sync.now()
+            laptop.sync.now()
+        for workspace in laptop.settings.paths.workspace_ids():
+            digest_all(worker, workspace)
+
+    yield laptop, exchange
+    worker.close()
+    laptop.close()
+
+
+@pytest.mark.files
+@pytest.mark.parametrize("way", [purge_by_api, purge_in_dashboard, forget_what_was_said], ids=lambda way: way.__name__)
+def test_after_the_next_sync_no_file_of_either_machine_contains_it(app, client, home, digest, laptop, tmp_path, way):
+    words = ("zubrowkating", "qwyjibofier")
+    laptop, exchange = laptop
+    client.write("The billing service listens on port 8123.")
+    say(client, RULE)
+    digest()
+    exchange()
+    (memory_id,) = find(client)
+    assert laptop.get(memory_id) is not None
+    assert list_traces(laptop.settings, words) != []
+    way(client, memory_id, app)
+    digest()
+    exchange()
+    assert laptop.get(memory_id) is None
+    for settings in (home, laptop.settings):
+        assert list_traces(settings, words) == []
+    remote = b"".join(file.read_bytes() for file in (tmp_path / "remote").rglob("*") if file.is_file())
+    assert all(word.encode() not in remote for word in words)
+    # It is offered again, and a sync brings nothing back.
+    offer_everywhere(client, digest, [{"content": RULE, "kind": "lesson"}])
+    exchange()
+    digest()
+    assert find(client) == []
+    assert laptop.texts() == ["The billing service listens on port 8123."]

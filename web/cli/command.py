@@ -202,7 +202,7 @@ class Root(Group):
         try:
             answer = super().invoke(ctx)
         except Exception as error:
-            explained = state.explain_empty_workspace(error)
+            explained = state.explain_not_found(error)
             if explained is None:
                 raise
             raise explained from error

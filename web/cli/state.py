@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HOW_TO_FILL = 'Store one with `reverie remember "…"`, or index this project with `reverie index project`.'
+HOW_TO_FIND = "`reverie list` shows the IDs of its memories; choose another workspace with `-w ID`."
 
 
 @dataclass
@@ -119,13 +120,15 @@ class State:
         is_chosen_by_folder = self.named_workspace is None and workspace != self.settings.workspace
         return is_chosen_by_folder and not has_workspace(self.settings, workspace)
 
-    def explain_empty_workspace(self, error: Exception) -> "ReverieError | None":
-        """Return a helpful error if a command failed because its workspace does not exist yet, else None."""
+    def explain_not_found(self, error: Exception) -> "ReverieError | None":
+        """Return a helpful error if a command found no memory, or no workspace yet, else None."""
+        from pipeline.errors import NO_SUCH_MEMORY, NotFound
+
+        if isinstance(error, NotFound) and str(error) == NO_SUCH_MEMORY:
+            return NotFound(f'{NO_SUCH_MEMORY} in workspace "{self.workspace}". {HOW_TO_FIND}')
         others = self._other_workspaces(error)
         if others is None:
             return None
-        from pipeline.errors import NotFound
-
         return NotFound(f"{self.empty_text} {_choose_of(others)}" if others else self.empty_text)
 
     @property

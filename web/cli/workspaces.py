@@ -127,10 +127,11 @@ def use(state: State, name: str) -> None:
 @pass_state
 def rename(state: State, name: str, new_name: str) -> None:
     """Rename the workspace ID to NAME; its project uses the new name. Stop Reverie first."""
-    from pipeline.services.workspace_changes import rename_workspace
+    from pipeline.services.workspace_changes import check_rename, rename_workspace
 
+    name = _find(state, name)
+    check_rename(state.settings, name, new_name)
     with nothing_runs(state.settings, "rename a workspace"):
-        name = _find(state, name)
         rename_workspace(state.settings, name, new_name)
     state.show({"from": name, "to": new_name}, f"renamed workspace {name} to {new_name}")
 
@@ -142,10 +143,11 @@ def rename(state: State, name: str, new_name: str) -> None:
 @pass_state
 def merge(state: State, name: str, target: str, *, yes: bool) -> int:
     """Move all memories of the workspace ID to the workspace TARGET, then delete ID. Stop Reverie first."""
-    from pipeline.services.workspace_changes import count_memories, merge_workspaces
+    from pipeline.services.workspace_changes import check_merge, count_memories, merge_workspaces
 
+    name, target = _find(state, name), _find(state, target)
+    check_merge(name, target)
     with nothing_runs(state.settings, "merge workspaces"):
-        name, target = _find(state, name), _find(state, target)
         memories = count_memories(state.settings, name)
         count = count_of(memories, "memory", "memories")
         question = f"Move {count} from workspace {name} to {target}, and delete {name} with its sessions?"
@@ -163,10 +165,11 @@ def merge(state: State, name: str, target: str, *, yes: bool) -> int:
 @pass_state
 def delete(state: State, name: str, *, yes: bool) -> int:
     """Delete the workspace ID with all its memories, sessions and snapshots. Stop Reverie first."""
-    from pipeline.services.workspace_changes import count_memories, delete_workspace
+    from pipeline.services.workspace_changes import check_delete, count_memories, delete_workspace
 
+    name = _find(state, name)
+    check_delete(name)
     with nothing_runs(state.settings, "delete a workspace"):
-        name = _find(state, name)
         memories = count_memories(state.settings, name)
         count = count_of(memories, "memory", "memories")
         question = f"Delete workspace {name} with {count} and all snapshots? This cannot be undone."

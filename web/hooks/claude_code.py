@@ -20,6 +20,7 @@ from pipeline.store.turns import Role
 from pipeline.workspace import Workspace
 from web.access_log import note_memories, note_workspace
 from web.call import Call, workspace_finder, workspace_of_folder
+from web.contract import WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
@@ -29,6 +30,8 @@ from web.metrics import count_hook_event
 
 api = Api("claude_code")
 
+# Hosts wait no longer.
+LONGEST_WAIT_MS = 3000
 # The name under which unhandled events are counted.
 UNREAD = "other"
 
@@ -137,8 +140,13 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     if not event.prompt.strip():
         return None, HookAnswer(reason="the prompt is empty")
     own = partial(_workspace, call, event, to_write=True)
-    session = _session(call, event)
-    return _context(call.container.agent_sessions.answer_prompt(workspace, session, event.prompt, own))
+    session, waits_ms = _session(call, event), _read_wait_ms()
+    return _context(call.container.agent_sessions.answer_prompt(workspace, session, event.prompt, own, waits_ms))
+
+
+def _read_wait_ms() -> int:
+    waits = request.headers.get(WAIT_HEADER, "")
+    return min(int(waits), LONGEST_WAIT_MS) if waits.isascii() and waits.isdigit() else 0
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

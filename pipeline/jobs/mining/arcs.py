@@ -23,9 +23,9 @@ from pipeline.jobs.mining.arc_graph import (
 )
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Scope
-from pipeline.store import arcs as store, meta
+from pipeline.store import arcs as store, entities, meta
 from pipeline.store.arcs import CUT, TITLE_SEPARATOR, Arc, ArcStatus, StoredArc, Strand
-from pipeline.text.derived_tags import drop_repeating_tags
+from pipeline.text.derived_tags import NAMED_KINDS, drop_derived_tags
 from pipeline.times import parse
 
 NEWEST = 20_000
@@ -137,11 +137,13 @@ def _read_view(job: JobRun, scope: Scope, newest: int) -> _View | None:
             return None
         with job.database.read() as db:
             page = store.strands(db, scope, job.at, min(PAGE, newest - seen), before)
-            mentions += store.mentions(db, [strand.seq for strand in page], UNCHARACTERISTIC)
+            seqs = [strand.seq for strand in page]
+            mentions += store.mentions(db, seqs, UNCHARACTERISTIC)
+            names = entities.list_mentioned_names(db, seqs, NAMED_KINDS)
         if not page:
             break
         seen, before = seen + len(page), page[-1].seq
-        strands += (_drop_repeating(strand) for strand in page if not _is_chatter(strand))
+        strands += (_drop_derived(strand, names) for strand in page if not _is_chatter(strand))
     with job.database.read() as db:
         stored = store.of_scope(db, scope)
         moments = store.moments(db, (seq for arc in stored for seq in arc.arc.members), job.at)
@@ -149,9 +151,9 @@ def _read_view(job: JobRun, scope: Scope, newest: int) -> _View | None:
     return _View(strands, mentions, stored, moments, before if seen >= newest else 0)
 
 
-def _drop_repeating(strand: Strand) -> Strand:
-    """Return a strand without derived tags: its names tie it to others already."""
-    tags = drop_repeating_tags(strand.tags, strand.kind, strand.content)
+def _drop_derived(strand: Strand, names: Mapping[int, Sequence[str]]) -> Strand:
+    """Return a strand without derived tags, because its entities already tie it to the same memories."""
+    tags = drop_derived_tags(strand.tags, strand.kind, names.get(strand.seq, ()))
     return strand if tags == strand.tags else replace(strand, tags=tags)
 
 

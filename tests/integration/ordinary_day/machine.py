@@ -156,10 +156,10 @@ class Machine:
         return self._send(method, path, body, self.workspace(project))
 
     def workspace(self, project: str) -> str:
-        """Return the workspace of a project."""
+        """Return the workspace that commands and hooks use in a project's folder; outside of any it is `default`."""
         if project not in self._workspaces:
-            why = self.run(project, ["workspace", "why", "--json"])
-            self._workspaces[project] = json.loads(why.text)["id"]
+            current = self.run(project, ["workspace", "current", "--json"])
+            self._workspaces[project] = json.loads(current.text)["workspace"]
         return self._workspaces[project]
 
     def close(self) -> None:

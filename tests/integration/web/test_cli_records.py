@@ -101,9 +101,32 @@ def test_a_purge_asks_first():
     assert run_json("get", memory)["id"] == memory
 
     assert f"purged {memory}" in run("purge", memory, stdin="y\n").stdout
-    assert run("get", memory, code=1).stderr == "Error: no such memory\n"
+    assert "no such memory" in run("get", memory, code=1).stderr
     other = remember("The older office was in Water Lane")
     assert run_json("purge", other, "--yes")["purged"]
+
+
+@pytest.mark.parametrize("length", [26, 8])
+def test_outside_of_a_project_an_id_means_a_memory_of_the_workspace_that_recall_searches(tmp_path, monkeypatch, length):
+    monkeypatch.chdir(tmp_path)
+    memory = remember("My locker in the coworking space is 417")
+    assert memory in run("recall", "which locker do I have", "--min-relevance", "0").stdout
+    name = memory[-length:]
+    assert run_json("get", name)["id"] == memory
+    assert run_json("edit", name, "--pin")["id"] == memory
+    run("forget", name)
+    assert run_json("restore", name)["id"] == memory
+    assert f"purged {memory}" in run("purge", name, "--yes").stdout
+    assert "417" not in run("list").stdout
+
+
+@pytest.mark.parametrize("command", ["get", "restore", "purge", "forget"])
+def test_an_unknown_id_is_refused_with_the_workspace_that_was_searched(command):
+    remember("A workspace is needed")
+    arguments = ("--yes",) if command == "purge" else ()
+    error = run(command, NOBODY, *arguments, code=1).stderr
+    assert 'no such memory in workspace "default"' in error
+    assert "-w ID" in error
 
 
 def test_an_archived_memory_comes_back(container):
@@ -124,7 +147,7 @@ def test_an_id_stays_within_its_place(name):
 @pytest.mark.parametrize("name", ["..", ".", NOBODY, "a?hard=true", "%2e%2e", "x#y"])
 def test_what_is_not_there_is_told(name):
     remember("A workspace is needed")
-    assert run("get", name, code=1).stderr == "Error: no such memory\n"
+    assert "no such memory" in run("get", name, code=1).stderr
     assert run_json("get", name, code=1)["error"]["type"] == "NotFound"
 
 

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,8 +62,8 @@ def answer(tmp_path, monkeypatch):
     def run(name, *, refusals, starts=True):
         started, tried = [], []
 
-        def post(*_):
-            tried.append(name)
+        def post(_host, _port, _path, _home, _event, deadline, headers):
+            tried.append((deadline - time.monotonic(), headers))
             if refusals is None or len(tried) <= refusals:
                 raise ConnectionRefusedError
             return b'{"hookSpecificOutput": {}}'
@@ -88,9 +90,18 @@ def test_the_prompt_that_starts_the_stack_waits_for_its_answer(answer, name, ref
     assert len(tried) == refusals + 1
 
 
+def test_an_early_start_leaves_the_rest_of_the_time_for_the_answer(answer):
+    _, _, [first, second] = answer("UserPromptSubmit", refusals=1)
+    assert (first[0], first[1]) == (pytest.approx(client.WITHIN_S, abs=0.2), "")
+    assert second[0] == pytest.approx(client.START_WITHIN_S + client.WITHIN_S, abs=0.3)
+    [wait_ms] = re.findall(r"^X-Reverie-Wait: (\d+)\r\n$", second[1])
+    assert second[0] - 0.3 < int(wait_ms) / 1000 < second[0]
+
+
 @pytest.mark.parametrize("name", ["SessionStart", "PreToolUse", "PostToolUse", "Stop"])
 def test_another_event_starts_the_stack_and_does_not_wait(answer, name):
-    assert answer(name, refusals=None) == (b"", [name], [name])
+    body, started, tried = answer(name, refusals=None)
+    assert (body, started, len(tried)) == (b"", [name], 1)
 
 
 def test_a_prompt_does_not_wait_for_a_start_that_failed(answer):

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.records import Draft, EntityKind, Kind
 from pipeline.records.digestion import EntityMention
-from pipeline.text.derived_tags import derive_tags, drop_repeating_tags
+from pipeline.text.derived_tags import derive_tags, drop_derived_tags, drop_repeating_tags
 from pipeline.text.memory_terms import memory_terms
 from pipeline.write.prepare import prepare
 from pipeline.write.state import state_tag
@@ -46,6 +46,32 @@ def test_a_tag_that_only_repeats_the_memory_adds_no_term_and_no_state(content):
     assert drop_repeating_tags(tagged.tags, memory.kind, content) == ()
     assert memory_terms(tagged) == memory_terms(memory)
     assert state_tag(tagged) == state_tag(memory)
+
+
+@pytest.mark.parametrize(
+    ("tags", "names", "own"),
+    [
+        (("tolls",), [], ("tolls",)),
+        (("tolls", "decision"), [], ("tolls",)),
+        (("postgres", "redis", "decision"), ["postgres", "redis"], ()),
+        (("visual-studio-code", "editor"), ["visual studio code"], ("editor",)),
+        (("billing",), ["postgres"], ("billing",)),
+    ],
+)
+def test_a_tag_of_the_user_is_told_from_derived_tags_also_if_the_text_has_its_word(tags, names, own):
+    assert drop_derived_tags(tags, Kind.DECISION, names) == own
+
+
+@pytest.mark.parametrize("kind", [Kind.FACT, Kind.DECISION, Kind.LESSON, Kind.QA])
+def test_every_derived_tag_is_recognized(kind):
+    mentions = [mention(name) for name in ("Visual Studio Code", "postgres", "Jira")]
+    assert drop_derived_tags(derive_tags(kind, mentions), kind, [one.name for one in mentions]) == ()
+
+
+def test_changed_tags_are_a_state_also_if_they_repeat_the_text():
+    memory = prepare(Draft("We use Postgres 16", kind=Kind.DECISION)).memory
+    changed = replace(memory, tags=("postgres",), updated_at="2099-01-01T00:00:00.000000Z")
+    assert state_tag(changed) != state_tag(replace(changed, tags=()))
 
 
 def test_a_tag_that_says_more_is_a_term_and_a_state():
