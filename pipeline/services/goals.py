@@ -53,8 +53,9 @@ def set_goal(workspace: Workspace, draft: Draft, named: AbstractSet[str] = froze
     with database.read() as db:
         goal = memories.get(db, receipt.id)
     if goal is None:
-        wanted = ". The user wants nothing of this session or message to be stored." if receipt.reason == INCOGNITO else ""
-        raise Conflict(f"The goal was not stored: {receipt.reason}{wanted}")
+        if receipt.reason == INCOGNITO:
+            raise Conflict("The goal was not stored: the user wants nothing of this session or message to be stored.")
+        raise Conflict(f"The goal was not stored: {receipt.reason}")
     if goal.kind is not Kind.GOAL:
         raise Conflict(f"a {goal.kind} of the same scope says exactly this")
     if receipt.outcome is not Outcome.MERGED:
