@@ -45,12 +45,14 @@ class StatedFact:
     """A fact that a sentence states about the user or the project.
 
     `replaces` is whether it ends another value for sure: its attribute has one value at a time, or it states a change.
+    A hint may mean something else and only questions a known value: "I'm in Metz now".
     """
 
     subject: str
     attribute: str
     value: str
     replaces: bool
+    is_hint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ def _read_attributes(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
             continue
         # "I moved to Helix" names no city.
         if _find_tool(USER, match["value"]) is None:
-            yield StatedFact(USER, attribute, match["value"].strip(" ."), replaces=is_sure), match.end()
+            value = match["value"].strip(" .")
+            yield StatedFact(USER, attribute, value, replaces=is_sure, is_hint=not is_sure), match.end()
 
 
 def _read_tools(text: str, at: int, *, is_change: bool) -> Iterator[tuple[StatedFact, int]]:

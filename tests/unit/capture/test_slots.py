@@ -177,6 +177,10 @@ def test_a_doubtful_change_is_uncertain(said, key, value):
     assert read(said) == ((key,), value, False)
 
 
+def test_a_hint_states_no_new_fact():
+    assert read("I'm in Metz now, for good", {EDITOR: "Vim"}) is None
+
+
 @pytest.mark.parametrize(
     "said",
     [
