@@ -21,7 +21,9 @@ LONGEST_SENTENCE = 400
 MIN_WORDS_PER_SENTENCE = 2
 # Minimum probabilities that a sentence is lasting, and that it is about the person rather than the project.
 MIN_LASTING_PROBABILITY = 0.6
-ABOUT_PERSON = 0.5
+ABOUT_PERSON = 0.35
+# A sentence that states a value in a known form needs less: "I moved to Metz last weekend" may look like narration.
+MIN_STATED_PROBABILITY = 0.4
 # Sentences with at least this probability are listed as considered.
 MIN_NEAR_PROBABILITY = 0.4
 MAX_PROPOSALS_PER_TURN = 5
@@ -73,9 +75,16 @@ def list_sentences(message: str) -> list[str]:
 
 def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
     """Return the statements that surely last, in order; of too many, the most certain."""
-    lasting = [statement for statement in statements if statement.lasts >= MIN_LASTING_PROBABILITY]
+    lasting = [statement for statement in statements if _is_lasting(statement)]
     best = sorted(lasting, key=lambda statement: statement.lasts, reverse=True)[:MAX_PROPOSALS_PER_TURN]
     return [statement for statement in lasting if statement in best]
+
+
+def _is_lasting(statement: Statement) -> bool:
+    if statement.lasts >= MIN_LASTING_PROBABILITY:
+        return True
+    slot = find_slot(statement.sentence, {}) if statement.lasts >= MIN_STATED_PROBABILITY else None
+    return slot is not None and slot.is_certain
 
 
 def explain_dropped(statements: Iterable[Statement], chosen: Sequence[Statement]) -> Iterator[tuple[Statement, str]]:
@@ -83,7 +92,7 @@ def explain_dropped(statements: Iterable[Statement], chosen: Sequence[Statement]
     for statement in statements:
         if statement in chosen or statement.lasts < MIN_NEAR_PROBABILITY:
             continue
-        if statement.lasts < MIN_LASTING_PROBABILITY:
+        if not _is_lasting(statement):
             probability = f"probability {statement.lasts:.2f} that it matters later"
             yield statement, f"{probability}; {MIN_LASTING_PROBABILITY} is needed"
         else:

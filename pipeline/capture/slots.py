@@ -140,6 +140,8 @@ def _find_personal(text: str, known: Mapping[FactKey, Any]) -> Slot | None:
     if stated.subject == USER:
         same = [fact for fact in known if fact.subject == USER and attribute_of_user(fact.attribute) == key.attribute]
         key = same[0] if len(same) == 1 else key
+        if stated.is_hint and key not in known:
+            return None
     else:
         key = _resolve(f"{PROJECT} {key.attribute}", known) or key
     return Slot((key,), stated.value, stated.replaces and not _is_doubtful(text))

@@ -11,7 +11,7 @@ from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
 from pipeline.write import revise
-from pipeline.write.accept import commit
+from pipeline.write.accept import INCOGNITO, commit
 from pipeline.write.prepare import prepare
 
 # Details of a finished goal that is set again.
@@ -53,7 +53,9 @@ def set_goal(workspace: Workspace, draft: Draft, named: AbstractSet[str] = froze
     with database.read() as db:
         goal = memories.get(db, receipt.id)
     if goal is None:
-        raise Conflict(f"the goal was not kept: {receipt.reason}")
+        if receipt.reason == INCOGNITO:
+            raise Conflict("The goal was not stored: the user wants nothing of this session or message to be stored.")
+        raise Conflict(f"The goal was not stored: {receipt.reason}")
     if goal.kind is not Kind.GOAL:
         raise Conflict(f"a {goal.kind} of the same scope says exactly this")
     if receipt.outcome is not Outcome.MERGED:

@@ -45,23 +45,29 @@ class StatedFact:
     """A fact that a sentence states about the user or the project.
 
     `replaces` is whether it ends another value for sure: its attribute has one value at a time, or it states a change.
+    A hint may mean something else and only questions a known value: "I'm in Metz now".
     """
 
     subject: str
     attribute: str
     value: str
     replaces: bool
+    is_hint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """The compiled expressions of statements: each with its attribute, and each with the subject of a tool."""
+    """The compiled expressions of statements: each with its attribute, and each with the subject of a tool.
+
+    The flag of an expression is whether it states the attribute for sure.
+    """
 
     lead: "re.Pattern[str]"
     now: "re.Pattern[str]"
+    times: "re.Pattern[str]"
     restricted: "re.Pattern[str]"
     change: "re.Pattern[str]"
-    of_attributes: tuple[tuple[str, "re.Pattern[str]"], ...]
+    of_attributes: tuple[tuple[str, bool, "re.Pattern[str]"], ...]
     of_tools: tuple[tuple[str, "re.Pattern[str]"], ...]
 
 
@@ -69,10 +75,20 @@ def find_stated_fact(sentence: str) -> StatedFact | None:
     """Return the first fact that a sentence states; None if it states none, or one that is valid only sometimes."""
     text = sentence.replace("’", "'")
     known = _compile_statements()
+    is_change = known.change.search(text) is not None
+    without_times = " ".join(known.times.sub(" ", text).split()).replace(" ,", ",")
+    for form in dict.fromkeys((text, without_times)):
+        if stated := _read_clauses(form, is_change=is_change):
+            return stated
+    return None
+
+
+def _read_clauses(text: str, *, is_change: bool) -> StatedFact | None:
+    known = _compile_statements()
     for start in _CLAUSE_START.finditer(text):
         lead = known.lead.match(text, start.end())
         at = start.end() if lead is None else lead.end()
-        for stated, end in (*_read_attributes(text, at), *_read_tools(text, at)):
+        for stated, end in (*_read_attributes(text, at), *_read_tools(text, at, is_change=is_change)):
             is_restricted = known.restricted.search(text, end) is not None
             # What a sentence adds about a project would be lost.
             if not is_restricted and (stated.subject == USER or not known.now.sub("", text[end:]).strip(" .!")):
@@ -109,16 +125,17 @@ def attribute_of_user(name: str) -> str:
 
 def _read_attributes(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
     not_names = _LEXICON.words("not_names")
-    for attribute, pattern in _compile_statements().of_attributes:
+    for attribute, is_sure, pattern in _compile_statements().of_attributes:
         match = pattern.match(text, at)
         if match is None or match["value"].casefold() in not_names:
             continue
         # "I moved to Helix" names no city.
         if _find_tool(USER, match["value"]) is None:
-            yield StatedFact(USER, attribute, match["value"].strip(" ."), replaces=True), match.end()
+            value = match["value"].strip(" .")
+            yield StatedFact(USER, attribute, value, replaces=is_sure, is_hint=not is_sure), match.end()
 
 
-def _read_tools(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
+def _read_tools(text: str, at: int, *, is_change: bool) -> Iterator[tuple[StatedFact, int]]:
     known = _compile_statements()
     for subject, pattern in known.of_tools:
         match = pattern.match(text, at)
@@ -129,7 +146,7 @@ def _read_tools(text: str, at: int) -> Iterator[tuple[StatedFact, int]]:
         if named is not None and (attribute is not None or value[0].isupper()):
             attribute = _find_attribute(subject, named)
         if attribute is not None:
-            yield StatedFact(subject, attribute, value, known.change.search(text) is not None), match.end()
+            yield StatedFact(subject, attribute, value, is_change), match.end()
 
 
 def _find_tool(subject: str, value: str) -> str | None:
@@ -177,15 +194,19 @@ def _compile_statements() -> _Statements:
     # Compiled at the first use: most processes never read a statement.
     entries = _LEXICON.entries
     values = _value_expressions()
+    times = _LEXICON.table("times")
+    time_values = {name: times.entries[name] for name in ("unit", "count")}
     return _Statements(
         lead=_compile(entries["lead"]),
         now=_compile(rf"\b(?:{entries['now']}|{entries['here']})\b"),
+        times=_compile("|".join(rf"(?<!\w)(?:{_fill(time, time_values)})(?!\w)" for time in times.entries["says"])),
         restricted=_compile(entries["restricted"]),
         change=_compile(entries["change"]),
         of_attributes=tuple(
-            (attribute, _compile(_fill(pattern, values)))
+            (attribute, is_sure, _compile(_fill(pattern, values)))
             for attribute, lists in _ATTRIBUTES.entries.items()
-            for pattern in lists.get("says", ())
+            for name, is_sure in (("says", True), ("hints", False))
+            for pattern in lists.get(name, ())
         ),
         of_tools=tuple(
             (subject, _compile(_fill(f"(?:{pattern}){_NAMED_AFTER}{{end}}", values)))
@@ -204,6 +225,7 @@ def _value_expressions() -> dict[str, str]:
     return {
         "end": end,
         "now": _LEXICON.entries["now"],
+        "town": rf"(?P<value>{places})",
         "place": rf"(?P<value>{places}){end}",
         "person": rf"(?P<value>{capital}(?: {capital}){{0,2}}|\w[\w'-]*){end}",
         "phrase": rf"(?P<value>[^\s,;.!:()][^,;.!:()]{{1,48}}?){end}",

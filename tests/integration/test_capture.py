@@ -242,6 +242,53 @@ def test_a_new_fact_supersedes_a_memory_without_a_key_that_states_another_value(
     assert other not in str(edges)
 
 
+REMINDERS = "Settled with Henner this morning: the slot reminders run on Dramatiq from now on."
+NO_GRAPHQL = "We've decided against GraphQL for the catalogue API, Maëlle wants plain REST with ETags."
+
+
+@pytest.mark.parametrize(
+    ("decision", "reversal", "question"),
+    [
+        (
+            REMINDERS,
+            "We're going back on that: the slot reminders run on Celery after all, operations only monitors Celery.",
+            "what do the slot reminders run on?",
+        ),
+        (
+            NO_GRAPHQL,
+            "We're reversing the GraphQL decision: the catalogue API gets GraphQL after all.",
+            "REST or GraphQL for the catalogue API?",
+        ),
+        (
+            "Mit Henner ausgemacht: die Terminerinnerungen laufen ab jetzt auf Dramatiq.",
+            "Kommando zurück, die Terminerinnerungen laufen doch auf Celery.",
+            "Worauf laufen die Terminerinnerungen?",
+        ),
+    ],
+)
+def test_a_reversal_supersedes_the_decision_at_once(client, say, decision, reversal, question):
+    say(decision, label="decision")
+    say("The nightly export runs on Dramatiq.", label="decision")
+    say(reversal, label="decision", session="s2")
+    memories = {one["content"]: one for one in client.get("/v1/memories").get_json()["items"]}
+    edges = client.get(f"/v1/memories/{memories[reversal]['id']}").get_json()["edges"]
+    assert [(edge["kind"], edge["direction"], edge["id"]) for edge in edges if edge["kind"] == "supersedes"] == [
+        ("supersedes", "out", memories[decision]["id"])
+    ]
+    answer = client.post("/v1/prepare", {"message": question, "session_id": "s3"}).get_json()
+    shown = [one["content"] for part in ("decisions", "facts", "memories") for one in answer[part]]
+    assert reversal in shown
+    assert decision not in shown
+
+
+def test_a_reversal_that_waits_for_review_supersedes_nothing(client, say, switch):
+    say(REMINDERS, label="decision")
+    switch(capture="suggest")
+    say("The slot reminders run on Celery after all.", label="decision", session="s2")
+    (memory,) = client.get("/v1/memories").get_json()["items"]
+    assert client.get(f"/v1/memories/{memory['id']}").get_json()["edges"] == []
+
+
 def test_a_second_tool_without_a_change_waits_in_the_inbox(client, say):
     say("I use Vim.", label="preference")
     say("I use Helix.", label="preference", session="s2")

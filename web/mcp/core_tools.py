@@ -10,6 +10,7 @@ from pipeline.records import GoalStatus, Kind
 from pipeline.times import utc_now
 from web.mcp.rendering import (
     ShownIds,
+    explain_reason,
     render_fact,
     render_goal,
     render_memories,
@@ -120,7 +121,7 @@ def set_fact(call: ToolCall) -> ToolResult:
     answer = call.server.call("PUT", path, body)
     # The value comes from the caller, but the names may be those of an existing fact.
     line = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
-    line += f" ({answer['reason']})" if answer.get("reason") else ""
+    line += f" ({explain_reason(answer['reason'])})" if answer.get("reason") else ""
     similar = ", ".join(map(_quote_key, answer["similar"]))
     line += f"; possibly the same fact: {similar}" if similar else ""
     return ToolResult(line, ids=[answer["id"]])

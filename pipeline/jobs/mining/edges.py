@@ -25,7 +25,7 @@ from pipeline.jobs.mining.replacements import (
     stems,
     supersedes,
 )
-from pipeline.jobs.mining.reversals import find_returned, reverses
+from pipeline.jobs.mining.reversals import find_returned, find_reversed_subjects, reverses
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory
 from pipeline.store import changes, edges as store, meta
@@ -141,7 +141,8 @@ def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surrou
         near = {other.seq: other for other in (*store.list_open_to_edges(db, list(shared)), *session)}
         if memory.kind in REPLACING:
             replaced_words = [replaced.word for replaced in find_replacements(memory.content) if replaced.word]
-            for word in dict.fromkeys((*replaced_words, *find_returned(memory.content))):
+            reversed_words = (*find_returned(memory.content), *find_reversed_subjects(memory.content))
+            for word in dict.fromkeys((*replaced_words, *reversed_words)):
                 near |= {other.seq: other for other in store.find_containing_word(db, memory, word, SAYING)}
     return Surroundings(near, shared, session, _cosines(vectors))
 
@@ -178,7 +179,9 @@ def find_edges(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 
 def _supersessions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
     superseded = 0
-    says_so = memory.kind in REPLACING and bool(find_replacements(memory.content) or find_returned(memory.content))
+    says_so = memory.kind in REPLACING and any(
+        find(memory.content) for find in (find_replacements, find_returned, find_reversed_subjects)
+    )
     for other in sorted(around.near.values(), key=_key_by_time, reverse=True):
         older, newer = sorted((memory, other), key=_key_by_time)
         if newer.kind not in REPLACING or older.kind not in REPLACEABLE or (newer is memory and not says_so):

@@ -20,7 +20,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from config.paths import HomePaths
 from config.settings import Settings
-from pipeline.errors import NO_WORKSPACE, AnswerLost, InvalidField, NotFound, ServerUnreachable
+from pipeline.errors import NO_WORKSPACE, AnswerLost, InvalidField, NotFound, ReverieError, ServerUnreachable
 from pipeline.http.problems import error_of_problem
 from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.fakes.proving import prove
@@ -460,6 +460,26 @@ def test_the_rest_of_full_answers(ask):
     assert ask("incognito", session_id="s9").text == "incognito"
     assert ask("incognito").text.startswith("- “s9”, since 20")
     assert ask("incognito", session_id="s9", on=False).text == "no longer incognito"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("remember_batch", {"items": [{"content": "The harbour gate closes at nine", "kind": "fact"}]}),
+        ("set_fact", {"subject": "offer", "attribute": "addressee", "value": "Brillenwerk"}),
+        ("set_fact", {"subject": "user", "attribute": "city", "value": "Metz"}),
+        ("goals", {"title": "Send the offer to Brillenwerk"}),
+    ],
+)
+def test_every_tool_that_writes_says_that_the_user_wants_nothing_stored(ask, tool, arguments):
+    ask("remember_batch", items=[{"content": "Jobs are queued in SQLite, not Redis", "kind": "decision"}])
+    ask("incognito", session_id="s9")
+    try:
+        answer = ask(tool, **arguments, session_id="s9").text
+    except ReverieError as error:
+        answer = str(error)
+    assert "user wants nothing of this session or message to be stored" in answer
+    assert "Brillenwerk" not in ask("overview").text
 
 
 @pytest.fixture

@@ -48,6 +48,22 @@ def test_of_many_the_surest_are_chosen_in_their_order():
     assert chosen == many[-MAX_PROPOSALS_PER_TURN:]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I moved to Metz last weekend, finally",
+        "Ich wohne seit Mai in Metz",
+        "Desde mayo vivo en Metz",
+        "J'ai enfin déménagé à Metz le week-end dernier",
+        "staging is on port 6543 now",
+    ],
+)
+def test_a_value_in_a_known_form_needs_less_certainty(said):
+    stated, narrated = (Statement(text, 0.45, Label.IDENTITY, 0.4) for text in (said, "I ran the tests last weekend"))
+    assert choose_lasting([stated, narrated]) == [stated]
+    assert [dropped.sentence for dropped, _ in explain_dropped([stated, narrated], [stated])] == [narrated.sentence]
+
+
 def test_what_may_last_but_is_not_proposed_is_explained():
     said = [
         statement("surely", Label.RULE, lasts=0.9),

@@ -9,6 +9,7 @@ STAGING, PRODUCTION = FactKey("staging", "port"), FactKey("production", "port")
 PREPROD, BROKER = FactKey("redis_de_préprod", "port"), FactKey("broker_mqtt_de_casa", "port")
 HOST, TIMEOUT, OWNER = FactKey("staging", "host"), FactKey("checkout", "timeout"), FactKey("billing", "owner")
 EDITOR, CITY = FactKey("user", "editor"), FactKey("user", "city")
+EMPLOYER, NAME = FactKey("user", "employer"), FactKey("user", "name")
 MANAGER = FactKey("project", "package_manager")
 KNOWN = {
     STAGING: 5433,
@@ -21,6 +22,8 @@ KNOWN = {
     OWNER: "Marta",
     EDITOR: "Vim",
     CITY: "Tampa",
+    EMPLOYER: "Orsel",
+    NAME: "Ada",
     MANAGER: "npm",
 }
 
@@ -93,6 +96,30 @@ def test_a_new_fact_is_stated_with_a_clear_subject(said, slot):
         ("je suis revenue à Neovim comme éditeur, définitivement", EDITOR, "Neovim"),
         ("I moved to Metz last weekend, finally", CITY, "Metz"),
         ("Ich wohne jetzt in Frankfurt am Main", CITY, "Frankfurt am Main"),
+        ("finally, I've moved to Metz", CITY, "Metz"),
+        ("I live in Metz since May", CITY, "Metz"),
+        ("I've been living in Metz for two years now", CITY, "Metz"),
+        ("Letztes Wochenende bin ich endlich nach Metz gezogen", CITY, "Metz"),
+        ("Ich wohne seit Mai in Metz", CITY, "Metz"),
+        ("Seit letztem Jahr lebe ich in Bad Homburg", CITY, "Bad Homburg"),
+        ("Me mudé a Metz el fin de semana pasado, por fin", CITY, "Metz"),
+        ("Desde el verano pasado vivo en San Sebastián", CITY, "San Sebastián"),
+        ("J'ai enfin déménagé à Metz le week-end dernier", CITY, "Metz"),
+        ("Depuis mai j'habite à Metz", CITY, "Metz"),
+        ("I'm using Zed since last week", EDITOR, "Zed"),
+        ("I've been using Zed for two weeks now", EDITOR, "Zed"),
+        ("my new editor is Zed", EDITOR, "Zed"),
+        ("Seit letzter Woche nutze ich Zed", EDITOR, "Zed"),
+        ("Desde mayo uso Zed", EDITOR, "Zed"),
+        ("mon nouvel éditeur est Zed", EDITOR, "Zed"),
+        ("I started at Nordkai on Monday, finally", EMPLOYER, "Nordkai"),
+        ("Ich habe im Mai bei Nordkai angefangen", EMPLOYER, "Nordkai"),
+        ("He empezado en Nordkai esta semana", EMPLOYER, "Nordkai"),
+        ("J'ai rejoint Nordkai en mai", EMPLOYER, "Nordkai"),
+        ("Call me Jule from now on, finally", NAME, "Jule"),
+        ("Ich heiße seit Mai Mira Holt", NAME, "Mira Holt"),
+        ("ahora me llamo Mira", NAME, "Mira"),
+        ("Je m'appelle désormais Mira Holt", NAME, "Mira Holt"),
         ("Vivo en San Sebastián ahora", CITY, "San Sebastián"),
         ("J'habite à Lyon, près de la gare", CITY, "Lyon"),
         ("we use pnpm now", MANAGER, "pnpm"),
@@ -141,11 +168,17 @@ def test_a_negation_ends_the_value(said, keys):
         ("maybe staging has no port any more", STAGING, None),
         ("I use Helix", EDITOR, "Helix"),
         ("Uso Helix", EDITOR, "Helix"),
+        ("I'm in Metz now, for good", CITY, "Metz"),
+        ("Ich bin jetzt in Metz", CITY, "Metz"),
         ("we use pnpm here", MANAGER, "pnpm"),
     ],
 )
 def test_a_doubtful_change_is_uncertain(said, key, value):
     assert read(said) == ((key,), value, False)
+
+
+def test_a_hint_states_no_new_fact():
+    assert read("I'm in Metz now, for good", {EDITOR: "Vim"}) is None
 
 
 @pytest.mark.parametrize(
@@ -163,6 +196,13 @@ def test_a_doubtful_change_is_uncertain(said, key, value):
         "Antworte mir bitte immer auf Deutsch, wenn ich Deutsch schreibe.",
         "call me later",
         "my editor is broken",
+        "I'm in a meeting now",
+        "I moved to the office last week",
+        "I moved the tests to tests/unit last weekend",
+        "I'll move to Metz next month",
+        "my parents moved to Metz last year",
+        "we use yarn in new repositories",
+        "wir sind letzte Woche nach Metz gezogen",
     ],
 )
 def test_what_only_sounds_like_it_changes_nothing(said):

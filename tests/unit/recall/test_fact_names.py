@@ -290,5 +290,5 @@ def test_a_name_that_fits_several_facts_is_ambiguous():
 
 def test_an_attribute_of_the_user_matches_its_other_names():
     city = FactKey("user", "city")
-    assert FactNames().match(FactKey("user", "home_town"), [city], None).key == city
+    assert FactNames().match(FactKey("user", "town"), [city], None).key == city
     assert FactNames().match(FactKey("user", "dog"), [city], None).key == FactKey("user", "dog")

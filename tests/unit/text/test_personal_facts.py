@@ -62,7 +62,7 @@ def test_other_messages_ask_for_nothing_about_the_user(said):
     ("name", "attribute"),
     [
         ("town", "city"),
-        ("home town", "city"),
+        ("place of residence", "city"),
         ("First Name", "name"),
         ("favourite editor", "editor"),
         ("e-mail address", "email"),
@@ -73,6 +73,25 @@ def test_other_messages_ask_for_nothing_about_the_user(said):
 )
 def test_an_attribute_of_the_user_has_one_name(name, attribute):
     assert attribute_of_user(canonical_name(name)) == attribute
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("hometown", "city"),
+        ("Heimatstadt", "city"),
+        ("nickname", "name"),
+        ("full name", "first name"),
+        ("workplace", "employer"),
+        ("language", "preferred language"),
+        ("idioma", "idioma de respuesta"),
+        ("keyboard", "keyboard layout"),
+        ("clavier", "disposition de clavier"),
+        ("distro", "operating system"),
+    ],
+)
+def test_related_attributes_of_the_user_are_different_facts(name, other):
+    assert attribute_of_user(canonical_name(name)) != attribute_of_user(canonical_name(other))
 
 
 @pytest.mark.parametrize(
