@@ -8,7 +8,7 @@ from pipeline.context.code_names import defines, read_code_names
 from pipeline.context.excerpt import CUT, find_excerpt
 from pipeline.context.lesson_records import is_rule
 from pipeline.context.render import Entry
-from pipeline.kinds import is_said, render_text
+from pipeline.kinds import is_indexed, is_said, render_text
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.relevance import RELEVANT
 from pipeline.recall.said_first import put_said_first
@@ -99,7 +99,7 @@ def _place_of(memory: Memory) -> str | None:
 
 def _is_commit(memory: Memory) -> bool:
     """Return whether a memory was indexed from a project's history."""
-    return memory.source is Source.IMPORT and "commit" in memory.metadata
+    return is_indexed(memory) and memory.kind is not Kind.CODE
 
 
 def excerpt_hits(hits: Sequence[Hit], message: str, deadline: Deadline) -> list[Entry]:

@@ -54,6 +54,17 @@ def list_own_words(message: str) -> list[str]:
     return [word for word in _words(message) if word not in cues and not is_function_word(word)]
 
 
+def is_wish(message: str) -> bool:
+    """Return whether a message asks or wants something."""
+    return "?" in message or not _list("wishes", "words").isdisjoint(_words(message))
+
+
+def shorten(message: str, most_chars: int) -> str:
+    """Return a message in one line of at most this many characters; a cut message ends with an ellipsis."""
+    line = " ".join(message.split())
+    return line if len(line) <= most_chars else f"{line[: most_chars - 1].rstrip()}…"
+
+
 def key_words(message: str, before: str = "") -> str:
     """Return the words of a message that name something, and those of the messages before it, the newest first."""
     return " ".join(list(dict.fromkeys([*list_own_words(message), *before.split()]))[:KEY_WORDS])
