@@ -13,8 +13,10 @@ LITTLE_WORDS = 6
 SHORTEST_WORD = 3
 # Only so many words of the messages before are kept.
 KEY_WORDS = 40
+MOST_NAMES = 12
 
 _OPTION = re.compile(r"(?<!\S)--?[^\W\d]")
+_LATER_WORD = re.compile(r"(?<=[\w,;:)] )[^\W\d_]\w+(?:[-'’]\w+)*")
 _WORD = re.compile(r"[\w'’./:@-]*\w")
 
 
@@ -37,6 +39,16 @@ def is_follow_up(message: str) -> bool:
         or (len(rest) > 1 and rest[0] in _list("follow_up", "continues"))
         or (len(rest) > 1 and f" {' '.join(written)}".endswith(_ends()))
     )
+
+
+def refers_to_person(message: str) -> bool:
+    """Return whether a message refers to a person by a pronoun."""
+    return not _list("follow_up", "pronouns").isdisjoint(_words(message))
+
+
+def list_names(text: str) -> list[str]:
+    """Return the capitalized words within the sentences of a text, in order: names, and nouns in German."""
+    return list(dict.fromkeys(name for name in _LATER_WORD.findall(text) if name[0].isupper()))[:MOST_NAMES]
 
 
 def says_little(message: str) -> bool:
