@@ -317,9 +317,9 @@ def _choose(db: Connection, session: AgentSession, message: str, hits: Sequence[
     """Return the results to show, including memories that the message names and recall did not find."""
     hits = [hit for hit in hits if hit.relevance >= _least_relevance(hit.memory)]
     if deadline.must_skip(Step.NAMED):
-        return choose_lines(_drop_dead_lessons(db, hits), [])
+        return choose_lines(_drop_dead_lessons(db, hits), [], message)
     alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, hits))
-    return choose_lines(alive, find_named_code(db, session.viewer, message, hits))
+    return choose_lines(alive, find_named_code(db, session.viewer, message, hits), message)
 
 
 def _least_relevance(memory: Memory) -> float:

@@ -31,7 +31,7 @@ HISTORY = "history"
 FILES_A_NAME = 2
 
 
-def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
+def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> list[Hit]:
     """Return the rules, then the code that a message names, then the few best other hits; each file once.
 
     The user's own words come before commits and outlines about the same thing, which are longer and more numerous.
@@ -52,7 +52,8 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
         elif source not in code and len(code) < CODE_TOLD and _is_worth_telling(hit, best, named):
             code[source] = hit
     beside = [*others, *list(code.values())[len(named) :]]
-    return [*rules, *named, *put_said_first(sorted(beside, key=lambda hit: hit.score, reverse=True))][:TOLD]
+    ordered = sorted(beside, key=lambda hit: hit.score, reverse=True)
+    return [*rules, *named, *put_said_first(ordered, message)][:TOLD]
 
 
 def _source_of(memory: Memory) -> str | None:

@@ -161,7 +161,7 @@ def search(context: SearchContext, query: Query, deadline: Deadline | None = Non
     answer = context.answers.get((state, query), lambda: _answer(context, query, now, deadline), deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
     hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
-    hits = tuple(put_said_first(hits))
+    hits = tuple(put_said_first(hits, query.text))
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
 
 
