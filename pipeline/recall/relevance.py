@@ -31,7 +31,7 @@ IRRELEVANT = 0.02
 # Between two languages, a memory that is further from the query than this, compared with the background, needs the
 # same relevance as one in the query's language. Chosen on tests/data and XQuAD (decision 0020), for an English query
 # and for another.
-CLOSE_TO_ENGLISH = -0.12
+CLOSE_TO_ENGLISH = -0.1
 CLOSE_TO_FOREIGN = -0.2
 # From this value on, an outline is injected.
 OUTLINE_RELEVANT = 0.34

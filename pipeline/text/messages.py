@@ -36,7 +36,7 @@ def is_follow_up(message: str) -> bool:
     return (
         "?" in message
         or any(word in asks or word.split("'")[0] in asks for word in rest)
-        or (len(rest) > 1 and rest[0] in _list("follow_up", "continues"))
+        or (len(rest) > 1 and rest[0] in _list("follow_up", "continues") | _list("follow_up", "opens"))
         or (len(rest) > 1 and f" {' '.join(written)}".endswith(_ends()))
     )
 
@@ -105,4 +105,5 @@ def _ends() -> tuple[str, ...]:
 @cache
 def _function_words() -> frozenset[str]:
     lists = load_lexicon("languages").table("function_words")
-    return frozenset(word for language in lists.entries for word in lists.words(language))
+    known = frozenset(word for language in lists.entries for word in lists.words(language))
+    return known | _list("function_words", "words")
