@@ -215,4 +215,4 @@ def is_said(memory: Memory) -> bool:
 
 def is_indexed(memory: Memory) -> bool:
     """Return whether a memory was indexed from the code or the history of a project."""
-    return memory.source is Source.IMPORT and (memory.kind is Kind.CODE or "commit" in memory.metadata)
+    return memory.source is Source.IMPORT and (memory.kind in (Kind.CODE, Kind.ACTIVITY) or "commit" in memory.metadata)

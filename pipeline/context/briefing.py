@@ -28,7 +28,7 @@ from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_as
 from pipeline.context.prompt_lines import choose_lines, excerpt_hits, find_named_code
 from pipeline.context.render import Entry, render_block
 from pipeline.context.results_by_use import ResultsByUse, sort_by_use
-from pipeline.kinds import render_text
+from pipeline.kinds import is_indexed, render_text
 from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.deadline import Deadline
@@ -178,8 +178,8 @@ def compose_briefing(
 
 
 def _is_told(memory: Memory, told: frozenset[str]) -> bool:
-    """Return whether the summary of a session already says what happened."""
-    return memory.kind in UNDER_WAY and memory.session_id in told
+    """Return whether the summaries of sessions already say what happened; they replace the project's history."""
+    return bool(told) and memory.kind in UNDER_WAY and (memory.session_id in told or is_indexed(memory))
 
 
 def _search_with_lessons(context: SearchContext, query: Query, deadline: Deadline) -> Answer:
@@ -317,9 +317,9 @@ def _choose(db: Connection, session: AgentSession, message: str, hits: Sequence[
     """Return the results to show, including memories that the message names and recall did not find."""
     hits = [hit for hit in hits if hit.relevance >= _least_relevance(hit.memory)]
     if deadline.must_skip(Step.NAMED):
-        return choose_lines(_drop_dead_lessons(db, hits), [])
+        return choose_lines(_drop_dead_lessons(db, hits), [], message)
     alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, hits))
-    return choose_lines(alive, find_named_code(db, session.viewer, message, hits))
+    return choose_lines(alive, find_named_code(db, session.viewer, message, hits), message)
 
 
 def _least_relevance(memory: Memory) -> float:

@@ -13,7 +13,7 @@ from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Answer, Hit, Query, Step
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import ActionType
-from pipeline.text.messages import is_follow_up, key_words, list_own_words
+from pipeline.text.messages import is_follow_up, key_words, list_names, list_own_words, refers_to_person
 
 MOST_SESSIONS = 256
 # After this many seconds, a short message is no follow-up any more.
@@ -29,11 +29,12 @@ LAST_TARGETS = 3
 
 @dataclass(frozen=True, slots=True)
 class LastMessage:
-    """The words of a message, and how relevant its results were, by memory id."""
+    """The words of a message, how relevant its results were, by memory id, and the names in the best of them."""
 
     words: str
     relevance: Mapping[str, float] = field(default_factory=dict)
     at: float = 0.0
+    names: str = ""
 
 
 class LastMessages:
@@ -59,11 +60,11 @@ class LastMessages:
         is_repeated = list_own_words(message) and key_words(message, last.words) == last.words
         return None if is_repeated else last
 
-    def note(self, session: AgentSession, message: str, relevance: Mapping[str, float]) -> None:
-        """Keep the words of a message and the relevance of its results."""
+    def note(self, session: AgentSession, message: str, relevance: Mapping[str, float], names: str = "") -> None:
+        """Keep the words of a message, the relevance of its results, and the names in the best of them."""
         continued = self.find_continued(session, message)
         words = key_words(message, "" if continued is None else continued.words)
-        self._kept.put(_key(session), LastMessage(words, relevance, self._clock()))
+        self._kept.put(_key(session), LastMessage(words, relevance, self._clock(), names))
 
 
 def _key(session: AgentSession) -> tuple[str | None, ...]:
@@ -81,11 +82,14 @@ def continue_last(
     added: list[Hit] = []
     if before is not None and not deadline.must_skip(Step.FOLLOW_UP):
         words = [before.words, *(() if before.relevance else _list_last_targets(context, session))]
+        # "And who stands in for her?": the message before may not name her, but its answer does.
+        words += [before.names] if refers_to_person(query.text) else []
         # Without any words, this repeats the search from the cache.
         expanded = search(context, replace(query, text=" ".join(filter(None, [*words, query.text]))), deadline)
         added = _select_added(expanded.hits, query.text, found, before)
         found = {hit.memory.id: hit.relevance for hit in expanded.hits} | found
-    last.note(session, query.text, found)
+    shown = [*added, *(hit for hit in answer.hits if hit.relevance >= RELEVANT)]
+    last.note(session, query.text, found, " ".join(list_names(shown[0].memory.content)) if shown else "")
     known = {hit.memory.id for hit in added}
     best = max((hit.score for hit in (*added, *answer.hits)), default=0.0)
     # Scores of two queries cannot be compared: all results of the follow-up count as equally good.

@@ -12,12 +12,14 @@ from typing import TypeVar
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_line
 from pipeline.context.turn import list_done, list_failing
-from pipeline.recall.query import parse_time_range
+from pipeline.recall.query import asks_progress, is_personal, parse_time_range
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions, arcs, goals, memories
+from pipeline.store import agent_sessions, arcs, goals, memories, turns
 from pipeline.store.agent_sessions import SessionSummary
 from pipeline.store.arcs import VisibleArc
+from pipeline.store.turns import Turn
+from pipeline.text.messages import is_follow_up, is_wish, list_own_words, says_little, shorten
 from pipeline.times import age, utc_text
 
 T = TypeVar("T")
@@ -30,8 +32,13 @@ ACTIVITIES = 4
 # Number of latest sessions and memories that are searched.
 LOOKED_AT = 50
 ACTIONS = 200
+# Maximum number of a session's requests, their length, and the words that each must have to say something.
+REQUESTS = 3
+REQUEST_CHARS = 90
+REQUEST_WORDS = 2
 LAST_DAY = timedelta(hours=24)
 LATELY = timedelta(days=14)
+END_OF_TIME = "9999"
 HAPPENED = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
 OPEN_GOALS = "Open goals, as recorded:"
 LAST_SESSIONS = "The last sessions here, from their journals:"
@@ -74,18 +81,18 @@ def summarize_sessions(
     db: Connection, session: AgentSession, since: str, until: str | None, now: datetime
 ) -> tuple[list[str], frozenset[str]]:
     """Return a line for each of the last other sessions in a time: asked, done, open; and the ids of these sessions."""
-    lines: list[str] = []
-    ids: list[str] = []
+    summaries: list[_SessionWork] = []
     for summary in agent_sessions.list_sessions(db, LOOKED_AT, 0, session.viewer.person):
-        if summary.last_at < since or len(lines) == SESSIONS:
+        # With an end, a session that went on later may be listed before another that was the last one then.
+        if summary.last_at < since or (until is None and len(summaries) == SESSIONS):
             break
         if summary.id == session.id or (until is not None and summary.first_at >= until):
             continue
-        line = _summarize(db, summary, now)
-        if line is not None:
-            lines.append(line)
-            ids.append(summary.id)
-    return lines, frozenset(ids)
+        work = _read_work(db, summary, since, until or END_OF_TIME)
+        if work is not None:
+            summaries.append(work)
+    last = sorted(summaries, key=lambda work: work.last_at, reverse=True)[:SESSIONS]
+    return [f"- {age(work.last_at, now)}: {work.text}" for work in last], frozenset(work.id for work in last)
 
 
 def summarize_sessions_asked_for(
@@ -103,13 +110,42 @@ def summarize_sessions_asked_for(
     return ([LAST_SESSIONS, *lines] if lines else []), told
 
 
-def _summarize(db: Connection, summary: SessionSummary, now: datetime) -> str | None:
-    """Return what a session was asked, what it did and what it left open; None if nothing of this is known."""
-    did = agent_sessions.list_actions(db, summary.id, "", ACTIONS)
-    parts = [f"asked {quote(summary.name)}"] if summary.name else []
+@dataclass(frozen=True, slots=True)
+class _SessionWork:
+    """What a session was asked, what it did and what it left open in a time, and when it last did so."""
+
+    id: str
+    last_at: str
+    text: str
+
+
+def _read_work(db: Connection, summary: SessionSummary, since: str, until: str) -> _SessionWork | None:
+    """Return the work of a session in a time; None if nothing of it is known."""
+    did = [action for action in agent_sessions.list_actions(db, summary.id, since, ACTIONS) if action.at < until]
+    requests = _list_requests(db, summary.id, since, until)
+    asked = [quote(shorten(turn.content, REQUEST_CHARS)) for turn in requests]
+    if not asked and summary.name and summary.first_at >= since and not asks_progress(summary.name):
+        asked = [quote(summary.name)]
+    parts = [f"asked {', '.join(asked)}"] if asked else []
     for label, found in (("done", list_done(did)), ("open", list_failing(did))):
         parts += [f"{label}: {'; '.join(found)}"] if found else []
-    return f"- {age(summary.last_at, now)}: {'; '.join(parts)}" if parts else None
+    last_at = max([action.at for action in did] + [turn.at for turn in requests], default=summary.last_at)
+    return _SessionWork(summary.id, last_at, "; ".join(parts)) if parts else None
+
+
+def _list_requests(db: Connection, session_id: str, since: str, until: str) -> list[Turn]:
+    """List a person's last messages that ask for something: no statements that became memories, nor short answers."""
+    unstored = turns.list_unstored(db, session_id, since, until, LOOKED_AT)
+    return [turn for turn in unstored if _is_request(turn.content)][-REQUESTS:]
+
+
+def _is_request(message: str) -> bool:
+    return len(list_own_words(message)) >= REQUEST_WORDS and not (
+        is_follow_up(message)
+        or says_little(message)
+        or asks_progress(message)
+        or (is_personal(message) and not is_wish(message))
+    )
 
 
 def _list_activity(db: Connection, viewer: Viewer, since: str, told: frozenset[str]) -> list[Memory]:

@@ -8,7 +8,7 @@ from pipeline.context.code_names import defines, read_code_names
 from pipeline.context.excerpt import CUT, find_excerpt
 from pipeline.context.lesson_records import is_rule
 from pipeline.context.render import Entry
-from pipeline.kinds import is_said, render_text
+from pipeline.kinds import is_indexed, is_said, render_text
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.relevance import RELEVANT
 from pipeline.recall.said_first import put_said_first
@@ -31,7 +31,7 @@ HISTORY = "history"
 FILES_A_NAME = 2
 
 
-def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
+def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> list[Hit]:
     """Return the rules, then the code that a message names, then the few best other hits; each file once.
 
     The user's own words come before commits and outlines about the same thing, which are longer and more numerous.
@@ -52,7 +52,8 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
         elif source not in code and len(code) < CODE_TOLD and _is_worth_telling(hit, best, named):
             code[source] = hit
     beside = [*others, *list(code.values())[len(named) :]]
-    return [*rules, *named, *put_said_first(sorted(beside, key=lambda hit: hit.score, reverse=True))][:TOLD]
+    ordered = sorted(beside, key=lambda hit: hit.score, reverse=True)
+    return [*rules, *named, *put_said_first(ordered, message)][:TOLD]
 
 
 def _source_of(memory: Memory) -> str | None:
@@ -99,7 +100,7 @@ def _place_of(memory: Memory) -> str | None:
 
 def _is_commit(memory: Memory) -> bool:
     """Return whether a memory was indexed from a project's history."""
-    return memory.source is Source.IMPORT and "commit" in memory.metadata
+    return is_indexed(memory) and memory.kind is not Kind.CODE
 
 
 def excerpt_hits(hits: Sequence[Hit], message: str, deadline: Deadline) -> list[Entry]:

@@ -8,7 +8,7 @@ import numpy as np
 from pipeline.index.row_arrays import Floats, Seqs, values_at
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, Ranking, neighbor_positions
-from pipeline.recall.relevance import least_relevance, needs_relevance, relevance
+from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
 from pipeline.records import Filter, Memory
 from pipeline.records.recall import (
     SEARCHED_CHANNELS,
@@ -58,7 +58,8 @@ def explain_memory(
     score = float(ranking.score[position])
     probable, least = relevance(ranking), least_relevance(ranking.evidence, query.min_relevance)
     about = float(probable[position])
-    least = max(least, needs_relevance(query.text, memory.content, least, query.min_relevance))
+    close = float(closeness(ranking)[position])
+    least = max(least, needs_relevance(query.text, memory.content, least, query.min_relevance, close))
     if about < least:
         reason = f"left out: its relevance is {about:.4f}, and {least:.4f} is asked for"
         return MemoryExplanation(memory, None, score, seen, signals, about, (reason,))

@@ -39,13 +39,19 @@ _ASKS_TIME = re.compile(
 # Questions about recent and next work, in the languages of the relevance gate.
 _ASKS_PROGRESS = re.compile(
     r"\b(left off|where (are|were|did) we\b|where was i\b|catch me up|next steps?|what'?s? (is |comes )?next\b(?!\.)|"
-    r"what (have|had|did|were|was) (we|i|you) (do(ne|ing)?|work(ing|ed)?|been|changed?|finish(ed)?)\b|"
+    r"what (have|had|did|were|was) (we|i|you) (do(ne|ing)?|get done|work(ing|ed)?|been|changed?|finish(ed)?)\b|"
     r"what'?s? (is )?(still )?(left to do|to be done|open|pending|unfinished|under way)\b|"
     r"(our|open|unfinished|remaining|pending) (goals?|tasks?|to-?dos?|work)|project('s)? (status|progress)|"
     r"(status|progress|state) of (the|this|our) (project|work)|"
-    r"wo (waren|sind) wir|was steht an|was ist (noch )?(offen|als nächstes)|nächste schritte|stand der dinge|"
-    r"offene\w* (ziele|aufgaben)|dónde (lo )?(quedamos|dejamos)|qué (falta|sigue|queda) por|próximos pasos|"
-    r"où en (étions|sommes)[- ]nous|prochaines étapes|onde (paramos|ficamos)|o que (falta|resta)|próximos passos|"
+    r"wo (waren|sind) (wir|ich)|wo (haben wir|hab(e)? ich) .{0,20}aufgehört|was steht an|"
+    r"wor?an (haben wir|hab(e)? ich|waren wir|war ich)|was (haben wir|hab(e)? ich) .{0,30}(gemacht|geschafft)|"
+    r"was (ist|war|blieb) (\w+ )?(noch )?(offen|als nächstes|liegen geblieben|liegengeblieben)|nächste schritte|"
+    r"stand der dinge|offene\w* (ziele|aufgaben)|d[óo]nde (lo )?(quedamos|dejamos)|por d[óo]nde (íbamos|ibamos)|"
+    r"en qu[ée] (quedamos|estábamos|andábamos)|qu[ée] (hicimos|hice)\b|qu[ée] (falta|sigue|queda) por|próximos pasos|"
+    r"qu[ée] qued[óa] (pendiente|abierto)|où en (étions|sommes)[- ]nous|où (on|nous) en (était|étions|est|sommes)|"
+    r"on en (était|est) où|(qu'est-ce qu'on|qu'avons-nous|qu'a-t-on|on) (a )?"
+    r"(déjà )?fait (hier|avant-hier|cette semaine)|"
+    r"qu'est-ce qui reste|que reste-t-il|prochaines étapes|onde (paramos|ficamos)|o que (falta|resta)|próximos passos|"
     r"на ч[её]м мы остановились|что осталось|на чому ми зупинились|що залишилось)|"
     r"上次.{0,4}哪|接下来做|前回の続き|次は何",
     re.IGNORECASE,
@@ -69,6 +75,11 @@ class TimeRange:
 def asks_progress(text: str) -> bool:
     """Return whether a text asks about recent or pending work."""
     return _ASKS_PROGRESS.search(text) is not None
+
+
+def is_personal(text: str) -> bool:
+    """Return whether a text speaks of its author in the first person singular."""
+    return _PERSONAL.search(text) is not None
 
 
 def parse_time_range(text: str, now: datetime) -> TimeRange | None:
@@ -170,7 +181,11 @@ _EXPRESSIONS: Final[tuple[tuple["re.Pattern[str]", Read], ...]] = tuple(
             r"\b(the day before yesterday|vorgestern|anteayer|avant-hier|anteontem|позавчера|позавчора)\b|前天|一昨日",
             _days_back(2),
         ),
-        (r"\b(yesterday|gestern|ayer|ontem|вчера|вчора)\b|昨天|昨日", _days_back(1)),
+        # French "hier" is also a German word.
+        (
+            r"\b(yesterday|gestern|ayer|ontem|вчера|вчора|hier (soir|matin)|(on|nous)\b.{0,30}\bhier)\b|昨天|昨日",
+            _days_back(1),
+        ),
         (r"\b(today|this morning|heute|hoy|aujourd'hui|hoje|сегодня|сьогодні)\b|今天|今日", _days_back(0)),
         (rf"\b{_COUNT}\s+{_UNIT}\s+ago\b", _ago),
         (rf"\b(?:in|over|within)\s+the\s+(?:last|past)\s+{_COUNT}\s+{_UNIT}\b", _within),
@@ -207,7 +222,7 @@ def parse_query(text: str, now: datetime) -> ParsedQuery:
         tuple(search_tokens(text)),
         tuple(identifiers(text)),
         parse_time_range(text, now),
-        _PERSONAL.search(text) is not None,
+        is_personal(text),
         _ASKS_TIME.search(text) is not None,
         list_asked_attributes(text),
     )

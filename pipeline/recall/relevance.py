@@ -9,7 +9,7 @@ a probability.
 import numpy as np
 
 from pipeline.index.row_arrays import Floats
-from pipeline.recall.evidence import Evidence
+from pipeline.recall.evidence import Evidence, Flags
 from pipeline.recall.rank import CONVINCING_COSINE, Ranking, take_at, words_known
 from pipeline.text.languages import is_foreign, may_be_foreign
 
@@ -28,6 +28,11 @@ ANSWERS_USER = 2.5
 # From the first value on, a memory is injected; below the second, a memory is only shown if requested.
 RELEVANT = 0.5
 IRRELEVANT = 0.02
+# Between two languages, a memory that is further from the query than this, compared with the background, needs the
+# same relevance as one in the query's language. Chosen on tests/data and XQuAD (decision 0020), for an English query
+# and for another.
+CLOSE_TO_ENGLISH = -0.1
+CLOSE_TO_FOREIGN = -0.2
 # From this value on, an outline is injected.
 OUTLINE_RELEVANT = 0.34
 
@@ -40,7 +45,7 @@ def relevance(ranking: Ranking) -> Floats:
         + CLOSER_THAN_BACKGROUND * _closer_than_background(evidence)
         + SHARED_INFORMATION * np.sqrt(evidence.information)
         # Questions about the user share no words with short facts: "where do I live" and "user city: Tampa".
-        + VOCABULARY_COVERAGE * np.where(evidence.about_user, 1.0, evidence.vocabulary_coverage)
+        + VOCABULARY_COVERAGE * np.where(_may_answer(evidence), 1.0, evidence.vocabulary_coverage)
     )
     logit = np.where(evidence.answers_user, np.maximum(logit, ANSWERS_USER), logit)
     outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit)
@@ -48,6 +53,12 @@ def relevance(ranking: Ranking) -> Floats:
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))
     return np.maximum(probability, beside)
+
+
+def _may_answer(evidence: Evidence) -> Flags:
+    """Return which facts about the user may answer a question in the first person: the one that it asks for, or any."""
+    asked = evidence.answers_user
+    return asked if asked.any() else evidence.about_user
 
 
 def _closer_than_background(evidence: Evidence) -> Floats:
@@ -60,6 +71,20 @@ def _closer_than_background(evidence: Evidence) -> Floats:
     return np.where(evidence.unembedded, unknown, known).astype(np.float32)
 
 
+def closeness(ranking: Ranking) -> Floats:
+    """Return how much closer each memory, or a turn next to it, is to the query than the background messages.
+
+    It is negative infinity for a memory without a vector: its meaning is unknown.
+    """
+    evidence, pool = ranking.evidence, ranking.pool
+    own = np.where(evidence.unembedded, -np.inf, _closer_than_background(evidence)).astype(np.float32)
+    if not len(own):
+        return own
+    around = [np.where(places >= 0, own[places], -np.inf) for places in (pool.before, pool.after)]
+    closest: Floats = np.maximum(own, np.maximum(*around)).astype(np.float32)
+    return closest
+
+
 def least_relevance(evidence: Evidence, asked: float | None) -> float:
     """Return the requested minimum relevance or, by default, the lowest that any memory needs.
 
@@ -68,8 +93,14 @@ def least_relevance(evidence: Evidence, asked: float | None) -> float:
     return IRRELEVANT * words_known(evidence) if asked is None else asked
 
 
-def needs_relevance(query: str, content: str, least: float, asked: float | None) -> float:
-    """Return the minimum relevance of one memory: between two languages, a low relevance means little."""
-    if asked is not None or may_be_foreign(query) or is_foreign(content):
+def needs_relevance(query: str, content: str, least: float, asked: float | None, close: float) -> float:
+    """Return the minimum relevance of one memory; `close` is its closeness.
+
+    Between two languages, a low relevance means little, because it depends on common words: there, closeness decides.
+    """
+    if asked is not None:
         return least
-    return IRRELEVANT
+    is_foreign_query = may_be_foreign(query)
+    if not (is_foreign_query or is_foreign(content)):
+        return IRRELEVANT
+    return least if close >= (CLOSE_TO_FOREIGN if is_foreign_query else CLOSE_TO_ENGLISH) else IRRELEVANT

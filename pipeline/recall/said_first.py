@@ -6,17 +6,29 @@ from dataclasses import replace
 from pipeline.kinds import is_indexed, is_said
 from pipeline.recall.relevance import RELEVANT
 from pipeline.records.recall import Hit
+from pipeline.text.agent_nouns import list_activity_roots, names_activity
 
 
-def put_said_first(hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits in their order, but those indexed from a project after the relevant ones that the user said.
+def put_said_first(hits: Sequence[Hit], query: str) -> list[Hit]:
+    """Return hits in their order, but those indexed from a project after the user's words about the same thing.
 
-    A hit that moves gets the score of the last hit before it, so that scores still descend.
+    The user's words are about it if they are relevant, or if they say what the tool that the query asks for does:
+    "we format with ruff" answers "which formatter do we use". Other relevant hits keep their place before them. A hit
+    that moves back gets the score of the last hit before it, so that scores still descend.
     """
-    said = [index for index, hit in enumerate(hits) if is_said(hit.memory) and hit.relevance >= RELEVANT]
-    if not said:
+    roots = list_activity_roots(query)
+    answers = [
+        is_said(hit.memory) and (hit.relevance >= RELEVANT or names_activity(hit.memory.content, roots)) for hit in hits
+    ]
+    first = next((place for place, hit in enumerate(hits) if is_indexed(hit.memory)), len(hits))
+    last = max((place for place, is_answer in enumerate(answers) if is_answer), default=-1)
+    if last < first:
         return list(hits)
-    before, after = hits[: said[-1] + 1], hits[said[-1] + 1 :]
+    stays = [
+        place < first or answers[place] or (place < last and hit.relevance >= RELEVANT and not is_indexed(hit.memory))
+        for place, hit in enumerate(hits)
+    ]
+    before = [hit for hit, stay in zip(hits, stays, strict=True) if stay]
+    moved = [hit for hit, stay in zip(hits, stays, strict=True) if not stay]
     lowest = before[-1].score
-    moved = [replace(hit, score=min(hit.score, lowest)) for hit in before if is_indexed(hit.memory)]
-    return [*(hit for hit in before if not is_indexed(hit.memory)), *moved, *after]
+    return [*before, *(replace(hit, score=min(hit.score, lowest)) for hit in moved)]

@@ -34,7 +34,7 @@ from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_c
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank
-from pipeline.recall.relevance import least_relevance, needs_relevance, relevance
+from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
 from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import (
@@ -161,7 +161,7 @@ def search(context: SearchContext, query: Query, deadline: Deadline | None = Non
     answer = context.answers.get((state, query), lambda: _answer(context, query, now, deadline), deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
     hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
-    hits = tuple(put_said_first(hits))
+    hits = tuple(put_said_first(hits, query.text))
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
 
 
@@ -275,14 +275,16 @@ def _build_hits(
     least = least_relevance(ranking.evidence, query.min_relevance)
     order = ranking.order[probable[ranking.order] >= least]
     seqs = ranking.evidence.seqs[order].tolist()
-    about = dict(zip(seqs, probable[order].tolist(), strict=True))
+    judged = dict(
+        zip(seqs, zip(probable[order].tolist(), closeness(ranking)[order].tolist(), strict=True), strict=True)
+    )
     # The store decides: if it removes hits, the next ones move up.
     for start in range(0, len(seqs), query.k):
         showable = memories.filter_showable(db, seqs[start : start + query.k], query.filter)
         shown |= {
             seq: memory
             for seq, memory in showable.items()
-            if about[seq] >= needs_relevance(query.text, memory.content, least, query.min_relevance)
+            if judged[seq][0] >= needs_relevance(query.text, memory.content, least, query.min_relevance, judged[seq][1])
         }
         if len(shown) >= query.k:
             break

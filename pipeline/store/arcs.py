@@ -311,9 +311,12 @@ def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> VisibleArc | N
 
 
 def list_active_arcs_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[VisibleArc]:
-    """List the active arcs of the given memories: the arcs with most of them first, then the latest."""
+    """List the active arcs of the given memories: the arcs with most of them first, then the latest.
+
+    Superseded memories are left out.
+    """
     reach, owners = reach_condition(viewer)
-    clause, values = condition(Filter(viewer=viewer))
+    clause, values = condition(Filter(viewer=viewer, current=True))
     rows = db.execute(
         f"SELECT arc.seq FROM arc JOIN arc_member ON arc_seq = arc.seq WHERE {reach} AND status = ? "  # noqa: S608
         "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
@@ -321,21 +324,24 @@ def list_active_arcs_of(db: Connection, viewer: Viewer, seqs: Iterable[int], lim
         "GROUP BY arc.seq ORDER BY count(*) DESC, max(last_at) DESC, arc.seq LIMIT ?",
         (*owners, ArcStatus.ACTIVE, json.dumps(list(seqs)), *values, limit),
     ).fetchall()
-    return [_get_visible_arc(db, row[0], viewer) for row in rows]
+    return [_get_visible_arc(db, row[0], viewer, current=True) for row in rows]
 
 
 def list_active(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
-    """List the active arcs that a viewer can see, the latest first."""
+    """List the active arcs that a viewer can see, the latest first, without superseded memories."""
     reach, owners = reach_condition(viewer)
+    clause, values = condition(Filter(viewer=viewer, current=True))
     rows = db.execute(
-        f"SELECT seq FROM arc WHERE {reach} AND status = ? ORDER BY last_at DESC, seq LIMIT ?",  # noqa: S608
-        (*owners, ArcStatus.ACTIVE, limit),
+        f"SELECT seq FROM arc WHERE {reach} AND status = ? AND EXISTS (SELECT 1 FROM memory "  # noqa: S608
+        f"JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = arc.seq AND {clause}) "
+        "ORDER BY last_at DESC, seq LIMIT ?",
+        (*owners, ArcStatus.ACTIVE, *values, limit),
     ).fetchall()
-    return [_get_visible_arc(db, row[0], viewer) for row in rows]
+    return [_get_visible_arc(db, row[0], viewer, current=True) for row in rows]
 
 
-def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc:
-    clause, values = condition(Filter(viewer=viewer))
+def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer, *, current: bool = False) -> VisibleArc:
+    clause, values = condition(Filter(viewer=viewer, current=current))
     members = f"FROM memory JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = ? AND {clause}"
     arc_id, title, summary, status, scope_kind, scope_id, updated_at = db.execute(
         "SELECT id, title, summary, status, scope_kind, scope_id, updated_at FROM arc WHERE seq = ?", (arc_seq,)

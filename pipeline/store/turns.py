@@ -143,6 +143,19 @@ def list_since(db: Connection, session_id: str, seq: int) -> list[Turn]:
     return [_turn(row) for row in rows]
 
 
+def list_unstored(db: Connection, session_id: str, since: str, until: str, limit: int) -> list[Turn]:
+    """List a person's last messages in a time of a session, without those that memories were made of, in order.
+
+    The memories also count after they were archived or superseded.
+    """
+    rows = db.execute(
+        f"{_SELECT} WHERE session_id = ? AND role = ? AND at >= ? AND at < ? ORDER BY seq DESC LIMIT ?",
+        (session_id, Role.USER, since, until, limit),
+    ).fetchall()
+    stored = {memory.metadata.get("turn") for memory in select(db, "session_id = ?", (session_id,))} if rows else set()
+    return [turn for turn in map(_turn, reversed(rows)) if turn.seq not in stored]
+
+
 def list_memories_since(db: Connection, session_id: str, last: LastTurn) -> list[Memory]:
     """List the memories that were captured from a turn of a session, or stored otherwise during it."""
     stored = select(db, "session_id = ? ORDER BY seq", (session_id,))

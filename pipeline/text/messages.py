@@ -13,8 +13,10 @@ LITTLE_WORDS = 6
 SHORTEST_WORD = 3
 # Only so many words of the messages before are kept.
 KEY_WORDS = 40
+MOST_NAMES = 12
 
 _OPTION = re.compile(r"(?<!\S)--?[^\W\d]")
+_LATER_WORD = re.compile(r"(?<=[\w,;:)] )[^\W\d_]\w+(?:[-'’]\w+)*")
 _WORD = re.compile(r"[\w'’./:@-]*\w")
 
 
@@ -34,9 +36,19 @@ def is_follow_up(message: str) -> bool:
     return (
         "?" in message
         or any(word in asks or word.split("'")[0] in asks for word in meaningful)
-        or (len(meaningful) > 1 and meaningful[0] in _list("follow_up", "continues"))
+        or (len(meaningful) > 1 and meaningful[0] in _list("follow_up", "continues") | _list("follow_up", "opens"))
         or (len(meaningful) > 1 and f" {' '.join(written)}".endswith(_ends()))
     )
+
+
+def refers_to_person(message: str) -> bool:
+    """Return whether a message refers to a person by a pronoun."""
+    return not _list("follow_up", "pronouns").isdisjoint(_words(message))
+
+
+def list_names(text: str) -> list[str]:
+    """Return the capitalized words within the sentences of a text, in order: names, and nouns in German."""
+    return list(dict.fromkeys(name for name in _LATER_WORD.findall(text) if name[0].isupper()))[:MOST_NAMES]
 
 
 def says_little(message: str) -> bool:
@@ -52,6 +64,17 @@ def list_own_words(message: str) -> list[str]:
     """Return the words of a message that name something, in order."""
     cues = frozenset().union(*(_list("follow_up", name) for name in ("asks", "continues", "fillers", "closes")))
     return [word for word in _words(message) if word not in cues and not is_function_word(word)]
+
+
+def is_wish(message: str) -> bool:
+    """Return whether a message asks or wants something."""
+    return "?" in message or not _list("wishes", "words").isdisjoint(_words(message))
+
+
+def shorten(message: str, most_chars: int) -> str:
+    """Return a message in one line of at most this many characters; a cut message ends with an ellipsis."""
+    line = " ".join(message.split())
+    return line if len(line) <= most_chars else f"{line[: most_chars - 1].rstrip()}…"
 
 
 def key_words(message: str, before: str = "") -> str:
@@ -82,4 +105,5 @@ def _ends() -> tuple[str, ...]:
 @cache
 def _function_words() -> frozenset[str]:
     lists = load_lexicon("languages").table("function_words")
-    return frozenset(word for language in lists.entries for word in lists.words(language))
+    known = frozenset(word for language in lists.entries for word in lists.words(language))
+    return known | _list("function_words", "words")

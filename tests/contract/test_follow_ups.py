@@ -1,6 +1,7 @@
 """A short follow-up is answered with what the message before it was about; other short messages find nothing."""
 
 import json
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -19,14 +20,43 @@ LIMITS = BriefingLimits(budget_ms=10_000, max_chars=4000)
 _sessions = count(1)
 
 
+PEOPLE = (
+    "Bei Nordkai nimmt Frau Petersen die Releases ab",
+    "Im Urlaub wird Frau Petersen von Jonte Brammer vertreten",
+    "The price list is signed off by Ilse Thorsen",
+    "While Ilse Thorsen is away, Marek Dudek decides",
+    "En Riego los pedidos los firma Inés Robledo",
+    "Si Inés Robledo no está, la sustituye Paco Lloret",
+    "Chez Brume, les maquettes sont validées par Maëlle Kervella",
+    "Quand Maëlle Kervella est absente, c'est Yann Le Goff qui s'en charge",
+    "Die Buchungsnummern vom Terminal haben immer elf Stellen, die letzte ist die Prüfziffer.",
+    "we use uv here, the lock file is uv.lock and nothing gets installed with pip",
+    "The demo for the harbour master is on Thursday at ten",
+)
+
+
 @pytest.fixture(scope="module")
 def show(multilingual_model, tmp_path_factory):
     """Return the keys of the memories that each of some messages of one session is shown."""
-    settings = fast_settings(tmp_path_factory.mktemp("follow_ups"))
-    encoder = OnnxEncoder.load(multilingual_model, threads=1)
+    with open_briefings(multilingual_model, tmp_path_factory.mktemp("follow_ups"), LABELLED["memories"]) as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def show_people(multilingual_model, tmp_path_factory):
+    """Return the same of memories about people, whose keys are their texts."""
+    memories = [{"id": text, "content": text, "kind": Kind.FACT} for text in PEOPLE]
+    with open_briefings(multilingual_model, tmp_path_factory.mktemp("people"), memories) as run:
+        yield run
+
+
+@contextmanager
+def open_briefings(model, folder, memories):
+    """Yield a function that returns the keys of the memories that each of some messages of one session is shown."""
+    settings = fast_settings(folder)
+    encoder = OnnxEncoder.load(model, threads=1)
     container, worker = open_web(settings, encoder), open_worker(settings)
     worker.encoders = HeldEncoder(encoder)
-    memories = LABELLED["memories"]
     drafts = [Draft(content=memory["content"], kind=Kind(memory["kind"])) for memory in memories]
     receipts = accept_batch(container.databases.get("labelled", create=True), drafts)
     errors: list[str] = []
@@ -66,3 +96,24 @@ def test_follow_ups_find_their_memory_and_other_short_messages_find_nothing(show
     print(f"found {before[0]:.2f} → {after[0]:.2f}, quiet {before[1]:.2f} → {after[1]:.2f}")
     assert after[0] >= 2 * before[0]
     assert after[1] >= 0.75
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "name"),
+    [
+        ("Wer nimmt bei Nordkai die Releases ab?", "und wer vertritt sie?", "Brammer"),
+        ("wer nimmt die Releases bei Nordkai ab", "wer ist ihre Vertretung?", "Brammer"),
+        ("who signs off the price list?", "and who decides when she is away?", "Dudek"),
+        ("who has to sign off on the price list", "who fills in for her?", "Dudek"),
+        ("¿quién firma los pedidos en Riego?", "¿y quién la sustituye a ella?", "Lloret"),
+        ("qui valide les maquettes chez Brume ?", "et qui s'en charge quand elle est absente ?", "Le Goff"),
+    ],
+)
+def test_a_pronoun_is_the_person_in_the_answer_before(show_people, first, second, name):
+    shown = show_people(first, second, last=LastMessages())
+    assert any(name in text for text in shown[-1])
+
+
+@pytest.mark.parametrize("second", ["danke dir", "and thanks to her", "super, merci"])
+def test_a_pronoun_alone_finds_nothing(show_people, second):
+    assert show_people("qui valide les maquettes chez Brume ?", second, last=LastMessages())[-1] == []

@@ -5,6 +5,7 @@ import pytest
 from pipeline.context.follow_up import FOLLOWS_S, IDLE_S, LastMessages
 from pipeline.records import Viewer
 from pipeline.records.hooks import AgentSession
+from pipeline.text.messages import list_names, refers_to_person
 
 FIRST, SECOND = "Which port does staging's Postgres use?", "and on production?"
 ONE, OTHER = AgentSession("s1"), AgentSession("s2")
@@ -63,3 +64,30 @@ def test_an_agent_without_a_session_starts_anew_after_an_idle_time(last, clock):
     assert last.find(AgentSession(viewer=Viewer(agent="codex"), cwd="/src/ledger")) is None
     clock.now = IDLE_S + 1
     assert last.find(agent) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "refers"),
+    [
+        ("und wer vertritt sie?", True),
+        ("who stands in for her?", True),
+        ("¿y quién la sustituye a ella?", True),
+        ("et lui, il s'occupe de quoi ?", True),
+        ("what else does she sign", True),
+        ("and on production?", False),
+        ("und auf Produktion?", False),
+        ("which port?", False),
+    ],
+)
+def test_a_pronoun_refers_to_a_person(message, refers):
+    assert refers_to_person(message) is refers
+
+
+def test_names_are_capitalized_within_a_sentence():
+    assert list_names("Bei Nordkai nimmt Frau Petersen die Releases ab") == ["Nordkai", "Frau", "Petersen", "Releases"]
+    assert list_names("The demo is run by Élodie Marchand, not by íñigo. Ask her") == ["Élodie", "Marchand"]
+
+
+def test_the_names_in_the_answer_are_kept(last):
+    last.note(ONE, FIRST, {"a": 0.9}, "Petersen")
+    assert last.find_continued(ONE, "und wer vertritt sie?").names == "Petersen"

@@ -1,8 +1,19 @@
+import math
+
 import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.recall.rank import rank
-from pipeline.recall.relevance import IRRELEVANT, RELEVANT, least_relevance, needs_relevance, relevance
+from pipeline.recall.relevance import (
+    CLOSE_TO_ENGLISH,
+    CLOSE_TO_FOREIGN,
+    IRRELEVANT,
+    RELEVANT,
+    closeness,
+    least_relevance,
+    needs_relevance,
+    relevance,
+)
 from tests.fakes.evidence import evidence, in_session
 
 
@@ -33,24 +44,43 @@ def test_the_bar_is_lower_if_the_workspace_contains_few_of_the_words(known, leas
     assert least_relevance(asked, 0.0) == 0.0
 
 
+GERMAN = "Die Rechnungen werden mit WeasyPrint erzeugt und nicht gespeichert"
+ENGLISH = "Billing listens on port 8123"
+FAR = min(CLOSE_TO_ENGLISH, CLOSE_TO_FOREIGN) - 0.01
+
+
 @pytest.mark.parametrize(
     "query", ["what is the capital of Mongolia", "thanks, that looks great", "port?", "ok", "ls -la"]
 )
 def test_unknown_words_lower_the_bar_only_between_languages(query):
-    english, german = (
-        "Billing listens on port 8123",
-        "Die Rechnungen werden mit WeasyPrint erzeugt und nicht gespeichert",
-    )
-    assert needs_relevance(query, english, 0.0, None) == IRRELEVANT
-    assert needs_relevance(query, german, 0.0, None) == 0.0
-    assert needs_relevance(query, english, 0.0, 0.0) == 0.0
+    assert needs_relevance(query, ENGLISH, 0.0, None, 0.0) == IRRELEVANT
+    assert needs_relevance(query, GERMAN, 0.0, None, 0.0) == 0.0
+    assert needs_relevance(query, ENGLISH, 0.0, 0.0, FAR) == 0.0
 
 
 @pytest.mark.parametrize(
     "query", ["Auf welchem Port läuft die Datenbank?", "¿en qué puerto está la base?", "на каком порту"]
 )
 def test_a_question_in_another_language_lowers_the_bar(query):
-    assert needs_relevance(query, "Billing listens on port 8123", 0.0, None) == 0.0
+    assert needs_relevance(query, ENGLISH, 0.0, None, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("content", [ENGLISH, GERMAN])
+@pytest.mark.parametrize("query", ["how tall is Mount Everest", "Wie hoch ist der Mount Everest?", "merci beaucoup"])
+@pytest.mark.parametrize("close", [FAR, -math.inf])
+def test_a_memory_that_is_further_than_the_background_has_no_lower_bar(query, content, close):
+    assert needs_relevance(query, content, 0.0, None, close) == IRRELEVANT
+    assert needs_relevance(query, content, 0.0, 0.0, close) == 0.0
+
+
+def test_a_turn_is_as_close_as_the_one_next_to_it():
+    ranking = rank(evidence(**in_session([1, 2, 3]), dense=[0.4, 0.0, 0.0], background_similarity=0.3))
+    assert closeness(ranking) == pytest.approx([0.1, 0.1, -0.3])
+
+
+def test_without_a_vector_no_memory_is_close():
+    ranking = rank(evidence([1, 2], dense=[0.0, 0.4], unembedded=[True, False]))
+    assert closeness(ranking).tolist() == pytest.approx([-math.inf, 0.4])
 
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=2, max_size=6))
@@ -77,4 +107,11 @@ def test_the_fact_that_a_question_about_the_user_asks_for_is_relevant_without_a_
 def test_a_fact_about_the_user_without_a_common_word_is_found_but_not_injected():
     found = relevance(rank(evidence([1, 2], dense=[-0.07, -0.3], about_user=[True, True])))
     assert IRRELEVANT < found[0] < RELEVANT
+    assert found[1] < IRRELEVANT
+
+
+def test_a_question_for_one_fact_about_the_user_does_not_favor_the_others():
+    asked = {"dense": [-0.07, -0.07], "about_user": [True, True]}
+    found = relevance(rank(evidence([1, 2], **asked, answers_user=[True, False])))
+    assert found[0] > 0.9
     assert found[1] < IRRELEVANT

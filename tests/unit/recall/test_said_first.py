@@ -10,6 +10,7 @@ from pipeline.records import CAPTURED_TAG, Anchor, Kind, Source
 from pipeline.records.recall import Hit
 from tests.fakes.memories import PORT_DECISION
 
+QUERY = "which port does staging use"
 AT = "2026-01-01T03:04:05.000Z"
 SAID = replace(PORT_DECISION, content="We format with ruff", kind=Kind.FACT)
 CAPTURED = replace(SAID, seq=2, source=Source.AMBIENT, tags=(CAPTURED_TAG, "rule"))
@@ -29,22 +30,53 @@ def hit(memory, score, relevance=0.9):
 @pytest.mark.parametrize("said", [SAID, CAPTURED])
 @pytest.mark.parametrize("indexed", [COMMIT, OUTLINE])
 def test_the_users_words_come_before_what_was_indexed(said, indexed):
-    hits = put_said_first([hit(indexed, 1.0), hit(said, 0.6)])
+    hits = put_said_first([hit(indexed, 1.0), hit(said, 0.6)], QUERY)
     assert seqs(hits) == [said.seq, indexed.seq]
     assert [one.score for one in hits] == [0.6, 0.6]
-    assert seqs(choose_lines([hit(indexed, 1.0), hit(said, 0.6)], [])) == [said.seq, indexed.seq]
+    assert seqs(choose_lines([hit(indexed, 1.0), hit(said, 0.6)], [], QUERY)) == [said.seq, indexed.seq]
 
 
 def test_an_irrelevant_word_of_the_user_moves_nothing():
-    assert seqs(put_said_first([hit(COMMIT, 1.0), hit(SAID, 0.6, relevance=0.3)])) == [COMMIT.seq, SAID.seq]
+    assert seqs(put_said_first([hit(COMMIT, 1.0), hit(SAID, 0.6, relevance=0.3)], QUERY)) == [COMMIT.seq, SAID.seq]
 
 
 def test_what_an_agent_noted_keeps_its_place():
     hits = [hit(NOTED, 1.0), hit(COMMIT, 0.9), hit(OUTLINE, 0.8), hit(SAID, 0.7), hit(replace(COMMIT, seq=6), 0.5)]
-    assert seqs(put_said_first(hits)) == [NOTED.seq, SAID.seq, COMMIT.seq, OUTLINE.seq, 6]
+    assert seqs(put_said_first(hits, QUERY)) == [NOTED.seq, SAID.seq, COMMIT.seq, OUTLINE.seq, 6]
 
 
 def test_without_the_users_words_the_order_stays():
     hits = [hit(COMMIT, 1.0), hit(OUTLINE, 0.9), hit(NOTED, 0.8)]
-    assert put_said_first(hits) == hits
-    assert put_said_first([]) == []
+    assert put_said_first(hits, QUERY) == hits
+    assert put_said_first([], QUERY) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("which formatter do we use", "we format with ruff format here, line length 100"),
+        ("what's our formatter?", "code gets formatted by ruff"),
+        ("which linter do we use?", "please lint with biome, never with eslint"),
+        ("which test runner do we have", "tests run under nox"),
+        ("welchen Formatierer nutzen wir?", "bei uns wird alles mit ruff formatiert"),
+        ("¿qué formateador usamos?", "aquí formateamos con ruff"),
+        ("quel formateur on utilise ?", "on formate avec ruff"),
+    ],
+)
+def test_what_the_tool_does_answers_a_question_for_the_tool(query, said):
+    rule = hit(replace(SAID, content=said), 0.2, relevance=0.03)
+    other = hit(replace(SAID, seq=9, content="we use uv here"), 0.3, relevance=0.1)
+    assert seqs(put_said_first([hit(OUTLINE, 1.0), hit(COMMIT, 0.8), other, rule], query)) == [1, 5, 4, 9]
+
+
+@pytest.mark.parametrize(
+    "query", ["which file defines the parser", "who reviews the number of slots", "where is the reminder sent"]
+)
+def test_another_question_moves_nothing(query):
+    hits = [hit(OUTLINE, 1.0), hit(replace(SAID, content="we format with ruff"), 0.2, relevance=0.03)]
+    assert put_said_first(hits, query) == hits
+
+
+def test_an_imported_activity_is_history():
+    imported = replace(COMMIT, kind=Kind.ACTIVITY, metadata={})
+    assert seqs(put_said_first([hit(imported, 1.0), hit(SAID, 0.6)], QUERY)) == [SAID.seq, COMMIT.seq]

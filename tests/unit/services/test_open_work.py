@@ -6,12 +6,14 @@ import pytest
 
 from pipeline.context.briefing import BriefingLimits, Readable, compose_briefing
 from pipeline.context.open_work import LAST_SESSIONS, MOST_CHARS, OPEN_GOALS, RECENT, is_outline, read_open_work
-from pipeline.records import Kind, Scope, Sensitivity, Trust
+from pipeline.records import Kind, Scope, Sensitivity, Source, Trust
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions
+from pipeline.store import agent_sessions, turns
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.arcs import ArcMember, ArcStatus, VisibleArc
+from pipeline.store.turns import Message, Role
 from pipeline.times import utc_text
+from pipeline.write import revise
 
 NOW = datetime.now(UTC)
 SESSION = AgentSession("now")
@@ -106,6 +108,15 @@ def ask(workspace, message):
         "Wo waren wir gestern?",
         "¿Dónde lo dejamos ayer?",
         "où en étions-nous ?",
+        "what did we do yesterday, and is anything still open?",
+        "what was I working on yesterday?",
+        "wo haben wir gestern aufgehört?",
+        "Woran haben wir gestern gearbeitet?",
+        "Was ist gestern liegen geblieben?",
+        "¿por dónde íbamos?",
+        "¿Qué hicimos ayer?",
+        "on en était où ?",
+        "qu'est-ce qu'on a fait hier ?",
     ],
 )
 def test_where_did_we_leave_off_is_answered_with_the_last_sessions(workspace, message):
@@ -128,3 +139,88 @@ def test_where_did_we_leave_off_is_answered_with_the_last_sessions(workspace, me
 def test_a_question_about_a_day_without_sessions_gets_the_last_sessions(workspace):
     did(workspace, "a", timedelta(days=4), "add a retry to the client", edit=("client.py", True))
     assert "add a retry to the client" in ask(workspace, "Where did we leave off yesterday?")
+
+
+YESTERDAY = NOW - timedelta(days=1)
+
+
+def said(workspace, session_id, *texts, at=YESTERDAY):
+    """Store messages of a person, one minute apart; return their row numbers."""
+    messages = [
+        Message(session_id, Role.USER, text, utc_text(at + timedelta(minutes=minute)))
+        for minute, text in enumerate(texts)
+    ]
+    with workspace.database.write() as db:
+        return turns.add(db, messages)
+
+
+def test_the_last_requests_of_a_session_are_shown_in_their_order(workspace):
+    texts = [
+        "Which port does the staging database use?",
+        "add a dry run to the import command",
+        "why does the parser choke on UNB segments?",
+        "let's stop here, the UNB fix is for tomorrow morning",
+    ]
+    said(workspace, "a", *texts)
+    assert f"asked {', '.join(f'“{text}”' for text in texts[1:])}" in ask(
+        workspace, "Where did we leave off yesterday?"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thanks, that was quick",
+        "and on production?",
+        "continue",
+        "mach weiter",
+        "where did we leave off?",
+        "oui, merci",
+        "call me Jule please, only my bank writes Juliane",
+        "I moved to Metz last weekend",
+        "Ich wohne jetzt in Trier",
+    ],
+)
+def test_a_message_that_says_nothing_is_no_request(workspace, text):
+    said(workspace, "a", "add a dry run to the import command", text)
+    line = ask(workspace, "Where did we leave off yesterday?").splitlines()[1]
+    assert line.endswith("asked “add a dry run to the import command”")
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_statement_that_became_a_memory_is_no_request(workspace, archived):
+    seqs = said(
+        workspace, "a", "add a dry run to the import command", "The quay numbers start with the letter of the quay"
+    )
+    memory = workspace.write("The quay numbers start with a letter", session_id="a", metadata={"turn": seqs[1]})
+    if archived:
+        revise.archive(workspace.database, memory)
+    assert "letter of the quay" not in ask(workspace, "Where did we leave off yesterday?")
+
+
+def test_only_what_was_asked_on_the_day_counts(workspace):
+    said(workspace, "a", "add a dry run to the import command", at=YESTERDAY)
+    said(workspace, "a", "rename the slot check in the templates", at=NOW - timedelta(minutes=1))
+    said(workspace, "b", "draw the quay map again", at=NOW - timedelta(minutes=2))
+    text = ask(workspace, "Where did we leave off yesterday?")
+    assert "dry run" in text
+    assert "slot check" not in text
+    assert "quay map" not in text
+
+
+def test_a_commit_from_the_history_does_not_repeat_the_sessions(workspace):
+    said(workspace, "a", "add a dry run to the import command")
+    for kind, metadata in ((Kind.MILESTONE, {"commit": "8c41e0"}), (Kind.ACTIVITY, {})):
+        workspace.write(
+            f"Committed: what we did yesterday, {kind}",
+            kind=kind,
+            source=Source.IMPORT,
+            metadata=metadata,
+            occurred_at=utc_text(YESTERDAY),
+        )
+    assert "Committed" not in ask(workspace, "what did we do yesterday, and is anything still open?")
+
+
+def test_without_sessions_the_history_answers(workspace):
+    workspace.write("Committed: add a retry", kind=Kind.ACTIVITY, source=Source.IMPORT, occurred_at=utc_text(YESTERDAY))
+    assert "Committed: add a retry" in ask(workspace, "what did we do yesterday?")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.records import Draft, Kind, Revision, Scope, ScopeKind, Viewer
-from pipeline.store import arcs
+from pipeline.records import Draft, EdgeKind, Kind, Revision, Scope, ScopeKind, Viewer
+from pipeline.store import arcs, edges
 from pipeline.store.arcs import SHOWN_MEMBERS, Arc, ArcStatus
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge
@@ -99,6 +99,32 @@ def test_nothing_is_quoted_that_was_archived_or_edited_since(database):
     for seq in (2, 3, 4):
         archive(database, memory_id(database, seq))
     assert list_arcs(database) == []
+
+
+def supersede(database, old, new):
+    with database.write() as db:
+        edges.add(db, new, EdgeKind.SUPERSEDES, old, "user", AT)
+
+
+def test_an_active_arc_for_agents_leaves_out_superseded_memories(database):
+    write(database, 3, text="Choice{0} is decided.")
+    put_arc(database, [1, 2, 3], title="Choice1 · Choice3", summary="Choice1 is decided.\nChoice3 is decided.")
+    supersede(database, 1, 3)
+    with database.read() as db:
+        for [shown] in (arcs.list_active(db, Viewer(), 5), arcs.list_active_arcs_of(db, Viewer(), [3], 5)):
+            assert (shown.title, shown.summary, shown.size) == ("Choice3", "Choice3 is decided.", 2)
+            assert [member.seq for member in shown.members] == [2, 3]
+        assert arcs.list_active_arcs_of(db, Viewer(), [1], 5) == []
+    assert list_arcs(database)[0].size == 3
+
+
+def test_an_arc_of_superseded_memories_is_not_active_for_agents(database):
+    write(database, 3)
+    put_arc(database, [1, 2])
+    for old in (1, 2):
+        supersede(database, old, 3)
+    with database.read() as db:
+        assert arcs.list_active(db, Viewer(), 5) == []
 
 
 def test_a_title_may_be_a_tag(database):
