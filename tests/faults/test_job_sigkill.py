@@ -44,6 +44,7 @@ def digested_home(tmp_path_factory):
         Draft(
             content=line["content"],
             kind=Kind(line.get("kind", "fact")),
+            details=line.get("details", {}),
             session_id=line.get("session_id"),
             occurred_at=utc_text(datetime.fromisoformat(line["occurred_at"]) - timedelta(days=200)),
         )

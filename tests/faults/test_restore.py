@@ -292,7 +292,9 @@ def test_a_copy_that_was_begun_before_a_purge_does_not_outlive_it(paths):
 
 
 def command(home, *arguments, code=0):
-    result = CliRunner().invoke(cli, ["--json", *arguments], env={"REVERIE_HOME": str(home)})
+    result = CliRunner().invoke(
+        cli, ["--json", *arguments], env={"REVERIE_HOME": str(home), "REVERIE_WORKSPACE": "default"}
+    )
     assert result.exit_code == code, result.output
     return json.loads(result.stdout)
 

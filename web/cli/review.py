@@ -41,7 +41,7 @@ def refused(state: State, memory_id: str | None, limit: int) -> None:
         state.show(answer, "the memory is active again" if answer["memory"] else "the memory may be offered again")
         return
     # This list has no further pages.
-    page = state.ask_about_content(
+    page: dict[str, Any] = state.ask_about_content(
         lambda client: client.call("GET", "/v1/refused", query={"limit": limit}), {"items": []}
     )
     state.show(page, lambda: _print_refused(page["items"]))
