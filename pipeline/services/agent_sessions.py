@@ -282,15 +282,15 @@ class AgentSessionService:
         """Record which lessons the turn followed, its result if the agent stored none, and its messages."""
         settings = workspace.settings
         # The end of a subagent does not end a turn.
-        if session.id is None or session.agent_id is not None or not settings.hooks:
+        if session.id is None or session.agent_id is not None:
             return
-        if not settings.read_only:
+        if settings.hooks and not settings.read_only:
             self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
         self.take_said(workspace, session, source)
 
     def take_said(self, workspace: Workspace, session: AgentSession, source: SaidSource | None) -> None:
-        """Store the messages since the last call, for capture to read."""
-        if source is not None and session.id is not None and workspace.settings.hooks:
+        """Store the messages since the last call, for capture to read; where hooks are off, only skip them."""
+        if source is not None and session.id is not None:
             is_silent = partial(self._is_incognito, session=session)
             self._submit(workspace, partial(self._said_records.take, workspace, session.id, source, is_silent))
 

@@ -1,9 +1,12 @@
 """Each switch of a workspace does what it says, and nothing else."""
 
+import json
+
 import pytest
 
 from config.settings_edits import save_workspace_setting
 from config.workspace_configs import ConfigFiles
+from tests.fakes.in_process import flush_notes
 
 PROMPT = "which port does billing use?"
 FACT = "The billing service uses port 8123"
@@ -46,6 +49,21 @@ def test_without_hooks_nothing_is_told_and_nothing_noted(client, switch):
     assert hook(client, "SessionStart", source="startup") == ""
     assert edit(client) == []
     assert "hooks are off" in reasons(client)
+
+
+def test_messages_of_the_time_without_hooks_are_not_stored_later(client, container, switch, tmp_path):
+    transcript = tmp_path / "projects" / "slug" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.touch()
+    for said, is_on in (("Builds run at night", True), ("The key hangs at the door", False), ("Port 8123", True)):
+        switch(hooks=is_on, incognito=not is_on)
+        with transcript.open("a") as lines:
+            for role, content in (("user", said), ("assistant", "Noted")):
+                lines.write(json.dumps({"type": role, "message": {"role": role, "content": content}}) + "\n")
+        hook(client, "Stop", transcript_path=str(transcript))
+        flush_notes(container)
+    said = [message["content"] for message in client.get("/v1/sessions/s1").get_json()["said"]]
+    assert [content for content in said if content != "Noted"] == ["Port 8123", "Builds run at night"]
 
 
 def test_without_recall_in_hooks_the_journal_goes_on(client, switch):
