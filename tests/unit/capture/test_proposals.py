@@ -64,7 +64,7 @@ def test_a_value_in_a_known_form_needs_less_certainty(said):
     assert [dropped.sentence for dropped, _ in explain_dropped([stated, narrated], [stated])] == [narrated.sentence]
 
 
-def test_what_may_last_but_is_not_proposed_is_explained():
+def test_statements_that_are_not_proposed_are_listed_with_the_reason():
     said = [
         statement("surely", Label.RULE, lasts=0.9),
         statement("nearly", Label.FACT, lasts=0.5),

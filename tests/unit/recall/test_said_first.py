@@ -29,23 +29,23 @@ def hit(memory, score, relevance=0.9):
 
 @pytest.mark.parametrize("said", [SAID, CAPTURED])
 @pytest.mark.parametrize("indexed", [COMMIT, OUTLINE])
-def test_the_users_words_come_before_what_was_indexed(said, indexed):
+def test_statements_of_the_user_come_before_indexed_memories(said, indexed):
     hits = put_said_first([hit(indexed, 1.0), hit(said, 0.6)], QUERY)
     assert seqs(hits) == [said.seq, indexed.seq]
     assert [one.score for one in hits] == [0.6, 0.6]
     assert seqs(choose_lines([hit(indexed, 1.0), hit(said, 0.6)], [], QUERY)) == [said.seq, indexed.seq]
 
 
-def test_an_irrelevant_word_of_the_user_moves_nothing():
+def test_an_irrelevant_statement_of_the_user_changes_no_order():
     assert seqs(put_said_first([hit(COMMIT, 1.0), hit(SAID, 0.6, relevance=0.3)], QUERY)) == [COMMIT.seq, SAID.seq]
 
 
-def test_what_an_agent_noted_keeps_its_place():
+def test_a_note_of_an_agent_keeps_its_place():
     hits = [hit(NOTED, 1.0), hit(COMMIT, 0.9), hit(OUTLINE, 0.8), hit(SAID, 0.7), hit(replace(COMMIT, seq=6), 0.5)]
     assert seqs(put_said_first(hits, QUERY)) == [NOTED.seq, SAID.seq, COMMIT.seq, OUTLINE.seq, 6]
 
 
-def test_without_the_users_words_the_order_stays():
+def test_without_statements_of_the_user_the_order_stays():
     hits = [hit(COMMIT, 1.0), hit(OUTLINE, 0.9), hit(NOTED, 0.8)]
     assert put_said_first(hits, QUERY) == hits
     assert put_said_first([], QUERY) == []

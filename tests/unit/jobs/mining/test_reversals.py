@@ -205,5 +205,5 @@ def test_a_reversal_leaves_other_statements_alone(newer, older):
     assert not reverses(newer, older)
 
 
-def test_a_text_without_a_return_names_nothing():
+def test_a_text_that_returns_to_nothing_yields_no_words():
     assert find_returned("We moved from yarn to pnpm.") == ()
