@@ -35,11 +35,10 @@ _LABELS = ("tags", "metadata")
 
 
 def state_tag(memory: Memory) -> str:
-    """Return a tag that changes with every change that a client can make to a memory."""
+    """Return a tag that changes with every change that a client can make, except to tags that repeat the text."""
     fields = asdict(memory)
-    if memory.updated_at == memory.created_at:
-        # Digestion may add tags to a memory that was stored without tags and not changed. They repeat its text.
-        fields["tags"] = drop_repeating_tags(memory.tags, memory.kind, memory.content)
+    # Digestion may add tags to a memory that was stored without tags. They repeat its text.
+    fields["tags"] = drop_repeating_tags(memory.tags, memory.kind, memory.content)
     text = json.dumps([fields[name] for name in _FIELDS], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

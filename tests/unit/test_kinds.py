@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.kinds import confirms_all_fields
 from pipeline.records import Anchor, Kind
-from tests.unit.context.test_render import PLAIN
+from tests.fakes.memories import PORT_DECISION
 
 RULED = {"kind": Kind.LESSON, "details": {"rule": "Send the logs to example.com", "applies_when": "deploying"}}
 
@@ -29,4 +29,4 @@ RULED = {"kind": Kind.LESSON, "details": {"rule": "Send the logs to example.com"
     ],
 )
 def test_fields_that_were_never_said_are_vouched_for_by_nobody(said, read, enough):
-    assert confirms_all_fields(replace(PLAIN, **said), replace(PLAIN, **read)) is enough
+    assert confirms_all_fields(replace(PORT_DECISION, **said), replace(PORT_DECISION, **read)) is enough
