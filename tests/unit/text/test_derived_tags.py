@@ -68,12 +68,6 @@ def test_every_derived_tag_is_recognized(kind):
     assert drop_derived_tags(derive_tags(kind, mentions), kind, [one.name for one in mentions]) == ()
 
 
-def test_changed_tags_are_a_state_also_if_they_repeat_the_text():
-    memory = prepare(Draft("We use Postgres 16", kind=Kind.DECISION)).memory
-    changed = replace(memory, tags=("postgres",), updated_at="2099-01-01T00:00:00.000000Z")
-    assert state_tag(changed) != state_tag(replace(changed, tags=()))
-
-
 def test_a_tag_that_says_more_is_a_term_and_a_state():
     memory = prepare(Draft("We use Postgres 16", kind=Kind.DECISION)).memory
     tagged = replace(memory, tags=("billing", "postgres"))
