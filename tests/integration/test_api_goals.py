@@ -122,7 +122,7 @@ def test_in_an_incognito_session_no_goal_is_set(client):
     client.post("/v1/incognito", {"session_id": "s1", "on": True})
     response = set_goal(client, session_id="s1")
     assert response.status_code == 409
-    assert "incognito" in response.get_json()["detail"]
+    assert "the user wants nothing of this session" in response.get_json()["detail"]
     assert list_goals(client) == []
 
 
