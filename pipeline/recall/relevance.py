@@ -12,6 +12,7 @@ from pipeline.index.row_arrays import Floats
 from pipeline.recall.evidence import Evidence, Flags
 from pipeline.recall.rank import CONVINCING_COSINE, Ranking, take_at, words_known
 from pipeline.text.languages import is_foreign, may_be_foreign
+from pipeline.text.messages import is_small_talk
 
 # Fitted to the calibration part of tests/data/messages.json by maximum likelihood, using each message's most probable
 # hit.
@@ -100,6 +101,8 @@ def needs_relevance(query: str, content: str, least: float, asked: float | None,
     """
     if asked is not None:
         return least
+    if is_small_talk(query):
+        return RELEVANT
     is_foreign_query = may_be_foreign(query)
     if not (is_foreign_query or is_foreign(content)):
         return IRRELEVANT

@@ -1,7 +1,7 @@
 """Short messages to an agent: those that continue the message before, and those that say too little to search."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.tokens import STOP_WORDS
@@ -10,9 +10,11 @@ from pipeline.text.tokens import STOP_WORDS
 FOLLOW_UP_WORDS = 12
 OWN_WORDS = 3
 LITTLE_WORDS = 6
+SMALL_TALK_WORDS = 6
 SHORTEST_WORD = 3
 # Only so many words of the messages before are kept.
 KEY_WORDS = 40
+LONGEST_SMALL_TALK = 60
 MOST_NAMES = 12
 
 _OPTION = re.compile(r"(?<!\S)--?[^\W\d]")
@@ -58,6 +60,17 @@ def says_little(message: str) -> bool:
     if not 0 < len(written) <= LITTLE_WORDS or orders.isdisjoint(written):
         return False
     return all(word in orders or word in objects or is_function_word(word) for word in written)
+
+
+@lru_cache(maxsize=64)
+def is_small_talk(message: str) -> bool:
+    """Return whether a short message only thanks or praises, as in "thanks, that looks great"."""
+    if "?" in message or len(message) > LONGEST_SMALL_TALK:
+        return False
+    written, words = _words(message), _list("small_talk", "words")
+    if len(written) > SMALL_TALK_WORDS or words.isdisjoint(written):
+        return False
+    return sum(word not in words for word in list_own_words(message)) <= 1
 
 
 def list_own_words(message: str) -> list[str]:

@@ -200,7 +200,7 @@ def test_a_workspace_is_not_changed_while_reverie_runs(home, fill):
         (("merge", "quayside-9", "shop", "--yes"), 2, "there is no workspace quayside-9"),
         (("merge", "shop", "quayside-9", "--yes"), 2, "there is no workspace quayside-9"),
         (("use", "quayside-9"), 2, "there is no workspace quayside-9"),
-        (("delete", "s", "--yes"), 2, "is the start of several workspaces"),
+        (("delete", "s", "--yes"), 2, "several workspaces start with s"),
         (("delete", "me", "--yes"), 1, "reverie me"),
         (("rename", "shop", "A b"), 1, "cannot be the name of a workspace"),
         (("rename", "shop", "stock"), 1, "There is a workspace stock already"),

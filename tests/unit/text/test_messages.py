@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.text.messages import KEY_WORDS, is_follow_up, key_words, list_own_words, says_little
+from pipeline.text.messages import KEY_WORDS, is_follow_up, is_small_talk, key_words, list_own_words, says_little
 
 
 @pytest.mark.parametrize(
@@ -118,3 +118,27 @@ def test_the_words_of_the_message_before_follow_those_of_the_message():
     assert key_words("and on production?", first) == "production port staging postgres"
     assert len(key_words(" ".join(f"word{number}" for number in range(100))).split()) == KEY_WORDS
     assert list_own_words("why?") == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "thanks, that looks great",
+        "great, thank you!",
+        "lgtm, merge it",
+        "danke, passt so",
+        "gracias, queda genial",
+        "merci, c'est parfait",
+        "спасибо!",
+    ],
+)
+def test_thanks_and_praise_are_small_talk(message):
+    assert is_small_talk(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "thanks, now move staging to port 6543", "who thanked the vendor?", "nice value of the worker", "ok, go on"],
+)
+def test_a_message_about_something_is_no_small_talk(message):
+    assert not is_small_talk(message)
