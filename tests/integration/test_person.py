@@ -192,11 +192,11 @@ def test_a_fact_about_the_user_belongs_to_the_personal_store_and_is_read_in_ever
         items = client.get("/v1/facts?subject=user", workspace=workspace).get_json()["items"]
         assert [one["scope"]["kind"] for one in items] == ["user"]
     assert [one["value"] for one in client.get("/v1/facts", workspace="alpha").get_json()["items"]] == ["Tampa"]
-    details = {"subject": "user", "attribute": "home town", "value": "Oslo"}
+    details = {"subject": "user", "attribute": "place of residence", "value": "Oslo"}
     client.write("-", kind="keyed_fact", details={**details, "attribute": "city"}, workspace="beta")
     values = client.get(f"{CITY}/history", workspace="alpha").get_json()["items"]
     assert [one["value"] for one in values] == ["Tampa", "Oslo"]
-    assert client.put("/v1/facts/user/home town", {"value": "Metz"}, workspace="beta").get_json()["attribute"] == "city"
+    assert client.put("/v1/facts/user/residence", {"value": "Metz"}, workspace="beta").get_json()["attribute"] == "city"
     assert client.delete(CITY, workspace="alpha").get_json()["value"] == "Metz"
     assert client.get(CITY, workspace="beta").status_code == 404
 

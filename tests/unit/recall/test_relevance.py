@@ -50,7 +50,7 @@ FAR = min(CLOSE_TO_ENGLISH, CLOSE_TO_FOREIGN) - 0.01
 
 
 @pytest.mark.parametrize(
-    "query", ["what is the capital of Mongolia", "thanks, that looks great", "port?", "ok", "ls -la"]
+    "query", ["what is the capital of Mongolia", "ok, please go ahead", "port?", "ok", "ls -la"]
 )
 def test_unknown_words_lower_the_bar_only_between_languages(query):
     assert needs_relevance(query, ENGLISH, 0.0, None, 0.0) == IRRELEVANT
@@ -66,7 +66,7 @@ def test_a_question_in_another_language_lowers_the_bar(query):
 
 
 @pytest.mark.parametrize("content", [ENGLISH, GERMAN])
-@pytest.mark.parametrize("query", ["how tall is Mount Everest", "Wie hoch ist der Mount Everest?", "merci beaucoup"])
+@pytest.mark.parametrize("query", ["how tall is Mount Everest", "Wie hoch ist der Mount Everest?", "il pleut encore"])
 @pytest.mark.parametrize("close", [FAR, -math.inf])
 def test_a_memory_that_is_further_than_the_background_has_no_lower_bar(query, content, close):
     assert needs_relevance(query, content, 0.0, None, close) == IRRELEVANT
