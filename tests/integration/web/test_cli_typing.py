@@ -191,7 +191,7 @@ LISTS = {
     ("logs", "hooks"): "reverie setup",
     ("logs", "errors"): "No background errors",
     ("logs", "audit"): "reverie remember",
-    ("logs", "audit", "list"): "No memory was merged or archived",
+    ("logs", "audit", "list"): "There are no automatic changes yet",
     ("logs", "audit", "access"): "reverie user add",
     ("store", "snapshot", "list"): "reverie store snapshot take",
 }
