@@ -15,8 +15,8 @@ from typing import Any
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS, Draft
 from pipeline.text.normalize import MAX_TAG_CHARS, normalize_json, normalize_text
 from pipeline.text.redaction import redact, redact_json
+from pipeline.text.tags import clean_tags
 from pipeline.times import utc_text
-from pipeline.write.fields import clean_tags
 
 MAX_KEY_CHARS = 1024
 MAX_ID_CHARS = 200

@@ -1,7 +1,7 @@
 """Validate the fields of a memory: text, ids, metadata, scope, and the fields of its kind."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, GoalStatus, Kind, Scope, ScopeKind
 from pipeline.text.normalize import normalize_id, normalize_json, normalize_tag, normalize_text
-from pipeline.text.redaction import redact, redact_json
+from pipeline.text.redaction import redact_json
 from pipeline.times import normalize_time
 
 # Text and metadata
@@ -90,12 +90,6 @@ class Severity(StrEnum):
     INFO = "info"
     WARNING = "warning"
     CRITICAL = "critical"
-
-
-def clean_tags(tags: Iterable[str]) -> dict[str, str]:
-    """Return the stored form of each tag, without secrets, by the tag as given, also without secrets."""
-    # The stored form of a secret would no longer be recognized as one.
-    return {tag: normalize_tag(tag) for tag in (redact(tag).text for tag in tags)}
 
 
 def check_tag(text: str) -> str:

@@ -42,12 +42,12 @@ from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.normalize import content_hash, normalize_id, normalize_text
 from pipeline.text.redaction import redact
+from pipeline.text.tags import clean_tags
 from pipeline.times import utc_now
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
 from pipeline.write.fields import (
     check_details,
     clean_metadata,
-    clean_tags,
     list_texts,
     normalize_content,
     resolve_scope,

@@ -34,10 +34,11 @@ from pipeline.text.instructions import instructs
 from pipeline.text.memory_terms import memory_terms
 from pipeline.text.normalize import content_hash, normalize_text
 from pipeline.text.redaction import redact
+from pipeline.text.tags import clean_tags
 from pipeline.times import utc_now
 from pipeline.write.erase import erase_memories
 from pipeline.write.fact_placement import end_before_next
-from pipeline.write.fields import check_details, clean_metadata, clean_tags, normalize_content
+from pipeline.write.fields import check_details, clean_metadata, normalize_content
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
 from pipeline.write.reindex import reindex
 from pipeline.write.state import check_state, record_replaced_values

@@ -88,7 +88,7 @@ def test_older_pages_and_filters_lead_on(opened, sample):
     expect(page.locator("li.row .kind:not(.kind-decision)")).to_have_count(0)
     page.get_by_role("link", name="Clear").click()
     expect(page).to_have_url(f"{sample.url}{TIMELINE}")
-    page.get_by_role("link", name="Older").click()
+    page.get_by_role("link", name="Older", exact=True).click()
     expect(page).to_have_url(re.compile("before="))
     assert page.locator("#live").is_hidden()
     first = page.locator("h3 a").first

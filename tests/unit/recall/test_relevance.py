@@ -49,9 +49,7 @@ ENGLISH = "Billing listens on port 8123"
 FAR = min(CLOSE_TO_ENGLISH, CLOSE_TO_FOREIGN) - 0.01
 
 
-@pytest.mark.parametrize(
-    "query", ["what is the capital of Mongolia", "ok, please go ahead", "port?", "ok", "ls -la"]
-)
+@pytest.mark.parametrize("query", ["what is the capital of Mongolia", "ok, please go ahead", "port?", "ok", "ls -la"])
 def test_unknown_words_lower_the_bar_only_between_languages(query):
     assert needs_relevance(query, ENGLISH, 0.0, None, 0.0) == IRRELEVANT
     assert needs_relevance(query, GERMAN, 0.0, None, 0.0) == 0.0
