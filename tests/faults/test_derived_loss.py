@@ -53,13 +53,13 @@ def stack(module_stack):
 
 
 def finds_by_meaning(client, wanted):
-    results = client.recall(f"{ASKED} {'?' * secrets.randbelow(1000)}", k=1, explain=True)["results"]
+    results = client.recall(f"{ASKED} {'?' * secrets.randbelow(1000)}", k=1, explain=True, min_relevance=0)["results"]
     return results and results[0]["id"] == wanted and "dense" in results[0]["signals"]["channels"]
 
 
 def finds_by_word(client, wanted):
     # An answer that is still true is remembered; a word of no memory makes it another question.
-    answer = client.recall(f"caching session lookup {secrets.token_hex(8)}", k=1, explain=True)
+    answer = client.recall(f"caching session lookup {secrets.token_hex(8)}", k=1, explain=True, min_relevance=0)
     results = answer["results"]
     return (
         answer["channels"]["lexical"]["state"] == "ok"
