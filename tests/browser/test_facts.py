@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-FACT = "/w/default/facts/one?subject=ledger_database&attribute=port"
+FACT = "/w/default/facts/one?subject=crane&attribute=limit"
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def fact_site(site):
     """A site that knows three values of one fact, the last of them in the future."""
     for value, since in ((5433, "2026-01-27"), (5434, "2026-03-02"), (6432, "2126-01-01")):
         body = {"value": value, "valid_from": f"{since}T00:00:00Z"}
-        assert site.client.put("/v1/facts/ledger-database/port", body).status_code == 200
+        assert site.client.put("/v1/facts/crane/limit", body).status_code == 200
     return site
 
 
@@ -46,6 +46,6 @@ def test_a_value_on_the_line_of_time_tells_itself_to_the_keyboard(opened, fact_s
 
 def test_on_a_phone_nothing_runs_off_the_side(opened, fact_site):
     fact_site.client.put("/v1/facts/staging-database/note", {"value": "w" * 2000})
-    for path in ("/w/default/facts", "/w/default/facts/of?subject=ledger_database", FACT):
+    for path in ("/w/default/facts", "/w/default/facts/of?subject=crane", FACT):
         page = opened(fact_site, path, width=360)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
