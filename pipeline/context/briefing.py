@@ -177,9 +177,9 @@ def compose_briefing(
     return _render(replace(known, withheld=withheld), session, lessons, beside, limits, now)
 
 
-def _is_told(memory: Memory, told: frozenset[str]) -> bool:
+def _is_summarized(memory: Memory, summarized: frozenset[str]) -> bool:
     """Return whether the summaries of sessions already say what happened; they replace the project's history."""
-    return bool(told) and memory.kind in UNDER_WAY and (memory.session_id in told or is_indexed(memory))
+    return bool(summarized) and memory.kind in UNDER_WAY and (memory.session_id in summarized or is_indexed(memory))
 
 
 def _search_with_lessons(context: SearchContext, query: Query, deadline: Deadline) -> Answer:
@@ -198,10 +198,10 @@ def _gather(
     If the message asks about progress, the text starts with the last sessions, and goals and activity are shown.
     """
     summaries: list[str] = []
-    told = frozenset[str]()
+    summarized = frozenset[str]()
     if asks_progress(message):
-        summaries, told = summarize_sessions_asked_for(db, session, message, now)
-    hits = [hit for hit in hits if not _is_told(hit.memory, told)]
+        summaries, summarized = summarize_sessions_asked_for(db, session, message, now)
+    hits = [hit for hit in hits if not _is_summarized(hit.memory, summarized)]
     about = sort_by_use(hits)
     unfinished = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
     open_goals = once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]
@@ -217,7 +217,7 @@ def _gather(
         active_arcs=tuple(arc for arc in threads if not is_outline(arc)),
         text="\n".join(summaries),
     )
-    current = [*open_goals, *(memory for memory in activity if not _is_told(memory, told))]
+    current = [*open_goals, *(memory for memory in activity if not _is_summarized(memory, summarized))]
     return known, about, current if asks_progress(message) else ()
 
 

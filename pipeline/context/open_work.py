@@ -19,7 +19,8 @@ from pipeline.store import agent_sessions, arcs, goals, memories, turns
 from pipeline.store.agent_sessions import SessionSummary
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.turns import Turn
-from pipeline.text.messages import is_follow_up, is_wish, list_own_words, says_little, shorten
+from pipeline.text.messages import is_follow_up, is_wish, list_own_words, says_little
+from pipeline.text.normalize import shorten
 from pipeline.times import age, utc_text
 
 T = TypeVar("T")
@@ -66,8 +67,8 @@ def read_open_work(db: Connection, session: AgentSession, now: datetime, shown: 
     viewer, known = session.viewer, {memory.seq for memory in shown}
     unfinished = [goal for goal in _list_normal(goals.list_unfinished(db, viewer, GOALS)) if goal.seq not in known]
     since = utc_text(now - LAST_DAY)
-    summaries, told = summarize_sessions(db, session, since, None, now)
-    noted = [memory for memory in _list_activity(db, viewer, since, told) if memory.seq not in known]
+    summaries, summarized = summarize_sessions(db, session, since, None, now)
+    noted = [memory for memory in _list_activity(db, viewer, since, summarized) if memory.seq not in known]
     threads = list_active_arcs(db, viewer, ARCS)
     room = _Room(MOST_CHARS)
     shown_goals = room.add(OPEN_GOALS, unfinished, [render_line(Entry(goal), now) for goal in unfinished])
@@ -101,13 +102,13 @@ def summarize_sessions_asked_for(
     """Return a header and a line for each of the last sessions, of the time that a message names if there were any."""
     times = parse_time_range(message, now)
     lines: list[str] = []
-    told = frozenset[str]()
+    summarized = frozenset[str]()
     if times is not None and times.since is not None:
         until = None if times.until is None else utc_text(times.until)
-        lines, told = summarize_sessions(db, session, utc_text(times.since), until, now)
+        lines, summarized = summarize_sessions(db, session, utc_text(times.since), until, now)
     if not lines:
-        lines, told = summarize_sessions(db, session, utc_text(now - LATELY), None, now)
-    return ([LAST_SESSIONS, *lines] if lines else []), told
+        lines, summarized = summarize_sessions(db, session, utc_text(now - LATELY), None, now)
+    return ([LAST_SESSIONS, *lines] if lines else []), summarized
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def _read_work(db: Connection, summary: SessionSummary, since: str, until: str) 
     """Return the work of a session in a time; None if nothing of it is known."""
     did = [action for action in agent_sessions.list_actions(db, summary.id, since, ACTIONS) if action.at < until]
     requests = _list_requests(db, summary.id, since, until)
-    asked = [quote(shorten(turn.content, REQUEST_CHARS)) for turn in requests]
+    asked = [quote(shorten(" ".join(turn.content.split()), REQUEST_CHARS)) for turn in requests]
     if not asked and summary.name and summary.first_at >= since and not asks_progress(summary.name):
         asked = [quote(summary.name)]
     parts = [f"asked {', '.join(asked)}"] if asked else []
@@ -148,11 +149,11 @@ def _is_request(message: str) -> bool:
     )
 
 
-def _list_activity(db: Connection, viewer: Viewer, since: str, told: frozenset[str]) -> list[Memory]:
+def _list_activity(db: Connection, viewer: Viewer, since: str, summarized: frozenset[str]) -> list[Memory]:
     """List what happened since a time, without what the summaries of sessions already say."""
     criteria = Filter(kinds=HAPPENED, viewer=viewer)
-    latest = memories.list_latest_happened(db, criteria, since, ACTIVITIES + len(told), LOOKED_AT)
-    return [memory for memory in _list_normal(latest) if memory.session_id not in told][:ACTIVITIES]
+    latest = memories.list_latest_happened(db, criteria, since, ACTIVITIES + len(summarized), LOOKED_AT)
+    return [memory for memory in _list_normal(latest) if memory.session_id not in summarized][:ACTIVITIES]
 
 
 def _list_normal(candidates: Sequence[Memory]) -> list[Memory]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS, Draft
-from pipeline.text.normalize import MAX_TAG_CHARS, normalize_json, normalize_text
+from pipeline.text.normalize import MAX_TAG_CHARS, normalize_json, normalize_text, shorten
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tags import clean_tags
 from pipeline.times import utc_text
@@ -47,7 +47,7 @@ def text_of(value: Any) -> str:
 def name_of(value: Any, limit: int = MAX_TITLE_CHARS) -> str:
     """Return a text as a name: one line, normalized, of at most `limit` characters."""
     line = " ".join(normalize_text(value[: 4 * limit]).split()) if isinstance(value, str) else ""
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+    return shorten(line, limit)
 
 
 def id_of(value: Any) -> str:

@@ -56,7 +56,7 @@ def explain_memory(
         return MemoryExplanation(memory, None, None, seen, None, 0.0, tuple(reasons))
     signals = signals_of(db, ranking, candidates, np.array([position]))[0]
     score = float(ranking.score[position])
-    probable, least = relevance(ranking), least_relevance(ranking.evidence, query.min_relevance)
+    probable, least = relevance(ranking), least_relevance(ranking.evidence, query.text, query.min_relevance)
     about = float(probable[position])
     close = float(closeness(ranking)[position])
     least = max(least, needs_relevance(query.text, memory.content, least, query.min_relevance, close))

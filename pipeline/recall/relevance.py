@@ -86,12 +86,15 @@ def closeness(ranking: Ranking) -> Floats:
     return closest
 
 
-def least_relevance(evidence: Evidence, asked: float | None) -> float:
+def least_relevance(evidence: Evidence, query: str, asked: float | None) -> float:
     """Return the requested minimum relevance or, by default, the lowest that any memory needs.
 
     If the workspace does not contain the query's words, this is lower than what a memory in the query's language needs.
+    Thanks and praise ask for nothing, so only a relevant memory answers them.
     """
-    return IRRELEVANT * words_known(evidence) if asked is None else asked
+    if asked is not None:
+        return asked
+    return RELEVANT if is_small_talk(query) else IRRELEVANT * words_known(evidence)
 
 
 def needs_relevance(query: str, content: str, least: float, asked: float | None, close: float) -> float:
@@ -101,8 +104,6 @@ def needs_relevance(query: str, content: str, least: float, asked: float | None,
     """
     if asked is not None:
         return least
-    if is_small_talk(query):
-        return RELEVANT
     is_foreign_query = may_be_foreign(query)
     if not (is_foreign_query or is_foreign(content)):
         return IRRELEVANT

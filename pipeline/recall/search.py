@@ -272,7 +272,7 @@ def _build_hits(
 ) -> tuple[Hit, ...]:
     shown: dict[int, Memory] = {}
     probable = relevance(ranking)
-    least = least_relevance(ranking.evidence, query.min_relevance)
+    least = least_relevance(ranking.evidence, query.text, query.min_relevance)
     order = ranking.order[probable[ranking.order] >= least]
     seqs = ranking.evidence.seqs[order].tolist()
     judged = dict(

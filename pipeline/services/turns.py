@@ -21,7 +21,7 @@ from pipeline.services.guard_offers import block_rule
 from pipeline.store import agent_sessions, memories, near_statements, turns, work
 from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
-from pipeline.text.normalize import normalize_text
+from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import search_tokens
 from pipeline.text.unfinished_turns import find_finished
@@ -249,5 +249,4 @@ def _clean(message: Message) -> Message:
 
 
 def _name(prompt: str) -> str:
-    text = " ".join((" ".join(list_own_lines(prompt)) or prompt).split())
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1].rstrip()}…"
+    return shorten(" ".join((" ".join(list_own_lines(prompt)) or prompt).split()), LONGEST_NAME)

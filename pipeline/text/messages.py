@@ -1,7 +1,7 @@
 """Short messages to an agent: those that continue the message before, and those that say too little to search."""
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.tokens import STOP_WORDS
@@ -62,7 +62,6 @@ def says_little(message: str) -> bool:
     return all(word in orders or word in objects or is_function_word(word) for word in written)
 
 
-@lru_cache(maxsize=64)
 def is_small_talk(message: str) -> bool:
     """Return whether a short message only thanks or praises, as in "thanks, that looks great"."""
     if "?" in message or len(message) > LONGEST_SMALL_TALK:
@@ -82,12 +81,6 @@ def list_own_words(message: str) -> list[str]:
 def is_wish(message: str) -> bool:
     """Return whether a message asks or wants something."""
     return "?" in message or not _list("wishes", "words").isdisjoint(_words(message))
-
-
-def shorten(message: str, most_chars: int) -> str:
-    """Return a message in one line of at most this many characters; a cut message ends with an ellipsis."""
-    line = " ".join(message.split())
-    return line if len(line) <= most_chars else f"{line[: most_chars - 1].rstrip()}…"
 
 
 def key_words(message: str, before: str = "") -> str:

@@ -65,6 +65,11 @@ def normalize_tag(text: str) -> str:
     return _NOT_IN_TAGS.sub("-", plain).strip("-")[:MAX_TAG_CHARS].strip("-")
 
 
+def shorten(text: str, limit: int) -> str:
+    """Return a text of at most this many characters; a cut text ends with an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
+
+
 def normalize_json(value: Any) -> Any:
     """Normalize every string of a JSON value, including keys."""
     if isinstance(value, str):

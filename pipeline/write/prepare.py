@@ -45,13 +45,7 @@ from pipeline.text.redaction import redact
 from pipeline.text.tags import clean_tags
 from pipeline.times import utc_now
 from pipeline.write.fact_placement import fact_key, fact_text, safe_value
-from pipeline.write.fields import (
-    check_details,
-    clean_metadata,
-    list_texts,
-    normalize_content,
-    resolve_scope,
-)
+from pipeline.write.fields import check_details, clean_metadata, list_texts, normalize_content, resolve_scope
 
 TRUST_OF_SOURCE: Mapping[Source, Trust] = {
     Source.USER: Trust.TRUSTED,

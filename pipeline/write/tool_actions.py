@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.text.normalize import normalize_text
+from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.redaction import redact
 
 MAX_TARGET_CHARS = 300
@@ -241,7 +241,7 @@ def cut_middle(text: str, most: int) -> str:
 
 def shorten_command(command: str) -> str:
     """Return a command in the length that is shown."""
-    return command if len(command) <= LONGEST_COMMAND else f"{command[: LONGEST_COMMAND - 1].rstrip()}…"
+    return shorten(command, LONGEST_COMMAND)
 
 
 def find_commit_subject(command: str) -> str:

@@ -1,4 +1,4 @@
-"""A memory that no store holds, for tests of what only looks at one."""
+"""A memory that is in no store, for tests of code that only reads a memory."""
 
 from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
 

@@ -80,12 +80,12 @@ def _answer(words: list[str]) -> bytes:
     began, waited = time.monotonic(), False
     while True:
         now = time.monotonic()
-        deadline, said = now + WITHIN_S, headers
+        deadline, sent_headers = now + WITHIN_S, headers
         if waited:
             deadline = began + START_WITHIN_S + WITHIN_S
-            said += f"{WAIT_HEADER}: {max(0, int((deadline - now - RETURN_S) * 1000))}\r\n"
+            sent_headers += f"{WAIT_HEADER}: {max(0, int((deadline - now - RETURN_S) * 1000))}\r\n"
         try:
-            return post_event(host, port, f"/hooks/{name}", home, event, deadline, said)
+            return post_event(host, port, f"/hooks/{name}", home, event, deadline, sent_headers)
         except ConnectionRefusedError:
             if not is_starting(home):
                 # After a start, this means that it failed.

@@ -7,9 +7,10 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from pipeline.ingest.project.files import SkippedFile
-from pipeline.ingest.project.prose import one_line, shorten, strip_markers
+from pipeline.ingest.project.prose import one_line, strip_markers
 from pipeline.ingest.project.render import format_list, sentence, split_into_parts
 from pipeline.ingest.toml import LongKey, parse_foreign_toml
+from pipeline.text.normalize import shorten
 
 LONGEST_COMMAND: Final = 160
 LONGEST_DESCRIPTION: Final = 500

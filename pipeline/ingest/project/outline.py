@@ -9,7 +9,8 @@ from itertools import takewhile
 from typing import Final
 
 from pipeline.ingest.project.grammars import GRAMMARS, Grammar, Node, match_queries, parse
-from pipeline.ingest.project.prose import find_purpose, one_line, purpose, shorten, strip_markers, summary
+from pipeline.ingest.project.prose import find_purpose, one_line, purpose, strip_markers, summary
+from pipeline.text.normalize import shorten
 
 LONGEST_SIGNATURE: Final = 120
 LONGEST_VALUE: Final = 60

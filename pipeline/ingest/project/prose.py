@@ -11,6 +11,7 @@ from typing import Final
 
 from pipeline.ingest.fields import split_text
 from pipeline.ingest.project.files import SkippedFile
+from pipeline.text.normalize import shorten
 
 # Agents see only a short part of a memory, so each section is a memory, and only tiny ones are joined.
 SECTION_CHARS: Final = 1600
@@ -178,11 +179,6 @@ def _remove_closing_hashes(heading: str) -> str:
 def one_line(text: str) -> str:
     """Return a text with single spaces, and none inside round brackets that were on separate lines."""
     return " ".join(text.split()).replace("( ", "(").replace(" )", ")").replace(",)", ")")
-
-
-def shorten(text: str, limit: int) -> str:
-    """Return a text of at most this many characters; a cut text ends with an ellipsis."""
-    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
 def strip_markers(comment: str) -> str:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from pipeline.ingest.project.outline import Outline, Symbol, SymbolRole
-from pipeline.ingest.project.prose import LONGEST_PURPOSE, shorten
+from pipeline.ingest.project.prose import LONGEST_PURPOSE
+from pipeline.text.normalize import shorten
 
 # A part becomes one memory, short enough to answer a specific search.
 PART_CHARS: Final = 4000

@@ -39,9 +39,14 @@ def test_an_answer_is_as_probable_as_the_question_that_it_answers():
 @pytest.mark.parametrize(("known", "least"), [(0.0, 0.0), (0.4, 0.0), (0.55, IRRELEVANT / 2), (1.0, IRRELEVANT)])
 def test_the_bar_is_lower_if_the_workspace_contains_few_of_the_words(known, least):
     asked = evidence([1], vocabulary_coverage=known)
-    assert least_relevance(asked, None) == pytest.approx(least)
-    assert least_relevance(asked, 0.3) == 0.3
-    assert least_relevance(asked, 0.0) == 0.0
+    assert least_relevance(asked, "which port", None) == pytest.approx(least)
+    assert least_relevance(asked, "which port", 0.3) == 0.3
+    assert least_relevance(asked, "which port", 0.0) == 0.0
+
+
+@pytest.mark.parametrize(("asked", "least"), [(None, RELEVANT), (0.0, 0.0), (0.3, 0.3)])
+def test_only_a_relevant_memory_answers_thanks(asked, least):
+    assert least_relevance(evidence([1], vocabulary_coverage=1.0), "thanks, that looks great", asked) == least
 
 
 GERMAN = "Die Rechnungen werden mit WeasyPrint erzeugt und nicht gespeichert"
