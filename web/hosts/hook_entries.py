@@ -9,9 +9,10 @@ from web.hooks.client import HOOK_CLIENT, SERVER_OPTION, VARIABLE_OPTIONS
 from web.hosts.entries import HookEntry
 from web.hosts.environment import HostEnvironment, Installation
 
-# Longer than the client's own limit. All SessionEnd hooks of Claude Code share 1.5 s.
+# Longer than the client's own limits. A prompt may have to wait until the stack has started. All SessionEnd hooks of
+# Claude Code share 1.5 s.
 TIMEOUT_S = 3
-LAST_TIMEOUT_S = 1
+TIMEOUTS_S = {"UserPromptSubmit": 6, "BeforeAgent": 6, "SessionEnd": 1}
 CLAUDE_CODE = "claude-code"
 CODEX = "codex"
 GEMINI = "gemini"
@@ -55,7 +56,7 @@ def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> t
         handler = {"name": "reverie"} | handler
     entries = []
     for event in EVENTS[host]:
-        seconds = LAST_TIMEOUT_S if event == "SessionEnd" else TIMEOUT_S
+        seconds = TIMEOUTS_S.get(event, TIMEOUT_S)
         timeout = seconds * 1000 if host == GEMINI else seconds
         entries.append(HookEntry(event, handler | {"timeout": timeout}, is_our_hook))
     return tuple(entries)

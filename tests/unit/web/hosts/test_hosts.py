@@ -77,7 +77,10 @@ def test_a_current_claude_code_gets_every_event_by_one_program(sandbox):
     handlers = {event: groups[0]["hooks"][0] for event, groups in hooks_of(sandbox).items()}
     assert set(handlers) == set(EVENTS["claude-code"])
     assert {handler["command"] for handler in handlers.values()} == {f"{sandbox.reverie.bin}/reverie-hook claude-code"}
-    assert all(handler["timeout"] <= 3 for handler in handlers.values())
+    limits = {event: handler["timeout"] for event, handler in handlers.items()}
+    # A prompt may wait until the stack has started.
+    assert limits.pop("UserPromptSubmit") == 6
+    assert max(limits.values()) <= 3
 
 
 def test_a_claude_code_that_does_not_know_every_event_keeps_its_file(sandbox):
@@ -100,7 +103,7 @@ def test_gemini_is_given_milliseconds_and_a_name_to_turn_the_hook_off_by(sandbox
     hooks = json.loads((sandbox.home / ".gemini" / "settings.json").read_text())["hooks"]
     assert set(hooks) == set(EVENTS["gemini"])
     [handler] = hooks["BeforeAgent"][0]["hooks"]
-    assert (handler["name"], handler["timeout"]) == ("reverie", 3000)
+    assert (handler["name"], handler["timeout"]) == ("reverie", 6000)
 
 
 def test_who_sets_up_codex_is_told_what_codex_will_ask(sandbox):
