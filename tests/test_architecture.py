@@ -40,12 +40,14 @@ INDEX = STORE | TEXT | {"pipeline.index"}
 WORKSPACE = STORE | {"pipeline.workspace"}
 VERBS = INDEX | WORKSPACE | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
 USES = VERBS | {
+    "pipeline.archive",
     "pipeline.capture",
     "pipeline.context",
     "pipeline.feedback",
     "pipeline.ingest",
     "pipeline.jobs",
     "pipeline.sync",
+    "pipeline.transcripts",
 }
 SERVICES = USES | {"pipeline.identity", "pipeline.team"}
 WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
@@ -97,6 +99,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.jobs": VERBS,
     "pipeline.capture": VERBS | {"pipeline.jobs"},
     "pipeline.ingest": VERBS | {"pipeline.identity"},
+    "pipeline.transcripts": STORE | TEXT,
+    "pipeline.archive": VERBS | {"pipeline.capture", "pipeline.transcripts"},
     "pipeline.sync": VERBS,
     "pipeline.team": LEAVES | TEXT,
     "pipeline.services": SERVICES,

@@ -78,6 +78,12 @@ def m008_index_all_fields(db: Database) -> None:
     _execute(db, "index_all_fields.sql")
 
 
+@MIGRATIONS()
+def m009_archive(db: Database) -> None:
+    """Add the session archive: agents and branches of sessions, failed calls, and conclusions."""
+    _execute(db, "archive.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.

@@ -15,6 +15,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p003_log_from_sync_on": ("log_from_sync_on.sql",),
     "p004_row_hashes": ("row_hashes.sql",),
     "p005_index_all_fields": ("index_all_fields.sql",),
+    "p006_archive": ("archive.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.

@@ -77,6 +77,7 @@ def test_a_new_store_has_every_migration(file):
             "m006_log_from_sync_on",
             "m007_row_hashes",
             "m008_index_all_fields",
+            "m009_archive",
         ]
 
 

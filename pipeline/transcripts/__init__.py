@@ -1,0 +1,1 @@
+"""Read the sessions that coding agents keep on this machine. One module per agent."""
