@@ -45,9 +45,6 @@ class Documents(Protocol):
     def list_tail(self, db: Connection, after: int) -> list[TailRow]:
         """List (row number, position, terms) of the documents after a position that no segment contains, in order."""
 
-    def list_sessions(self, db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
-        """List (row number, session, time) of the documents after a row number."""
-
     def needs_segment(self, db: Connection, tail_rows: int) -> bool:
         """Return whether the tail exceeds a number of rows, or another segment was requested."""
 
@@ -73,10 +70,6 @@ class MemoryDocuments:
     def list_tail(self, db: Connection, after: int) -> list[TailRow]:
         """List the tail after a change number."""
         return index_state.list_tail_after(db, after)
-
-    def list_sessions(self, db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
-        """List (row number, session, time) of the memories after a row number."""
-        return memories.after(db, seq, limit)
 
     def needs_segment(self, db: Connection, tail_rows: int) -> bool:
         """Return whether the tail exceeds a number of rows, or a purge or a broken segment requires a new one."""
@@ -115,10 +108,6 @@ class TurnDocuments:
         room = index_state.MOST_TAIL_TURNS - max(after - covered, 0)
         rows = turn_search.list_texts_after(db, max(after, covered), room) if room > 0 else []
         return [(seq, seq, search_tokens(text)) for seq, text in rows]
-
-    def list_sessions(self, db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
-        """List (row number, session, time) of the turns after a row number."""
-        return turn_search.list_after(db, seq, limit)
 
     def needs_segment(self, db: Connection, tail_rows: int) -> bool:
         """Return whether many turns are outside of the segment, or turns were deleted."""

@@ -15,7 +15,7 @@ from pipeline.text.tokens import speaker_of
 
 Seqs = NDArray[np.int64]
 Floats = NDArray[np.float32]
-# Lists (row number, session, time) of the documents after a row number, up to a number.
+# Lists (row number, session, time or role) of the documents after a row number, up to a number.
 ListAfter = Callable[[Connection, int, int], list[tuple[int, str | None, str]]]
 
 PAGE = 20_000
@@ -64,6 +64,7 @@ class SessionNumbers:
         self._last_seq = 0
         self._count = 1
         self._numbers: dict[str, int] = {}
+        self._ids: list[str | None] = [None]
         self._session_of = np.zeros(FIRST_CAPACITY, np.int32)
 
     def refresh(self, db: Connection) -> None:
@@ -84,17 +85,15 @@ class SessionNumbers:
         """Return the session numbers of documents."""
         return values_at(self._session_of, seqs)
 
-    def ids(self) -> dict[str, int]:
-        """Return the numbers of the sessions by id."""
-        with self._lock:
-            return dict(self._numbers)
+    def id_of(self, number: int) -> str | None:
+        """Return the id of a session, None for a document without a session."""
+        return self._ids[number]
 
     def _add(self, seq: int, session: str | None, _at: str) -> int:
-        if session is None:
-            number, self._count = self._count, self._count + 1
-        else:
-            number = self._numbers.setdefault(session, self._count)
-            self._count = max(self._count, number + 1)
+        number = self._count if session is None else self._numbers.setdefault(session, self._count)
+        if number == self._count:
+            self._ids.append(session)
+            self._count += 1
         self._session_of[seq] = number
         return number
 

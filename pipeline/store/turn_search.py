@@ -10,9 +10,9 @@ from pipeline.store.visibility import named_by_condition
 
 
 def list_after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
-    """List (row number, session, time) of the turns after a row number, in row order."""
+    """List (row number, session, role) of the turns after a row number, in row order."""
     return db.execute(
-        "SELECT seq, session_id, at FROM turn WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
+        "SELECT seq, session_id, role FROM turn WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
     ).fetchall()
 
 
