@@ -46,6 +46,7 @@ class SessionQuery:
     """A text, and whose sessions may answer it.
 
     With `relevant_only`, sessions that are not surely about the text are left out, and so is everything for thanks.
+    With `only_normal`, turns that a private memory was made of are not quoted.
     """
 
     text: str
@@ -53,6 +54,7 @@ class SessionQuery:
     limit: int = 5
     relevant_only: bool = False
     except_session: str | None = None
+    only_normal: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def _list_hits(
         relevance = ranked.relevance(session, rows)
         if query.relevant_only and relevance < RELEVANT:
             continue
-        turns = turn_search.list_found(db, rows, query.person_id)
+        turns = turn_search.list_found(db, rows, query.person_id, only_normal=query.only_normal)
         turn = next((turns[row] for row in rows if row in turns), None)
         # Without a turn in the store, the index has not caught up with a deletion.
         if turn is not None:

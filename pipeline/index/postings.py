@@ -73,14 +73,16 @@ class WordCounter:
     def add_terms(self, terms: Iterable[str]) -> None:
         """Count a text that was split into terms."""
         vocabulary = self._vocabulary
-        self._add(array("i", [vocabulary.setdefault(term, len(vocabulary)) for term in terms]))
+        words = [vocabulary.setdefault(term, len(vocabulary)) for term in terms]
+        self._words.extend(words)
+        self._end_text(len(words))
 
     def add_text(self, text: str) -> None:
         """Count the search tokens of a text."""
-        words = array("i")
+        before = len(self._words)
         for numbers in map(self._numbers.__getitem__, list_compounds(text)):
-            words.extend(numbers)
-        self._add(words)
+            self._words.extend(numbers)
+        self._end_text(len(self._words) - before)
 
     def add_counted(self, counted: CountedWords, kept: NDArray[np.bool_]) -> None:
         """Take over texts that were counted earlier, as the first ones; only those that are `kept`."""
@@ -110,9 +112,8 @@ class WordCounter:
         ends = np.concatenate(([0], starts[1:][used]))
         return CountedWords(texts, counts, ends, np.array(self._lengths, np.int32), vocabulary)
 
-    def _add(self, words: "array[int]") -> None:
-        self._lengths.append(len(words))
-        self._words.extend(words)
+    def _end_text(self, length: int) -> None:
+        self._lengths.append(length)
         if len(self._words) >= BLOCK_WORDS:
             self._end_block()
 

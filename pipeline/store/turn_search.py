@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
+from pipeline.records import Sensitivity
 from pipeline.store.turns import Role, Turn
 from pipeline.store.visibility import named_by_condition
 
@@ -49,14 +50,25 @@ class FoundTurn(Turn):
     title: str | None = None
 
 
-def list_found(db: Connection, seqs: Sequence[int], person: str | None) -> dict[int, FoundTurn]:
-    """Return turns by row number: those that exist, of a person's sessions that are not incognito."""
+# A memory that must not be injected into a prompt was made of the turn.
+_NOT_PRIVATE = f"""NOT EXISTS (SELECT 1 FROM memory m WHERE m.session_id = t.session_id
+    AND m.sensitivity <> '{Sensitivity.NORMAL}'
+    AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq)"""  # noqa: S608 - constant text
+
+
+def list_found(
+    db: Connection, seqs: Sequence[int], person: str | None, *, only_normal: bool = False
+) -> dict[int, FoundTurn]:
+    """Return turns by row number: those that exist, of a person's sessions that are not incognito.
+
+    With `only_normal`, turns that a private memory was made of are left out.
+    """
     rows = db.execute(
         "SELECT t.session_id, t.role, t.content, t.at, t.seq, s.agent, s.name "  # noqa: S608 - constant text
         "FROM turn t LEFT JOIN agent_session s ON s.id = t.session_id "
         "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
         "AND t.session_id NOT IN (SELECT session_id FROM incognito) "
-        f"AND {named_by_condition('t.session_id', person)}",
+        f"AND {named_by_condition('t.session_id', person)} AND {_NOT_PRIVATE if only_normal else 'true'}",
         (json.dumps(list(seqs)),),
     )
     return {

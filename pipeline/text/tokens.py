@@ -52,8 +52,9 @@ _IDENTIFIER = re.compile(r"[^\W\d_][-_.:]*\d|\d[-_.:]*[^\W\d_]|[a-z][A-Z]|\w[_./
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
-_NEGATION = re.compile(r"n't\b", re.IGNORECASE)
-_CLITIC = re.compile(r"(?<=\w)'(?:s|d|m|re|ve|ll)\b", re.IGNORECASE)
+# Without a lookbehind at its start, an expression looks for the apostrophe first.
+_NEGATION = re.compile(r"[nN]'[tT]\b")
+_CLITIC = re.compile(r"'(?<=\w')(?:s|d|m|re|ve|ll)\b", re.IGNORECASE)
 
 _SPEAKER = re.compile(r"\s*([^\W\d_][\w .'’-]{0,39}):\s")
 _QUESTION_MARK = re.compile(r"[?？؟]")
