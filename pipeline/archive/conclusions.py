@@ -7,11 +7,11 @@ corrections contain the others. An answer that is not clear alone is stored with
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from pipeline.archive import phrases
 from pipeline.capture.own_words import list_own_lines
 from pipeline.capture.statements import Label, Statement
+from pipeline.store.conclusions import ConclusionKind
 from pipeline.store.turns import Role, Turn
 from pipeline.text.messages import is_small_talk
 from pipeline.text.sentences import split_typed_sentences
@@ -39,17 +39,6 @@ RECAP_TOKENS, RECAP_SHARE, RECAP_SPREAD, NEAR_END = 16, 0.55, 3, 3
 ANSWER, REPLY, RULE_WORD, REJECTION, REPLACEMENT = 1.5, 0.4, 0.4, 0.8, 1.0
 LEAST_WEIGHT = 1.5
 LASTING_LABELS = frozenset({Label.DECISION, Label.RULE, Label.CORRECTION, Label.PREFERENCE})
-# Words at the start of a session, which describe its problem, and words of the names in it.
-READ_TURNS = 400
-
-
-class ConclusionKind(StrEnum):
-    """The kind of a conclusion."""
-
-    DECISION = "decision"
-    RULE = "rule"
-    REJECTED = "rejected"
-    OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +84,7 @@ Classify = Callable[[Sequence[str]], Sequence[Statement]]
 
 def conclude(turns: Sequence[Turn], classify: Classify) -> list[Found]:
     """Return the conclusions of a session in order of its turns; none for small talk and questions alone."""
-    said = [_Said(place, turn, tuple(_sentences(turn))) for place, turn in enumerate(turns[-READ_TURNS:])]
+    said = [_Said(place, turn, tuple(_sentences(turn))) for place, turn in enumerate(turns)]
     recaps = _drop_repeated(_find_recaps(said))[-MOST_RECAPS:]
     statements = [
         found for found in _find_statements(said, classify) if not any(_is_covered(found, recap) for recap in recaps)
