@@ -1,7 +1,13 @@
 """Search the sessions of a workspace by what was said in them."""
 
+from datetime import UTC, datetime
+
+from pipeline.archive import search
+from pipeline.archive.search import SessionQuery
+from pipeline.errors import IndexUnavailable
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records.sessions import SessionHit
+from pipeline.store import index_state
 from pipeline.workspace import Workspace
 
 
@@ -19,5 +25,25 @@ def search_sessions(
     Sessions of other people and incognito sessions are left out, and so is `except_session`, the session that asks.
     With `relevant_only`, an unrelated text has no results.
     """
-    _ = workspace, contexts, text, limit, relevant_only, except_session
-    return []
+    if not workspace.exists:
+        return []
+    query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session)
+    context, now = contexts.get(workspace), datetime.now(UTC)
+    try:
+        return search.search_sessions(context.database, context.turns, query, now)
+    except IndexUnavailable as error:
+        first = error
+    try:
+        # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
+        return search.search_sessions(context.database, context.turns, query, now)
+    except IndexUnavailable:
+        _request_repair(workspace, first)
+        return []
+
+
+def _request_repair(workspace: Workspace, error: IndexUnavailable) -> None:
+    with workspace.database.write() as db:
+        is_news = not index_state.is_turn_segment_wanted_anew(db)
+        index_state.request_turn_segment(db, anew=True)
+    if is_news:
+        workspace.operations.record_error("sessions", str(error), workspace=workspace.id)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.store import meta
+from pipeline.store import index_state, meta
 from pipeline.store.visibility import named_by_condition
 
 # The journal of a session serves only to resume it; older actions are useless.
@@ -157,7 +157,8 @@ def forget_sessions(db: Connection, before: str) -> None:
     """Delete the state and the turns of sessions whose last turn started before a time; actions stay."""
     db.execute("DELETE FROM seen WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
     db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
-    db.execute("DELETE FROM turn WHERE at < ?", (before,))
+    if db.execute("DELETE FROM turn WHERE at < ?", (before,)).rowcount:
+        index_state.request_turn_segment(db)
 
 
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:

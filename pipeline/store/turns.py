@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Memory
-from pipeline.store import conclusions
+from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
 
 # The page of a session shows its turns; the oldest beyond this number are deleted.
@@ -53,6 +53,7 @@ def add(db: Connection, messages: Iterable[Message]) -> list[int]:
     ]
     if seqs:
         db.execute("DELETE FROM turn WHERE seq <= ?", (seqs[-1] - KEPT_TURNS,))
+        index_state.note_turns_added(db, seqs[-1])
     return seqs
 
 
@@ -99,6 +100,7 @@ def forget_all(db: Connection) -> None:
     conclusions.forget_all(db)
     db.execute("UPDATE agent_session SET name = NULL WHERE id IN (SELECT session_id FROM turn)")
     db.execute("DELETE FROM turn")
+    index_state.request_turn_segment(db)
 
 
 def forget(db: Connection, seqs: Iterable[int]) -> None:
@@ -108,6 +110,8 @@ def forget(db: Connection, seqs: Iterable[int]) -> None:
     # A session may be named by its first message.
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
     db.executemany("DELETE FROM turn WHERE seq = ?", keys)
+    if keys:
+        index_state.request_turn_segment(db)
 
 
 def forget_names(db: Connection, session_ids: Iterable[str]) -> None:
