@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
-from pipeline.capture.own_words import drop_host_text, list_own_lines
 from pipeline.capture.proposals import list_sentences
 from pipeline.capture.stage import CaptureSettings
 from pipeline.capture.unsaved import split_said
@@ -22,6 +21,7 @@ from pipeline.store import agent_sessions, memories, near_statements, turns, wor
 from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text, shorten
+from pipeline.text.own_words import drop_host_text, list_own_lines
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import search_tokens
 from pipeline.text.unfinished_turns import find_finished
