@@ -50,7 +50,7 @@ class Action:
 
 
 # The columns of an action, in the order of its fields.
-_COLUMNS = "at, session_id, agent_id, tool, type, target, ok, exit_code, error, error_signature, replaced_hash"
+COLUMNS = "at, session_id, agent_id, tool, type, target, ok, exit_code, error, error_signature, replaced_hash"
 
 
 def add_action(db: Connection, action: Action) -> None:
@@ -58,7 +58,7 @@ def add_action(db: Connection, action: Action) -> None:
     if not is_worth_storing(db, action):
         return
     (seq,) = db.execute(
-        f"INSERT INTO action ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",  # noqa: S608
+        f"INSERT INTO action ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",  # noqa: S608
         (
             action.at,
             action.session_id,
@@ -92,7 +92,7 @@ def is_worth_storing(db: Connection, action: Action) -> bool:
 def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
     """List a session's newest actions since a time (or all) in order of time."""
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM action WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
+        f"SELECT {COLUMNS} FROM action WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
         (session_id, at, limit),
     ).fetchall()
     return [_action(row) for row in reversed(rows)]
@@ -111,11 +111,17 @@ def page_actions(
     """List actions of one session or of all sessions of a person, newest first, below a row number."""
     whose, values = ("session_id = ?", [session_id]) if session_id else (named_by_condition("session_id", person), [])
     rows = db.execute(
-        f"SELECT seq, {_COLUMNS} FROM action "  # noqa: S608 - constant text
+        f"SELECT seq, {COLUMNS} FROM action "  # noqa: S608 - constant text
         f"WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
         (*values, 2**62 if before is None else before, limit),
     )
-    return [JournalRow(*_read_fields(fields), seq=seq) for seq, *fields in rows]
+    return [read_row(row) for row in rows]
+
+
+def read_row(row: Sequence[Any]) -> JournalRow:
+    """Return an action from its row number and its columns."""
+    seq, *fields = row
+    return JournalRow(*_read_fields(fields), seq=seq)
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
@@ -201,7 +207,7 @@ def forget_sessions(db: Connection, before: str) -> None:
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
     """Purge the actions of sessions that match."""
     rows = db.execute(
-        f"SELECT seq, {_COLUMNS} FROM action "  # noqa: S608 - constant text
+        f"SELECT seq, {COLUMNS} FROM action "  # noqa: S608 - constant text
         "WHERE session_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(session_ids)),),
     ).fetchall()

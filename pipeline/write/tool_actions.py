@@ -261,6 +261,16 @@ def find_test_run(command: str) -> tuple[str, frozenset[str]]:
     return command, frozenset()
 
 
+def repeats_action(now: Action, before: Action) -> bool:
+    """Return whether an action repeats an earlier one: the same command, the same tests, or all tests."""
+    if now.target == before.target:
+        return True
+    if now.type is not ActionType.TEST or before.type is not ActionType.TEST:
+        return False
+    (program, tested), (failing, failed) = find_test_run(now.target), find_test_run(before.target)
+    return program == failing and (not tested or tested == failed)
+
+
 def extract_command(arguments: Mapping[str, Any]) -> str:
     """Return a shell's command line, with only the first line of a here-document."""
     command = next((arguments[name] for name in COMMAND_NAMES if arguments.get(name) is not None), "")
