@@ -97,8 +97,11 @@ RECENT = 8
 
 def _list_similar(db: Connection, signatures: Sequence[str], person: str | None) -> dict[str, float]:
     likeness = {
-        known: max((compare_signatures(signature, known) for signature in signatures), default=0.0)
-        for known in action_history.list_signatures(db, person, COMPARED_ERRORS)
+        known: max(
+            (compare_signatures(signature, line) for signature in signatures for line in list_signatures(text)),
+            default=0.0,
+        )
+        for known, text in action_history.list_errors(db, person, COMPARED_ERRORS).items()
     }
     near = sorted((item for item in likeness.items() if item[1] >= LEAST_LIKENESS), key=lambda item: -item[1])
     return dict(near[:MOST_SIMILAR])

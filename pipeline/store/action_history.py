@@ -69,14 +69,14 @@ def list_occurrences(
     return [read_row(row) for row in rows]
 
 
-def list_signatures(db: Connection, person: str | None, limit: int) -> list[str]:
-    """List the different signatures of errors, most recent first."""
+def list_errors(db: Connection, person: str | None, limit: int) -> dict[str, str]:
+    """Return the different errors, most recent first: signature → text."""
     rows = db.execute(
-        "SELECT error_signature FROM action WHERE error_signature IS NOT NULL "  # noqa: S608 - constant text
+        "SELECT error_signature, max(error) FROM action WHERE error_signature IS NOT NULL "  # noqa: S608
         f"AND {_visible(person)} GROUP BY error_signature ORDER BY max(seq) DESC LIMIT ?",
         (limit,),
     )
-    return [signature for (signature,) in rows]
+    return dict(rows.fetchall())
 
 
 def list_following(db: Connection, failure: JournalRow, limit: int) -> list[JournalRow]:

@@ -22,6 +22,11 @@ MAX_LINES: Final = 2000
 # The number of an output's lines by which an error is looked up.
 LINES_TRIED: Final = 4
 
+# How alike two signatures are at most if one is a part of the other with so many telling words, and if names differ.
+PART: Final = 0.9
+LEAST_PART: Final = 3.0
+OTHER_NAME: Final = 0.8
+MANY_WORDS: Final = 5.0
 # The lowest rank of a line that says that something failed.
 SAYS_ERROR: Final = 3
 _RANKS: Final = ((1, "summaries"), (7, "causes"), (6, "typed"), (5, "programs"), (SAYS_ERROR, "words"))
@@ -124,10 +129,16 @@ def list_signatures(text: str) -> list[str]:
 
 
 def compare_signatures(one: str, other: str) -> float:
-    """Return the likeness of two signatures, from 0 to 1: the share of their words that both have."""
+    """Return the likeness of two signatures, from 0 to 1: the share of their words that both have.
+
+    A signature may be a part of the other one. If each has a name that the other lacks, they are less alike.
+    """
     mine, theirs = set(one.split()), set(other.split())
-    common = _weigh(mine & theirs)
-    return 2 * common / ((_weigh(mine) + _weigh(theirs)) or 1)
+    common, least = _weigh(mine & theirs), min(_weigh(mine), _weigh(theirs))
+    likeness = 2 * common / ((_weigh(mine) + _weigh(theirs)) or 1)
+    if common < MANY_WORDS and min(_weigh(mine - theirs), _weigh(theirs - mine)) >= 1:
+        return OTHER_NAME * likeness
+    return max(likeness, PART * common / least) if least >= LEAST_PART else likeness
 
 
 def _weigh(words: set[str]) -> float:

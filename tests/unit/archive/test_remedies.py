@@ -24,13 +24,17 @@ def test_the_right_remedy_comes_first():
                 if question["remedy"] is None:
                     asked_unknown += 1
                     silent += not remedies
-                    if remedies: problems.append((project["project"], question["error"], first, remedies[0].likeness))
+                    if remedies:
+                        problems.append((project["project"], question["error"], first, remedies[0].likeness))
                 elif question["remedy"] in first:
                     right += 1
                 else:
                     wrong += 1
-                    problems.append((project["project"], question["error"], question["remedy"], [name_steps(r) for r in remedies]))
+                    problems.append(
+                        (project["project"], question["error"], question["remedy"], [name_steps(r) for r in remedies])
+                    )
     print(right, wrong, silent, asked_unknown)
-    for problem in problems: print(problem)
+    for problem in problems:
+        print(problem)
     assert right / (right + wrong) >= RIGHT_FIRST
     assert silent / asked_unknown >= NONE_KNOWN
