@@ -13,8 +13,8 @@ ANSWERS = 3
 MAX_SENTENCE_CHARS = 240
 LEAST_SHARED = 2
 _REASON = re.compile(
-    r"(?i)\b(?:because|cause[ds]?|due to|fix(?:ed|es)?|solved|the (?:problem|issue|reason|error) (?:was|is)|so that|weil|behoben"
-    r"|parce que|porque)\b"
+    r"(?i)\b(?:because|cause[ds]?|due to|fix(?:ed|es)?|solved|the (?:problem|issue|reason|error) (?:was|is)|so that"
+    r"|weil|behoben|parce que|porque)\b"
 )
 
 

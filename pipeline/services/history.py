@@ -1,4 +1,4 @@
-"""Answer questions from past sessions: what fixed an error, which command works, who changed a file, what often fails."""
+"""Answer from past sessions: what fixed an error, which command works, who changed a file, what often fails."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

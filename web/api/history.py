@@ -58,7 +58,7 @@ class HistoryAnswer(Answer):
 
     ask: str
     occurrences: int = 0
-    remedies: list[RemedyAnswer] = []
+    remedies: list[RemedyAnswer] = Field(default_factory=list)
 
 
 @api.route(Endpoint("GET", "/v1/history", answer=HistoryAnswer, problems=(404,)))

@@ -1,5 +1,3 @@
-import pytest
-
 from pipeline.archive.remedies import find_fixes
 from tests.fakes.in_process import scratch_database
 from tests.fakes.past_sessions import load_projects, store_sessions
