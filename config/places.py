@@ -18,7 +18,11 @@ class Places:
         value = self.environment.get(variable, "").strip()
         if not value:
             return self.home.joinpath(*default)
-        return self.home / value[2:] if value.startswith("~/") else Path(value)
+        return self.expand(value)
+
+    def expand(self, text: str) -> Path:
+        """Return the path that a text names; `~` is the user's home."""
+        return self.home / text[1:].lstrip("/\\") if text.startswith("~") else Path(text)
 
     def shorten(self, path: Path) -> str:
         """Return a path with `~` for the user's home."""

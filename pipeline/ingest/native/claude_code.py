@@ -6,6 +6,7 @@ Memories of the type `user` are about the user, wherever they are kept.
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,7 +25,7 @@ INDEX = "MEMORY.md"
 # The part of a project's folder that is about the user.
 USER_PART = "user"
 SLUG_UNKNOWN = "its project's folder was not found on this machine"
-_TRANSCRIPT_LINES = 50
+_TRANSCRIPTS, _TRANSCRIPT_LINES = 3, 50
 
 
 class Reader:
@@ -99,13 +100,18 @@ def _index_drafts(store: MemoryStore, file: NativeFile) -> Iterator[Draft]:
 
 def _find_in_transcripts(folder: Path) -> Path | None:
     """Return the folder in which the sessions next to a memory folder ran."""
-    for transcript in sorted(folder.glob("*.jsonl"))[:3]:
-        try:
-            with transcript.open(encoding="utf-8", errors="replace") as lines:
-                for line, _ in zip(lines, range(_TRANSCRIPT_LINES), strict=False):
-                    cwd = json.loads(line).get("cwd") if '"cwd"' in line else None
-                    if isinstance(cwd, str) and is_project(Path(cwd), None):
-                        return Path(cwd)
-        except (OSError, ValueError, AttributeError, RecursionError):
-            continue
+    transcripts = sorted(folder.glob("*.jsonl"))[:_TRANSCRIPTS]
+    return next(filter(None, map(find_folder_of_transcript, transcripts)), None)
+
+
+def find_folder_of_transcript(transcript: Path) -> Path | None:
+    """Return the folder in which a session ran, if it still exists."""
+    try:
+        with transcript.open(encoding="utf-8", errors="replace") as lines:
+            for line in islice(lines, _TRANSCRIPT_LINES):
+                cwd = json.loads(line).get("cwd") if '"cwd"' in line else None
+                if isinstance(cwd, str) and is_project(Path(cwd), None):
+                    return Path(cwd)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
     return None

@@ -64,7 +64,8 @@ class Reader:
 
     def read(self, store: MemoryStore, known: Known) -> Readings:
         """Yield an item for each group that applies to the store's project."""
-        file = read_file(store.path, HANDBOOK, {})
+        # The key of the whole source: groups that were not read are not deleted ones.
+        file = read_file(store.path, ".", {})
         if not isinstance(file, NativeFile):
             yield file
             return

@@ -16,7 +16,7 @@ from pipeline.ingest.native.memory_stores import MemoryStore
 from pipeline.records import PERSONAL, Draft, Kind, Source
 from pipeline.times import utc_text
 
-MAX_FILE_BYTES: Final = 1024 * 1024
+MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 # Part of every digest: increased when the readers improve, so that known items are read again.
 VERSION: Final = b"native 1\0"
 
@@ -62,24 +62,27 @@ class NativeFile:
 
 
 def read_file(path: Path, key: str, known: Known) -> NativeFile | Reading:
-    """Return a text file, `Unchanged` if its digest is known, or `Skipped` with the reason."""
+    """Return a text file, `Unchanged` if its digest is known, or `Skipped` with the reason.
+
+    All reasons are failures, so that the memories of a file that cannot be read are kept.
+    """
     try:
         with open(path, "rb", opener=_open_without_waiting) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
-                return Skipped(key, "not a regular file")
+                return Skipped(key, "cannot be read: not a regular file")
             raw = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         return Skipped(key, f"cannot be read: {error.strerror}")
     if len(raw) > MAX_FILE_BYTES:
-        return Skipped(key, "larger than 1 MiB")
+        return Skipped(key, f"cannot be read: larger than {MAX_FILE_BYTES >> 20} MiB")
     digest = hashlib.sha256(VERSION + raw).hexdigest()
     if known.get(key) == digest:
         return Unchanged(key)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return Skipped(key, "not valid UTF-8")
+        return Skipped(key, "cannot be read: not valid UTF-8")
     return NativeFile(key, text, digest, time_of_change(status.st_mtime))
 
 

@@ -20,6 +20,8 @@ from pipeline.ingest.native.projects import Projects
 # The start of the names of all sources of native memories and rule files; the name of the tool follows.
 SOURCE_PREFIX: Final = "memory:"
 SLUG_CHARS: Final = 40
+# The tool of rule files, which people write.
+RULES: Final = "rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,20 @@ TOOLS: Final[Mapping[str, tuple[str, str]]] = {
     "claude-code": ("claude_code", "Claude Code auto memory"),
     "codex": ("codex", "Codex memories"),
     "gemini": ("gemini", "Gemini CLI memories"),
+    "qwen": ("qwen", "Qwen Code memories"),
+    "goose": ("goose", "Goose memories"),
+    "serena": ("serena", "Serena memories"),
+    "cline": ("cline", "Cline memory bank"),
+    "claude-mem": ("claude_mem", "claude-mem"),
+    "basic-memory": ("basic_memory", "basic-memory"),
+    "engram": ("engram", "engram"),
+    "memorix": ("memorix", "memorix"),
+    "mcp-memory-service": ("mcp_memory_service", "mcp-memory-service"),
+    "mcp-memory": ("mcp_memory", "MCP memory server"),
+    "mempalace": ("mempalace", "MemPalace"),
+    "mem0": ("mem0_local", "mem0 and OpenMemory"),
+    RULES: ("rules", "rule files"),
 }
-RULES: Final = "rules"
 
 
 def load_reader(tool: str) -> MemoryReader:

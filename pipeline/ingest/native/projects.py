@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.places import Places
+from pipeline.identity.git_config import remote_of
+from pipeline.identity.identify import location_of_remote
+from pipeline.identity.repository import UnreadableFile, open_repository, root_of_folder
 
 MAX_CONFIG_BYTES: Final = 16 * 1024 * 1024
 # A name matches few folders; a larger search would mean a tree of names that consist of hyphens.
@@ -43,10 +46,30 @@ class Projects:
         named = [folder for folder in self.folders if folder.name == name]
         return named[0] if len(named) == 1 else None
 
+    def find_remote(self, name: str) -> Path | None:
+        """Return the folder whose Git remote is an address or `owner/repository`, else the one with its last part."""
+        wanted = name.removesuffix(".git").lower()
+        for folder in self.folders:
+            remote = _remote_key(folder)
+            if remote and (remote.endswith(f"/{wanted}") or wanted.endswith(remote)):
+                return folder
+        return self.find_name(re.split(r"[/:]", name.removesuffix(".git"))[-1])
+
     def find_folder(self, text: str) -> Path | None:
         """Return the folder at an absolute path, if it exists and is more than the root or a user's home."""
         path = Path(text)
         return path if path.is_absolute() and is_project(path, None) else None
+
+
+def _remote_key(folder: Path) -> str:
+    """Return the location of a repository's remote, such as `github.com/owner/shop`; empty if there is none."""
+    try:
+        root = root_of_folder(folder)
+        remote = None if root is None else remote_of(open_repository(root))
+    except UnreadableFile:
+        return ""
+    location = None if remote is None else location_of_remote(remote.url, folder)
+    return "" if location is None else location.key.lower()
 
 
 def slug_of(folder: Path) -> str:
