@@ -36,11 +36,11 @@ class Reader:
         named: dict[Path, Path | None] = {}
         for folder in projects.folders:
             for name in _PROJECT_SETTINGS:
-                named |= dict.fromkeys(_find_paths(read_json(folder / name), folder), folder)
+                named |= {folder / places.expand(text): folder for text in _find_named(read_json(folder / name))}
         for name in _SETTINGS:
-            named |= dict.fromkeys(_find_paths(read_json(places.home / name), places.home))
+            named |= {places.home / places.expand(text): None for text in _find_named(read_json(places.home / name))}
         if value := places.environment.get(VARIABLE):
-            named[Path(value)] = None
+            named[places.expand(value)] = None
         for path, project in named.items():
             if path.is_file():
                 yield MemoryStore(self.tool, path, places.shorten(path), project)
