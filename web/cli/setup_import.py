@@ -1,0 +1,106 @@
+"""The import of existing sessions by `reverie setup`: the table of what is there, the question, and the start."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from web.cli.render import count_of, format_size, plain, show_waiting, table
+
+if TYPE_CHECKING:
+    from pipeline.services.session_discovery import StoredSessions
+    from web.cli.state import State
+    from web.hosts.environment import HostEnvironment, Installation
+    from web.hosts.hosts import Host
+    from web.hosts.setup_plan import FileChange
+
+HEADER = ("agent", "connect", "sessions", "size", "oldest")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOffer:
+    """The sessions on this machine, and whether setup would import them."""
+
+    sessions: "Sequence[StoredSessions]" = ()
+
+    @property
+    def waiting(self) -> "list[StoredSessions]":
+        """Return the agents with sessions that can be imported."""
+        return [sessions for sessions in self.sessions if sessions.problem is None]
+
+    def ask(self, *, pending: bool) -> str:
+        """Return the one question of a setup; `pending` says whether files would change."""
+        if not self.waiting:
+            return "Write these changes?"
+        files = sum(sessions.files for sessions in self.waiting)
+        databases = sum(sessions.databases for sessions in self.waiting)
+        named = [f"{files:,} session{'s' * (files != 1)}"] if files else []
+        named += [f"the sessions in {count_of(databases, 'database')}"] if databases else []
+        action = f"mport {' and '.join(named)}"
+        return f"Write these changes and i{action}?" if pending else f"I{action}?"
+
+    def start(self, state: "State") -> bool:
+        """Start the import in the background; return whether there is anything to import."""
+        _ = state
+        return bool(self.waiting)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the sessions as JSON objects."""
+        return [asdict(sessions) for sessions in self.sessions]
+
+
+def find_offer(state: "State", host_env: "HostEnvironment", hosts: "Sequence[Host] | None") -> ImportOffer:
+    """Look for the sessions of some hosts, or of all agents."""
+    from config.settings import environment_with
+    from pipeline.services.session_discovery import find_stored_sessions
+
+    agents = None if hosts is None else {agent for host in hosts for agent in host.agents}
+    with show_waiting("looking for sessions", quiet=state.json):
+        sessions = find_stored_sessions(host_env.home, environment_with({}), host_env.platform, agents)
+    return ImportOffer(sessions)
+
+
+def show_table(hosts: "Sequence[Host]", connections: Sequence[str], offer: ImportOffer) -> None:
+    """Print one row per agent: what setup connects, and the sessions that it imports."""
+    if not hosts and not offer.sessions:
+        return
+    click.echo()
+    table(HEADER, list(_list_rows(hosts, connections, offer)), right=["sessions", "size"])
+    click.echo()
+    for sessions in offer.sessions:
+        if sessions.problem is not None:
+            click.echo(f"Cannot list the sessions of {sessions.label}: {plain(sessions.problem)}", err=True)
+
+
+def list_connections(
+    hosts: "Sequence[Host]", host_env: "HostEnvironment", reverie: "Installation", changes: "Sequence[FileChange]"
+) -> list[str]:
+    """Return what setup connects of each host."""
+    connections = []
+    for host in hosts:
+        actions = {change.action for change in changes if host.name in change.hosts}
+        names = ", ".join(host.list_connections(host_env, reverie))
+        connections.append("cannot be changed" if "error" in actions else names if actions - {"none"} else "up to date")
+    return connections
+
+
+def _list_rows(hosts: "Sequence[Host]", connections: Sequence[str], offer: ImportOffer) -> Iterator[list[object]]:
+    left = list(offer.sessions)
+    for host, connection in zip(hosts, connections, strict=True):
+        theirs = [sessions for sessions in left if sessions.agent in host.agents]
+        left = [sessions for sessions in left if sessions not in theirs]
+        yield [host.title, connection, *_make_cells(theirs)]
+    for sessions in left:
+        yield [sessions.label, None, *_make_cells([sessions])]
+
+
+def _make_cells(sessions: "Sequence[StoredSessions]") -> list[object]:
+    files = sum(stored.files for stored in sessions)
+    databases = sum(stored.databases for stored in sessions)
+    counts = [f"{files:,}"] if files else []
+    counts += [count_of(databases, "database")] if databases else []
+    if not counts:
+        return [None, None, None]
+    oldest = min((stored.oldest_at[:10] for stored in sessions if stored.oldest_at), default=None)
+    return [" + ".join(counts), format_size(sum(stored.size for stored in sessions)), oldest]
