@@ -1,0 +1,78 @@
+"""What imported sessions say of a project: the last sessions, the conclusions that are current, and its commands."""
+
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from pipeline.store.agent_sessions import ActionType
+from pipeline.store.visibility import named_by_condition
+
+# Number of latest actions among which commands are counted.
+ACTIONS_COUNTED = 5000
+# A command of no known type is a way to work here only if several sessions used it.
+LEAST_SESSIONS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSession:
+    """A session that was read from a transcript: its agent, its name and the time of its last message."""
+
+    id: str
+    agent: str
+    name: str | None
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentConclusion:
+    """A conclusion of a session that no later session replaced."""
+
+    session_id: str
+    kind: str
+    content: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsedCommand:
+    """A command that succeeded, and the number of sessions that used it."""
+
+    type: ActionType
+    command: str
+    sessions: int
+
+
+def list_imported(db: Connection, limit: int, person: str | None = None) -> list[ImportedSession]:
+    """List a person's sessions that were read from transcripts, the last active first."""
+    rows = db.execute(
+        "SELECT id, agent, name, turn_at FROM agent_session "  # noqa: S608 - constant text
+        f"WHERE agent IS NOT NULL AND {named_by_condition('id', person)} ORDER BY turn_at DESC, id LIMIT ?",
+        (limit,),
+    )
+    return [ImportedSession(*row) for row in rows]
+
+
+def list_current_conclusions(db: Connection, limit: int, person: str | None = None) -> list[CurrentConclusion]:
+    """List the conclusions of a person's sessions that are current, newest first."""
+    rows = db.execute(
+        "SELECT session_id, kind, content, at FROM conclusion "  # noqa: S608 - constant text
+        f"WHERE superseded_by IS NULL AND {named_by_condition('session_id', person)} "
+        "ORDER BY at DESC, seq DESC LIMIT ?",
+        (limit,),
+    )
+    return [CurrentConclusion(*row) for row in rows]
+
+
+def list_used_commands(db: Connection, limit: int, person: str | None = None) -> list[UsedCommand]:
+    """List the commands that succeeded lately: tests and deployments first, then those of most sessions."""
+    rows = db.execute(
+        "SELECT type, target, count(DISTINCT session_id) AS sessions FROM ("  # noqa: S608 - constant text
+        f"SELECT type, target, session_id, ok, seq FROM action WHERE {named_by_condition('session_id', person)} "
+        "ORDER BY seq DESC LIMIT ?) latest WHERE ok = 1 AND type IN (?, ?, ?) GROUP BY type, target "
+        "HAVING type <> ? OR count(DISTINCT session_id) >= ? "
+        "ORDER BY CASE WHEN type = ? THEN 1 ELSE 0 END, sessions DESC, max(seq) DESC LIMIT ?",
+        (
+            *(ACTIONS_COUNTED, ActionType.TEST, ActionType.DEPLOY, ActionType.COMMAND),
+            *(ActionType.COMMAND, LEAST_SESSIONS, ActionType.COMMAND, limit),
+        ),
+    )
+    return [UsedCommand(ActionType(action_type), command, sessions) for action_type, command, sessions in rows]
