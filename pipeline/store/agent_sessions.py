@@ -10,8 +10,6 @@ from typing import Any
 from pipeline.store import meta
 from pipeline.store.visibility import named_by_condition
 
-# The journal of a session serves only to resume it; older actions are useless.
-KEPT_ACTIONS = 20_000
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
 _SILENT_TURN = "silent_turn:"
 _OPEN, _ENDED = "open", "ended"
@@ -42,12 +40,10 @@ class Action:
 
 def add_action(db: Connection, action: Action) -> None:
     """Store an action."""
-    (seq,) = db.execute(
-        "INSERT INTO action (at, session_id, agent_id, tool, type, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?) "
-        "RETURNING seq",
+    db.execute(
+        "INSERT INTO action (at, session_id, agent_id, tool, type, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (action.at, action.session_id, action.agent_id, action.tool, action.type, action.target, action.ok),
-    ).fetchone()
-    db.execute("DELETE FROM action WHERE seq <= ?", (seq - KEPT_ACTIONS,))
+    )
 
 
 def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
@@ -153,11 +149,9 @@ def clear_seen(db: Connection, session_id: str) -> None:
     db.execute("DELETE FROM seen WHERE session_id = ?", (session_id,))
 
 
-def forget_sessions(db: Connection, before: str) -> None:
-    """Delete the state and the turns of sessions whose last turn started before a time; actions stay."""
+def forget_seen(db: Connection, before: str) -> None:
+    """Forget which memories were seen by sessions whose last turn started before a time."""
     db.execute("DELETE FROM seen WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
-    db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
-    db.execute("DELETE FROM turn WHERE at < ?", (before,))
 
 
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:

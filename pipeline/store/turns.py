@@ -1,5 +1,6 @@
-"""Turns: messages of sessions, redacted, stored until they expire or the memory made from them is purged."""
+"""Turns: messages of sessions, redacted, kept within the storage budget until the memory made from them is purged."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,10 +8,10 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Memory
+from pipeline.store import conclusions
 from pipeline.store.memories import select, select_one
 
-# The page of a session shows its turns; the oldest beyond this number are deleted.
-KEPT_TURNS = 20_000
+_HASH_BYTES = 8
 
 
 class Role(StrEnum):
@@ -41,18 +42,36 @@ class Turn(Message):
 _SELECT = "SELECT session_id, role, content, at, seq FROM turn"
 
 
+def hash_text(role: str, content: str) -> int:
+    """Return a hash of a role and a text, by which copies of a message are recognized."""
+    text = f"{role}\n{content}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=_HASH_BYTES).digest(), signed=True)
+
+
 def add(db: Connection, messages: Iterable[Message]) -> list[int]:
     """Store messages in order; return their row numbers."""
-    seqs = [
+    return [
         db.execute(
-            "INSERT INTO turn (session_id, role, content, at) VALUES (?, ?, ?, ?) RETURNING seq",
-            (message.session_id, message.role, message.content, message.at),
+            "INSERT INTO turn (session_id, role, content, at, text_hash) VALUES (?, ?, ?, ?, ?) RETURNING seq",
+            (
+                message.session_id,
+                message.role,
+                message.content,
+                message.at,
+                hash_text(message.role, message.content),
+            ),
         ).fetchone()[0]
         for message in messages
     ]
-    if seqs:
-        db.execute("DELETE FROM turn WHERE seq <= ?", (seqs[-1] - KEPT_TURNS,))
-    return seqs
+
+
+def find_copies(db: Connection, hashes: Iterable[int]) -> set[tuple[int, str]]:
+    """Return the hashes and times of the stored messages with these hashes, of all sessions."""
+    rows = db.execute(
+        "SELECT text_hash, at FROM turn WHERE text_hash IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        (json.dumps(list(hashes)),),
+    )
+    return {(int(text_hash), str(at)) for text_hash, at in rows}
 
 
 def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
@@ -94,14 +113,16 @@ def find_names_matching(db: Connection, matches: Callable[[str], bool]) -> list[
 
 
 def forget_all(db: Connection) -> None:
-    """Delete all turns, and the session names taken from turns."""
+    """Delete all turns, their conclusions, and the session names taken from turns."""
+    conclusions.forget_all(db)
     db.execute("UPDATE agent_session SET name = NULL WHERE id IN (SELECT session_id FROM turn)")
     db.execute("DELETE FROM turn")
 
 
 def forget(db: Connection, seqs: Iterable[int]) -> None:
-    """Delete turns, and the names of their sessions."""
+    """Delete turns, and the names and conclusions of their sessions."""
     keys = [(seq,) for seq in seqs]
+    conclusions.forget_of_turns(db, [seq for (seq,) in keys])
     # A session may be named by its first message.
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
     db.executemany("DELETE FROM turn WHERE seq = ?", keys)
