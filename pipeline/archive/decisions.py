@@ -102,9 +102,7 @@ def _words_of(stated: Sequence[Conclusion]) -> set[str]:
     return words | ({*stated[0].topic} if stated else set())
 
 
-def _decide(
-    store: _Store, stated: Sequence[Conclusion], message: str, titles: Mapping[str, str]
-) -> list[Decision]:
+def _decide(store: _Store, stated: Sequence[Conclusion], message: str, titles: Mapping[str, str]) -> list[Decision]:
     """Return the conclusions of a session to show: what replaces it, or else its main one and what was said later."""
     current = {one.seq: one for one in map(store.find_current, stated) if one.session_id != stated[0].session_id}
     if not current:

@@ -1,9 +1,9 @@
 """The stored form of a message, and the name of a session after its first message."""
 
-from pipeline.capture.own_words import drop_host_text, list_own_lines
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text, shorten
+from pipeline.text.own_words import drop_host_text, list_own_lines
 from pipeline.text.redaction import redact
 
 LONGEST_NAME = 80

@@ -14,7 +14,6 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.anchors import find_checkout
-from pipeline.capture.own_words import is_host_notice
 from pipeline.context.briefing import (
     Briefing,
     BriefingLimits,
@@ -63,6 +62,7 @@ from pipeline.services.turns import obey
 from pipeline.store import agent_sessions, meta
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
+from pipeline.text.own_words import is_host_notice
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.tool_actions import find_target_for_guard, recognize_action
