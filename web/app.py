@@ -20,6 +20,7 @@ from web.api import (
     people,
     prepare,
     review,
+    session_import,
     sessions,
     sources,
 )
@@ -40,6 +41,7 @@ APIS = (
     incognito.api,
     journal.api,
     sources.api,
+    session_import.api,
     sessions.api,
     hook_runs.api,
     graph.api,

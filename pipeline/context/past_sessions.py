@@ -9,7 +9,7 @@ from pipeline.context.quoting import quote
 from pipeline.context.turn import list_failing
 from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, session_history
-from pipeline.store.session_history import CurrentConclusion, ImportedSession
+from pipeline.store.session_history import OPEN, CurrentConclusion, ImportedSession
 from pipeline.text.messages import is_follow_up, says_little
 from pipeline.text.normalize import shorten
 from pipeline.times import age
@@ -19,7 +19,6 @@ SESSIONS, DECISIONS, COMMANDS = 3, 4, 4
 # Numbers of records that are read to find those that say something.
 SESSIONS_READ, CONCLUSIONS_READ, COMMANDS_READ, ACTIONS_READ = 12, 60, 12, 50
 NAME_CHARS, REQUEST_CHARS, DECISION_CHARS, LONGEST_COMMAND = 60, 70, 140, 60
-OPEN = "open"
 PAST_SESSIONS = "The last sessions in this project, from their transcripts:"
 DECIDED = "Decided in past sessions (check before relying on it):"
 WORKED = "Commands that worked in past sessions:"

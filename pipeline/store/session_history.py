@@ -1,15 +1,19 @@
 """What imported sessions say of a project: the last sessions, the conclusions that are current, and its commands."""
 
+import json
 from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.store.agent_sessions import ActionType
+from pipeline.store.conclusions import ConclusionKind
 from pipeline.store.visibility import named_by_condition
 
 # Number of latest actions among which commands are counted.
 ACTIONS_COUNTED = 5000
 # A command of no known type is a way to work here only if several sessions used it.
 LEAST_SESSIONS = 2
+# The kind of a conclusion that leaves something open.
+OPEN = ConclusionKind.OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class CurrentConclusion:
     session_id: str
     kind: str
     content: str
+    topic: tuple[str, ...]
     at: str
 
 
@@ -39,6 +44,24 @@ class UsedCommand:
     type: ActionType
     command: str
     sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCount:
+    """The number of sessions that were read from transcripts, and the times of the first and the last message."""
+
+    sessions: int = 0
+    first_at: str | None = None
+    last_at: str | None = None
+
+
+def count_imported(db: Connection, person: str | None = None) -> ImportedCount:
+    """Count a person's sessions that were read from transcripts."""
+    row = db.execute(
+        "SELECT count(*), min(started_at), max(turn_at) FROM agent_session "  # noqa: S608 - constant text
+        f"WHERE agent IS NOT NULL AND {named_by_condition('id', person)}"
+    ).fetchone()
+    return ImportedCount(*row)
 
 
 def list_imported(db: Connection, limit: int, person: str | None = None) -> list[ImportedSession]:
@@ -54,12 +77,15 @@ def list_imported(db: Connection, limit: int, person: str | None = None) -> list
 def list_current_conclusions(db: Connection, limit: int, person: str | None = None) -> list[CurrentConclusion]:
     """List the conclusions of a person's sessions that are current, newest first."""
     rows = db.execute(
-        "SELECT session_id, kind, content, at FROM conclusion "  # noqa: S608 - constant text
+        "SELECT session_id, kind, content, topic, at FROM conclusion "  # noqa: S608 - constant text
         f"WHERE superseded_by IS NULL AND {named_by_condition('session_id', person)} "
         "ORDER BY at DESC, seq DESC LIMIT ?",
         (limit,),
     )
-    return [CurrentConclusion(*row) for row in rows]
+    return [
+        CurrentConclusion(session_id, kind, content, tuple(json.loads(topic)), at)
+        for session_id, kind, content, topic, at in rows
+    ]
 
 
 def list_used_commands(db: Connection, limit: int, person: str | None = None) -> list[UsedCommand]:

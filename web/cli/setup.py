@@ -102,7 +102,7 @@ def setup(
         planned = _write(state, planned, token_file, remove=remove)
     _report(state, planned, dry_run=dry_run)
     if not dry_run:
-        planned.offer.start(state)
+        _start_import(state, planned.offer)
     return 1 if any(change.error is not None for change in planned.changes) else 0
 
 
@@ -151,6 +151,12 @@ def _write(state: State, planned: _Planned, token_file: Path | None, *, remove: 
     if not (remove or state.json or state.settings.lesson_holdout):
         click.echo(EXPERIMENT)
     return replace(planned, changes=written)
+
+
+def _start_import(state: State, offer: "ImportOffer") -> None:
+    from web.cli.setup_import import start_import
+
+    start_import(state, offer)
 
 
 def _check_asking(state: State, *, asks: bool) -> None:

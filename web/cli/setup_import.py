@@ -1,7 +1,11 @@
 """The import of existing sessions by `reverie setup`: the table of what is there, the question, and the start."""
 
+import shlex
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,10 +15,16 @@ from web.cli.render import count_of, format_size, plain, show_waiting, table
 if TYPE_CHECKING:
     from pipeline.services.session_discovery import StoredSessions
     from web.cli.state import State
+    from web.client import Client
     from web.hosts.environment import HostEnvironment, Installation
     from web.hosts.hosts import Host
     from web.hosts.setup_plan import FileChange
 
+QUESTIONS = 3
+WORKSPACES_ASKED = 5
+# The time in which the first sessions should be stored, indexed and concluded.
+QUESTIONS_WITHIN_S = 30.0
+POLL_S = 1.0
 HEADER = ("agent", "connect", "sessions", "size", "oldest")
 
 
@@ -40,11 +50,6 @@ class ImportOffer:
         action = f"mport {' and '.join(named)}"
         return f"Write these changes and i{action}?" if pending else f"I{action}?"
 
-    def start(self, state: "State") -> bool:
-        """Start the import in the background; return whether there is anything to import."""
-        _ = state
-        return bool(self.waiting)
-
     def describe(self) -> list[dict[str, Any]]:
         """Return the sessions as JSON objects."""
         return [asdict(sessions) for sessions in self.sessions]
@@ -59,6 +64,56 @@ def find_offer(state: "State", host_env: "HostEnvironment", hosts: "Sequence[Hos
     with show_waiting("looking for sessions", quiet=state.json):
         sessions = find_stored_sessions(host_env.home, environment_with({}), host_env.platform, agents)
     return ImportOffer(sessions)
+
+
+def start_import(state: "State", offer: ImportOffer) -> None:
+    """Start the server and the import in the background, and print questions that the first sessions answer."""
+    if not offer.waiting:
+        return
+    from pipeline.services.import_progress import start_import_in_background
+    from web.cli.background import launch, wait_until_ready
+    from web.cli.processes import list_running
+
+    start_import_in_background(state.settings)
+    click.echo("\nThe sessions are imported in the background; `reverie status` shows the progress.", err=state.json)
+    if state.json:
+        return
+    if not list_running(state.settings):
+        with show_waiting("starting Reverie", quiet=False):
+            failure = wait_until_ready(state.settings, launch(state.settings))
+        if failure is not None:
+            click.echo(f"Reverie did not start: {failure}. Start it with `reverie up --daemon`.", err=True)
+            return
+    questions = find_questions(state)
+    if questions:
+        click.echo("\nAsk what your past sessions already answer:")
+    for workspace, question in questions:
+        click.echo(f"  reverie recall -w {workspace} {_quote_argument(question)}")
+
+
+def find_questions(state: "State") -> list[tuple[str, str]]:
+    """Return workspaces with questions that their imported sessions answer; wait a short time for the import."""
+    pause, deadline = threading.Event(), time.monotonic() + QUESTIONS_WITHIN_S
+    with show_waiting("reading the first sessions", quiet=False), state.client() as client:
+        while True:
+            progress = client.session_import()
+            # The current folder first, then the workspaces with most sessions.
+            names = sorted(progress["workspaces"], key=lambda name: -progress["workspaces"][name])
+            names = sorted(names, key=lambda name: name != client.workspace)[:WORKSPACES_ASKED]
+            questions = [(name, text) for name in names for text in client.starter_questions(name)][:QUESTIONS]
+            is_over = bool(names) and not progress["running"] and not any(map(partial(_concludes, client), names))
+            if len(questions) == QUESTIONS or is_over or time.monotonic() >= deadline:
+                return questions
+            pause.wait(POLL_S)
+
+
+def _concludes(client: "Client", workspace: str) -> bool:
+    """Return whether conclusions of sessions are still being extracted."""
+    return bool(client.queue(workspace)["pending"].get("conclude"))
+
+
+def _quote_argument(text: str) -> str:
+    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
 
 def show_table(hosts: "Sequence[Host]", connections: Sequence[str], offer: ImportOffer) -> None:
