@@ -3,6 +3,7 @@
 This is most of an import's work, and needs no store: child processes do it.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from pipeline.records import MAX_SESSION_ID_CHARS, OWNED
 from pipeline.store.archive import ArchivedAction
 from pipeline.store.turns import Message, Role, hash_text
 from pipeline.text.normalize import content_hash, normalize_id, normalize_text, shorten
-from pipeline.text.redaction import redact
+from pipeline.text.redaction import redact, redact_json
 from pipeline.text.unfinished_turns import find_finished
 from pipeline.times import normalize_time
 from pipeline.transcripts.reader import ERROR_CHARS, Said, SessionHead, SessionPart, ToolUse
@@ -69,10 +70,10 @@ class PartPreparer:
 
     def prepare(self, part: SessionPart) -> PreparedPart:
         """Return what to store of a part."""
-        head, left_out = _clean_head(part.session), Counter(part.left_out)
+        head, left_out, mark = _clean_head(part.session), Counter(part.left_out), clean_mark(part.mark)
         if head is None:
             left_out[NO_SESSION_ID] += len(part.entries)
-            return PreparedPart(replace(part.session, id="", title=None), part.mark, (), (), left_out, part.problems)
+            return PreparedPart(replace(part.session, id="", title=None), mark, (), (), left_out, part.problems)
         if head.id != self._session:
             self._session, self._is_silent, self._mode = head.id, False, None
         said = {number: entry for number, entry in enumerate(part.entries) if isinstance(entry, Said)}
@@ -93,7 +94,7 @@ class PartPreparer:
                 actions += _prepare_action(entry, head, left_out)
         name = _name(head, prepared)
         return PreparedPart(
-            *(head, part.mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before, name)
+            *(head, mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before, name)
         )
 
     def _split(self, messages: Sequence[Message]) -> tuple[set[int], NoSave | None, bool]:
@@ -159,6 +160,15 @@ def _clean_error(error: str) -> str:
         words = error[:ERROR_CHARS].rsplit(maxsplit=1)
         error = words[0] if len(words) > 1 else ""
     return redact(normalize_text(error)).text[:ERROR_CHARS]
+
+
+def clean_mark(mark: str) -> str:
+    """Return a mark without secrets: a reader may note in it what was said and not yet answered."""
+    try:
+        fields, _ = redact_json(json.loads(mark))
+    except ValueError:
+        return redact(mark).text
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
 def _clean_time(at: str | None) -> str:
