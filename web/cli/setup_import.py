@@ -33,6 +33,8 @@ class ImportOffer:
     """The sessions on this machine, and whether setup would import them."""
 
     sessions: "Sequence[StoredSessions]" = ()
+    is_limited: bool = False
+    """Whether the user named the agents to set up."""
 
     @property
     def waiting(self) -> "list[StoredSessions]":
@@ -63,7 +65,7 @@ def find_offer(state: "State", host_env: "HostEnvironment", hosts: "Sequence[Hos
     agents = None if hosts is None else {agent for host in hosts for agent in host.agents}
     with show_waiting("looking for sessions", quiet=state.json):
         sessions = find_stored_sessions(host_env.home, environment_with({}), host_env.platform, agents)
-    return ImportOffer(sessions)
+    return ImportOffer(sessions, is_limited=agents is not None)
 
 
 def start_import(state: "State", offer: ImportOffer) -> None:
@@ -74,7 +76,8 @@ def start_import(state: "State", offer: ImportOffer) -> None:
     from web.cli.background import launch, wait_until_ready
     from web.cli.processes import list_running
 
-    start_import_in_background(state.settings)
+    agents = [sessions.agent for sessions in offer.waiting] if offer.is_limited else []
+    start_import_in_background(state.settings, agents)
     click.echo("\nThe sessions are imported in the background; `reverie status` shows the progress.", err=state.json)
     if state.json:
         return
