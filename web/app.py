@@ -21,6 +21,7 @@ from web.api import (
     people,
     prepare,
     review,
+    session_import,
     sessions,
     sources,
 )
@@ -42,6 +43,7 @@ APIS = (
     history.api,
     journal.api,
     sources.api,
+    session_import.api,
     sessions.api,
     hook_runs.api,
     graph.api,

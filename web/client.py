@@ -154,6 +154,15 @@ class Client:
         """Return the incognito sessions."""
         return self._object("GET", "/v1/incognito")
 
+    def session_import(self) -> dict[str, Any]:
+        """Return the progress of the import of sessions, and what was imported."""
+        return self._object("GET", "/v1/sessions/import")
+
+    def starter_questions(self, workspace: str) -> list[str]:
+        """Return questions that the imported sessions of a workspace answer."""
+        answer: dict[str, Any] = self.call("GET", "/v1/sessions/questions", workspace=workspace)
+        return list(answer["questions"])
+
     def set_incognito(self, session_id: str, *, on: bool) -> dict[str, Any]:
         """Turn incognito on or off for a session."""
         return self._object("POST", "/v1/incognito", {"session_id": session_id, "on": on})

@@ -70,7 +70,7 @@ def read_open_work(db: Connection, session: AgentSession, now: datetime, shown: 
     summaries, summarized = summarize_sessions(db, session, since, None, now)
     noted = [memory for memory in _list_activity(db, viewer, since, summarized) if memory.seq not in known]
     threads = list_active_arcs(db, viewer, ARCS)
-    room = _Room(MOST_CHARS)
+    room = SectionRoom(MOST_CHARS)
     shown_goals = room.add(OPEN_GOALS, unfinished, [render_line(Entry(goal), now) for goal in unfinished])
     room.add(LAST_SESSIONS, summaries, summaries)
     activity = room.add(RECENT, noted, [render_line(Entry(memory), now) for memory in noted])
@@ -123,7 +123,7 @@ class _SessionWork:
 def _read_work(db: Connection, summary: SessionSummary, since: str, until: str) -> _SessionWork | None:
     """Return the work of a session in a time; None if nothing of it is known."""
     did = [action for action in agent_sessions.list_actions(db, summary.id, since, ACTIONS) if action.at < until]
-    requests = _list_requests(db, summary.id, since, until)
+    requests = list_requests(db, summary.id, since, until)
     asked = [quote(shorten(" ".join(turn.content.split()), REQUEST_CHARS)) for turn in requests]
     if not asked and summary.name and summary.first_at >= since and not asks_progress(summary.name):
         asked = [quote(summary.name)]
@@ -134,7 +134,7 @@ def _read_work(db: Connection, summary: SessionSummary, since: str, until: str) 
     return _SessionWork(summary.id, last_at, "; ".join(parts)) if parts else None
 
 
-def _list_requests(db: Connection, session_id: str, since: str, until: str) -> list[Turn]:
+def list_requests(db: Connection, session_id: str, since: str, until: str) -> list[Turn]:
     """List a person's last messages that ask for something: no statements that became memories, nor short answers."""
     unstored = turns.list_unstored(db, session_id, since, until, LOOKED_AT)
     return [turn for turn in unstored if _is_request(turn.content)][-REQUESTS:]
@@ -175,7 +175,7 @@ def render_arcs(shown_arcs: Sequence[VisibleArc]) -> list[str]:
     return [f"- {quote(arc.title)} ({arc.size} memories, last {arc.last_at[:10]})" for arc in shown_arcs]
 
 
-class _Room:
+class SectionRoom:
     """Lines in sections, as many as fit."""
 
     def __init__(self, most_chars: int) -> None:

@@ -1,7 +1,7 @@
 """The brief at the start of a session: memories about the user, the project's brief, or where the session left off."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from sqlite3 import Connection
 from types import MappingProxyType
@@ -20,12 +20,13 @@ from pipeline.context.lesson_records import (
     with_records,
 )
 from pipeline.context.open_work import UNDER_WAY, list_active_arcs, render_arcs
+from pipeline.context.past_sessions import describe_past_sessions
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
-from pipeline.store import agent_sessions, goals, memories
+from pipeline.store import agent_sessions, goals, memories, meta
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
@@ -48,22 +49,28 @@ class SessionBrief:
     impressions: tuple[Impression, ...] = ()
     person_shown: tuple[Memory, ...] = ()
     withheld: tuple[Memory, ...] = ()
+    has_history: bool = False
+    """Whether the text describes imported sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class BriefRoom:
-    """The maximum length of a brief, its time, the share of withheld lessons, and notes to start with."""
+    """The maximum length of a brief, its time, the share of withheld lessons, and notes to start with.
+
+    `shows_history`: describe imported sessions, unless another session was shown them.
+    """
 
     max_chars: int
     now: datetime
     holdout: float = 0.0
     notes: tuple[str, ...] = ()
+    shows_history: bool = False
 
 
 def brief_project(
     database: Database | None, person: Database | None, session: AgentSession, room: BriefRoom
 ) -> SessionBrief | None:
-    """Return a project's brief: personal memories, open goals, decisions, lessons, facts and active arcs.
+    """Return a project's brief: imported sessions, personal memories, goals, decisions, lessons, facts and arcs.
 
     Return None if there are none of these.
     """
@@ -77,7 +84,19 @@ def brief_project(
             candidates += drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))[:SHOWN_EACH]
         records = _records(db, candidates)
         threads = _render_arcs(list_active_arcs(db, session.viewer, ARCS_SHOWN))
-    return _brief([*room.notes, *threads], about, candidates, session, room, records)
+        history = _describe_history(db, session, room, candidates)
+    brief = _brief([*room.notes, *history, *threads], about, candidates, session, room, records)
+    return None if brief is None else replace(brief, has_history=bool(history))
+
+
+def _describe_history(
+    db: Connection, session: AgentSession, room: BriefRoom, candidates: Sequence[Memory]
+) -> list[str]:
+    """Describe imported sessions to the first session that starts after their import."""
+    is_first = session.id is not None and meta.get(db, meta.HISTORY_SHOWN_TO) in (None, session.id)
+    if not (room.shows_history and is_first):
+        return []
+    return describe_past_sessions(db, session, room.now, [memory.content for memory in candidates])
 
 
 def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:

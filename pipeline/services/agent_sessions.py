@@ -229,13 +229,14 @@ class AgentSessionService:
         person = workspace.personal_store
         if not workspace.exists and person is None:
             return HookAnswer(reason=NOTHING_WRITTEN)
-        if source in FORGETFUL and session.id is not None and workspace.exists and workspace.notes_sessions:
+        notes_sessions = workspace.exists and workspace.notes_sessions
+        if source in FORGETFUL and session.id is not None and notes_sessions:
             self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
             self._decisions.forget_shown(session)
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         notes = list_session_notes(workspace)
-        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout, notes)
+        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout, notes, notes_sessions)
         database = workspace.database if workspace.exists else None
         brief = None
         if source in RESUMED and database is not None:
@@ -243,6 +244,8 @@ class AgentSessionService:
         brief = brief or brief_project(database, None if person is None else person.database, session, room)
         if brief is None:
             return HookAnswer(reason=NOTHING_TO_BRIEF)
+        if brief.has_history and session.id is not None:
+            self._note(workspace, partial(meta.note, key=meta.HISTORY_SHOWN_TO, value=session.id))
         self._note_briefing(workspace, session, brief)
         return HookAnswer(brief.text, (*brief.shown, *brief.person_shown))
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -100,18 +101,18 @@ def read_import_progress(transcripts: Transcripts) -> ImportProgress | None:
         return None
 
 
-def start_import_in_background(settings: Settings) -> int:
-    """Start the import of all sessions as a separate process and return its process id; it outlives this process.
+def start_import_in_background(settings: Settings, agents: Sequence[str] = ()) -> int:
+    """Start the import of all sessions, or of some agents, as a separate process that outlives this process.
 
-    If an import is already running, return its process id.
+    Returns its process id; if an import is already running, that of the running import.
     """
     running = Role(settings.paths.root, ROLE).holder()
     if running is not None:
         return running
     settings.paths.ensure()
     with (settings.paths.logs / "import.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "web.cli", "import", "sessions"],
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-I", "-m", "web.cli", "import", "sessions", *(f"--agent={agent}" for agent in agents)],
             env=environment_of(settings.paths),
             stdin=subprocess.DEVNULL,
             stdout=log,

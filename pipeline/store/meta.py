@@ -28,6 +28,8 @@ QUESTIONS_FOREIGN = "questions_foreign"
 NEAR_STATEMENTS = "near_statements"
 # Before the id of a rule: the time of the offer to block what the rule forbids.
 GUARD_OFFER = "guard_offer:"
+# The session that was shown the history of imported sessions; no other session is.
+HISTORY_SHOWN_TO = "history_shown_to"
 VECTORS_GENERATION = "vectors_generation"
 VECTORS_EPOCH = "vectors_epoch"
 

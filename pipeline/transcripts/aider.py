@@ -1,19 +1,6 @@
 """Read aider's chats: a Markdown file in each repository for all of its sessions."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from datetime import datetime
-from pathlib import Path
-from typing import Any, ClassVar
-
-from pipeline.store.turns import Role
-from pipeline.times import utc_text
-from pipeline.transcripts.documents import describe_file, list_folder
-from pipeline.transcripts.log_lines import format_mark, iterate_lines, parse_mark
-from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
-from pipeline.transcripts.session_log import LeftOut, SessionLog
-from pipeline.transcripts.tool_names import record_call, record_result
 
 _AGENT = "aider"
 _HISTORY = ".aider.chat.history.md"

@@ -120,7 +120,10 @@ class _GooseLog(SessionLog):
             # Summaries, and what the program tells the model.
             self.left_out[LeftOut.SUMMARY] += is_new
             return
-        at, number = message.get("created_timestamp"), as_text(message.get("message_id")) or str(message.get("id") or "")
+        at, number = (
+            message.get("created_timestamp"),
+            as_text(message.get("message_id")) or str(message.get("id") or ""),
+        )
         role = Role.USER if message.get("role") == "user" else Role.ASSISTANT
         for position, block in enumerate(map(as_mapping, as_list(message.get("content")))):
             kind = block.get("type")

@@ -4,6 +4,8 @@ import difflib
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from web.cli.state import State, find_user_home
 
 if TYPE_CHECKING:
     from config.settings import Settings
+    from web.cli.setup_import import ImportOffer
     from web.hosts.environment import HostEnvironment, Installation, RemoteServer
     from web.hosts.hosts import Host
     from web.hosts.setup_plan import FileChange
@@ -59,6 +62,7 @@ class _SetupCommand(Command):
 @click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
 @click.option("--project", is_flag=True, help="Change files of the current project instead of your user settings.")
 @click.option("--remove", is_flag=True, help="Remove everything that setup has written.")
+@click.option("--no-import", is_flag=True, help="Do not import the sessions that agents have stored on this machine.")
 @click.option(
     "--server", metavar="URL", help="Connect the agents to the team server at URL instead of the one on this machine."
 )
@@ -73,53 +77,86 @@ def setup(
     dry_run: bool,
     project: bool,
     remove: bool,
+    no_import: bool,
     server: str | None,
     token_file: Path | None,
     **moved: str | None,
 ) -> int:
-    """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST.
+    """Connect coding agents: write hooks, MCP entry and rules into the settings of each HOST; import its sessions.
 
-    Without a HOST, connect all agents that are installed. HOST is one of claude-code, codex, cursor, vscode, windsurf,
-    gemini, zed, opencode.
+    Without a HOST, connect all agents that are installed, and import the sessions of all agents. HOST is one of
+    claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode.
     """
-    from web.hosts import installed_files
-    from web.hosts.setup_plan import plan_removal, plan_setup
-
     _check_asking(state, asks=not (yes or dry_run))
-    root = state.settings.paths.root
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
-    chosen = _choose_hosts(hosts, host_env, remove=remove)
     reverie = _installation(state.settings, _find_server(state, server, token_file, host_env))
-    records = installed_files.read_state(root)
-    changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, records)
+    # Files of a project, and of a team's server, do not concern the sessions of this machine.
+    imports = not (no_import or remove or project or server)
+    planned = _plan(state, hosts, host_env, reverie, remove=remove, imports=imports)
     if not state.json:
-        _warn_of_cuda()
-        _show(chosen, changes)
-    pending = any(change.action not in ("none", "error") for change in changes)
-    if not dry_run and (yes or not pending or click.confirm("Write these changes?", err=True)):
-        changes = _write(state, changes, reverie.server, token_file, remove=remove)
-    elif not dry_run:
+        _show(planned, remove=remove)
+    if not (dry_run or yes) and planned.question and not click.confirm(planned.question, err=True):
         click.echo("nothing was written", err=True)
         return 0
-    _report(state, [host.name for host in chosen], changes, dry_run=dry_run)
-    return 1 if any(change.error is not None for change in changes) else 0
+    if not dry_run:
+        planned = _write(state, planned, token_file, remove=remove)
+    _report(state, planned, dry_run=dry_run)
+    if not dry_run:
+        _start_import(state, planned.offer)
+    return 1 if any(change.error is not None for change in planned.changes) else 0
 
 
-def _write(
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A planned setup: the hosts and how to connect them, the changes of files, and the sessions to import."""
+
+    hosts: "Sequence[Host]"
+    host_env: "HostEnvironment"
+    reverie: "Installation"
+    changes: "Sequence[FileChange]"
+    offer: "ImportOffer"
+
+    @property
+    def question(self) -> str | None:
+        """Return the question before the start; None if there is nothing to do."""
+        pending = any(change.action not in ("none", "error") for change in self.changes)
+        return self.offer.ask(pending=pending) if pending or self.offer.waiting else None
+
+
+def _plan(
     state: State,
-    changes: "Sequence[FileChange]",
-    server: "RemoteServer | None",
-    token_file: Path | None,
+    names: Sequence[str],
+    host_env: "HostEnvironment",
+    reverie: "Installation",
     *,
     remove: bool,
-) -> "list[FileChange]":
+    imports: bool,
+) -> _Planned:
+    from web.cli.setup_import import ImportOffer, find_offer
+    from web.hosts.installed_files import read_state
+    from web.hosts.setup_plan import plan_removal, plan_setup
+
+    hosts = _choose_hosts(names, host_env, remove=remove)
+    records = read_state(state.settings.paths.root)
+    changes = (plan_removal if remove else plan_setup)(hosts, host_env, reverie, records)
+    offer = find_offer(state, host_env, hosts if names else None) if imports else ImportOffer()
+    return _Planned(hosts, host_env, reverie, changes, offer)
+
+
+def _write(state: State, planned: _Planned, token_file: Path | None, *, remove: bool) -> _Planned:
     from web.hosts.setup_plan import apply
 
-    _save_or_forget(state, server, token_file, forget=remove)
-    written = apply(changes, state.settings.paths.root)
+    _save_or_forget(state, planned.reverie.server, token_file, forget=remove)
+    written = apply(planned.changes, state.settings.paths.root)
     if not (remove or state.json or state.settings.lesson_holdout):
         click.echo(EXPERIMENT)
-    return written
+    return replace(planned, changes=written)
+
+
+def _start_import(state: State, offer: "ImportOffer") -> None:
+    from web.cli.setup_import import start_import
+
+    start_import(state, offer)
 
 
 def _check_asking(state: State, *, asks: bool) -> None:
@@ -154,7 +191,7 @@ def _host_environment(environment: Mapping[str, str], *, project: bool) -> "Host
     project_folder = _current_folder() if project else None
     if project_folder == home:
         raise click.UsageError("--project needs a project folder, but this is your home folder. Change to a project.")
-    return HostEnvironment(home, sys.platform, shutil.which, _find_version, environment, project_folder)
+    return HostEnvironment(home, sys.platform, shutil.which, cache(_find_version), environment, project_folder)
 
 
 def _current_folder() -> Path:
@@ -232,14 +269,20 @@ def _find_version(program: str) -> tuple[int, ...] | None:
     return None if match is None else tuple(int(part) for part in match.groups())
 
 
-def _show(chosen: Sequence["Host"], changes: Sequence["FileChange"]) -> None:
-    if not chosen:
+def _show(planned: _Planned, *, remove: bool) -> None:
+    from web.cli.setup_import import list_connections, show_table
+
+    _warn_of_cuda()
+    hosts, offer = planned.hosts, planned.offer
+    if not hosts and not offer.sessions:
         click.echo(f"no coding agent was found on this machine; name one: {', '.join(HOSTS)}")
-    elif not changes:
+    elif hosts and not planned.changes:
         click.echo("no settings of these agents mention Reverie")
-    for change in changes:
+    for change in planned.changes:
         for line in _diff(change):
             click.echo(click.style(line, fg=_COLOURS.get(line[:1])))
+    if not remove:
+        show_table(hosts, list_connections(hosts, planned.host_env, planned.reverie, planned.changes), offer)
 
 
 def _diff(change: "FileChange") -> Iterator[str]:
@@ -258,12 +301,13 @@ def _lines(content: bytes | None) -> list[str]:
     return lines[:-1] if lines[-1] == "" else [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
 
 
-def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"], *, dry_run: bool) -> None:
+def _report(state: State, planned: _Planned, *, dry_run: bool) -> None:
     if state.json:
-        items = [_describe(change) for change in changes]
-        state.print_json({"hosts": hosts, "dry_run": dry_run, "files": items})
+        files = [_describe(change) for change in planned.changes]
+        answer = {"hosts": [host.name for host in planned.hosts], "dry_run": dry_run, "files": files}
+        state.print_json(answer | {"sessions": planned.offer.describe()})
         return
-    for change in changes:
+    for change in planned.changes:
         if change.error is not None:
             click.echo(f"Error: {plain(change.path)} was not changed: {plain(change.error)}", err=True)
         elif not dry_run:

@@ -76,7 +76,7 @@ def _ask_server(client: "Client", settings: "Settings") -> dict[str, Any]:
     from pipeline.services.encoder import describe_waiting_turns
 
     report: dict[str, Any] = {"answers": False, "version": None, "encoder": None}
-    report |= {"workspaces": [], "errors": [], "problems": []}
+    report |= {"workspaces": [], "sessions": None, "errors": [], "problems": []}
     try:
         health = client.health()
     except ServerUnreachable:
@@ -90,6 +90,7 @@ def _ask_server(client: "Client", settings: "Settings") -> dict[str, Any]:
             waiting = describe_waiting_turns(settings, queue["pending"].get("capture", 0))
             report["workspaces"].append(item | {name: queue[name] for name in NO_QUEUE} | {"waiting": waiting})
             report["problems"] += [item["problem"]] if item["problem"] else []
+        report["sessions"] = client.session_import()
         report["errors"] = client.errors(ERRORS_SHOWN, open_only=True)["items"]
     except ReverieError as error:
         report["problems"].append(str(error))
@@ -134,6 +135,8 @@ def _print_status(report: dict[str, Any]) -> None:
             right=["memories", "pending", "failed"],
         )
     _print_waiting_turns(report)
+    if report["sessions"] is not None and report["sessions"]["text"]:
+        click.echo(f"\n{plain(report['sessions']['text'])}")
     if report["errors"]:
         click.echo("\nrecent errors")
         for error in report["errors"]:

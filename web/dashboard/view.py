@@ -23,6 +23,7 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.records.people import Role, qualified_name
+from pipeline.services.imported_sessions import read_imported_sessions
 from pipeline.services.memories import check_open
 from pipeline.store.history import written_by
 from pipeline.times import normalize_typed_time
@@ -126,7 +127,7 @@ class Section:
         def register(handler: Handler) -> Handler:
             def call(view: View, **path: str) -> str | AnyResponse:
                 if not empty_too and not _exists(view):
-                    return show("nothing_yet.html", view, title="No memories yet")
+                    return show("nothing_yet.html", view, title="No memories yet", sessions=describe_imported(view))
                 return handler(view, **path)
 
             self._add(rule, handler, call, query=query, need=needs or self.needs or Role.READER)
@@ -197,6 +198,12 @@ def show(template: str, view: View, **values: Any) -> str:
     if "id" in session and session.get("workspace") != view.workspace_id:
         session["workspace"] = view.workspace_id
     return render_template(template, view=view, workspace=view.workspace_id, now=view.now, **values)
+
+
+def describe_imported(view: View) -> str | None:
+    """Describe the running import of sessions, or the imported sessions of the workspace."""
+    imported = read_imported_sessions([view.workspace], view.container.stores.transcripts)
+    return imported.describe(view.now)
 
 
 def back(

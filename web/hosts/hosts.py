@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
-from web.hosts.entries import HostEntry, JsonMember, RulesBlock, TomlKey, TomlTable
+from web.hosts.entries import HookEntry, HostEntry, JsonMember, RulesBlock, TomlKey, TomlTable
 from web.hosts.environment import CODEX_NOTIFY_CLIENT, MAIN, HostEnvironment, Installation, RemoteServer
 from web.hosts.hook_entries import CLAUDE_CODE, CODEX, GEMINI, list_hooks, list_http_hooks
 from web.hosts.team_entries import (
@@ -38,6 +38,12 @@ CODEX_TRUST_REMARK = (
     " continue”, or look at each with /hooks. It asks again whenever their command changes"
 )
 
+CONNECTIONS: Mapping[str, tuple[type, ...]] = {
+    "hooks": (HookEntry,),
+    "tools": (JsonMember, TomlTable),
+    "rules": (RulesBlock,),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -65,6 +71,18 @@ class Host:
     programs: tuple[str, ...]
     folder: Callable[[HostEnvironment], Path]
     targets: Callable[[HostEnvironment, Installation], Sequence[Target]]
+    other_agents: tuple[str, ...] = ()
+    """Readers of this host's sessions, in addition to the reader with its name."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Return the names of the readers of this host's sessions."""
+        return (self.name, *self.other_agents)
+
+    def list_connections(self, host_env: HostEnvironment, reverie: Installation) -> list[str]:
+        """Return what setup connects: hooks, tools (the MCP server) and rules."""
+        entries = [entry for target in self.targets(host_env, reverie) for entry in target.entries]
+        return [name for name, types in CONNECTIONS.items() if any(isinstance(entry, types) for entry in entries)]
 
     def is_found(self, host_env: HostEnvironment) -> bool:
         """Return whether the host is installed: its folder or one of its programs exists."""

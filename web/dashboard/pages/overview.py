@@ -7,7 +7,7 @@ from flask import url_for
 from pipeline.services.operations import score_predictions
 from pipeline.services.overview import Overview, read_overview
 from web.dashboard.pages.goals import due_in_words
-from web.dashboard.view import Section, View, show
+from web.dashboard.view import Section, View, describe_imported, show
 from web.hosts import installed_files
 
 section = Section("overview")
@@ -36,6 +36,7 @@ def home(view: View) -> str:
         dues={goal.seq: due_in_words(goal, view.now) for goal in overview.goals},
         foreseen=score_predictions(view.workspace, view.now),
         hints=_hints(view, overview),
+        sessions=describe_imported(view),
     )
 
 

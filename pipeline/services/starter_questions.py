@@ -1,0 +1,56 @@
+"""Questions for a new user: what the imported sessions of a workspace answer, each checked by asking it."""
+
+from pipeline.archive.questions import Question, Stated, make_questions
+from pipeline.recall.contexts import SearchContexts
+from pipeline.records.recall import Query
+from pipeline.services.recall import measure_recall
+from pipeline.services.session_search import search_sessions
+from pipeline.store import session_history
+from pipeline.store.session_history import OPEN
+from pipeline.workspace import Workspace
+
+# The most recent conclusions and sessions of which questions are made, and the questions that are asked.
+CONCLUSIONS, SESSIONS, ASKED = 200, 100, 40
+# Number of results among which another session's answer would come first.
+RESULTS = 3
+
+
+def find_questions(workspace: Workspace, contexts: SearchContexts, limit: int) -> list[str]:
+    """Return questions that imported sessions of the workspace answer with the first result; each of another session.
+
+    The list is empty if nothing suits, or while the sessions are not indexed yet.
+    """
+    if not workspace.exists:
+        return []
+    questions: dict[str, Question] = {}
+    for number, question in enumerate(_make_questions(workspace)):
+        if number >= ASKED or len(questions) >= limit:
+            break
+        if question.session_id not in questions and _is_answered(workspace, contexts, question):
+            questions[question.session_id] = question
+    return [question.text for question in questions.values()]
+
+
+def _make_questions(workspace: Workspace) -> list[Question]:
+    with workspace.database.read() as db:
+        imported = session_history.list_imported(db, SESSIONS, workspace.person_id)
+        current = session_history.list_current_conclusions(db, CONCLUSIONS, workspace.person_id)
+    ids = {session.id for session in imported}
+    decided = [
+        Stated(conclusion.session_id, conclusion.content, conclusion.topic)
+        for conclusion in current
+        if conclusion.kind != OPEN and conclusion.session_id in ids
+    ]
+    # Without a conclusion, a session may have asked a question that nobody answered.
+    concluded = {conclusion.session_id for conclusion in decided}
+    titles = [Stated(session.id, session.name) for session in imported if session.name and session.id in concluded]
+    return list(make_questions(decided, titles))
+
+
+def _is_answered(workspace: Workspace, contexts: SearchContexts, question: Question) -> bool:
+    """Return whether the question's session comes first, among the memories as well, if any answer at all."""
+    sessions = search_sessions(workspace, contexts, question.text, RESULTS, relevant_only=True)
+    if not sessions or sessions[0].session_id != question.session_id:
+        return False
+    hits = measure_recall(workspace, contexts, Query(question.text, k=RESULTS)).hits
+    return not hits or hits[0].memory.session_id == question.session_id

@@ -1,0 +1,164 @@
+"""The import of existing sessions by `reverie setup`: the table of what is there, the question, and the start."""
+
+import shlex
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from web.cli.render import count_of, format_size, plain, show_waiting, table
+
+if TYPE_CHECKING:
+    from pipeline.services.session_discovery import StoredSessions
+    from web.cli.state import State
+    from web.client import Client
+    from web.hosts.environment import HostEnvironment, Installation
+    from web.hosts.hosts import Host
+    from web.hosts.setup_plan import FileChange
+
+QUESTIONS = 3
+WORKSPACES_ASKED = 5
+# The time in which the first sessions should be stored, indexed and concluded.
+QUESTIONS_WITHIN_S = 30.0
+POLL_S = 1.0
+HEADER = ("agent", "connect", "sessions", "size", "oldest")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOffer:
+    """The sessions on this machine, and whether setup would import them."""
+
+    sessions: "Sequence[StoredSessions]" = ()
+    is_limited: bool = False
+    """Whether the user named the agents to set up."""
+
+    @property
+    def waiting(self) -> "list[StoredSessions]":
+        """Return the agents with sessions that can be imported."""
+        return [sessions for sessions in self.sessions if sessions.problem is None]
+
+    def ask(self, *, pending: bool) -> str:
+        """Return the one question of a setup; `pending` says whether files would change."""
+        if not self.waiting:
+            return "Write these changes?"
+        files = sum(sessions.files for sessions in self.waiting)
+        databases = sum(sessions.databases for sessions in self.waiting)
+        named = [f"{files:,} session{'s' * (files != 1)}"] if files else []
+        named += [f"the sessions in {count_of(databases, 'database')}"] if databases else []
+        action = f"mport {' and '.join(named)}"
+        return f"Write these changes and i{action}?" if pending else f"I{action}?"
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the sessions as JSON objects."""
+        return [asdict(sessions) for sessions in self.sessions]
+
+
+def find_offer(state: "State", host_env: "HostEnvironment", hosts: "Sequence[Host] | None") -> ImportOffer:
+    """Look for the sessions of some hosts, or of all agents."""
+    from config.settings import environment_with
+    from pipeline.services.session_discovery import find_stored_sessions
+
+    agents = None if hosts is None else {agent for host in hosts for agent in host.agents}
+    with show_waiting("looking for sessions", quiet=state.json):
+        sessions = find_stored_sessions(host_env.home, environment_with({}), host_env.platform, agents)
+    return ImportOffer(sessions, is_limited=agents is not None)
+
+
+def start_import(state: "State", offer: ImportOffer) -> None:
+    """Start the server and the import in the background, and print questions that the first sessions answer."""
+    if not offer.waiting:
+        return
+    from pipeline.services.import_progress import start_import_in_background
+    from web.cli.background import launch, wait_until_ready
+    from web.cli.processes import list_running
+
+    agents = [sessions.agent for sessions in offer.waiting] if offer.is_limited else []
+    start_import_in_background(state.settings, agents)
+    click.echo("\nThe sessions are imported in the background; `reverie status` shows the progress.", err=state.json)
+    if state.json:
+        return
+    if not list_running(state.settings):
+        with show_waiting("starting Reverie", quiet=False):
+            failure = wait_until_ready(state.settings, launch(state.settings))
+        if failure is not None:
+            click.echo(f"Reverie did not start: {failure}. Start it with `reverie up --daemon`.", err=True)
+            return
+    questions = find_questions(state)
+    if questions:
+        click.echo("\nAsk what your past sessions already answer:")
+    for workspace, question in questions:
+        click.echo(f"  reverie recall -w {workspace} {_quote_argument(question)}")
+
+
+def find_questions(state: "State") -> list[tuple[str, str]]:
+    """Return workspaces with questions that their imported sessions answer; wait a short time for the import."""
+    pause, deadline = threading.Event(), time.monotonic() + QUESTIONS_WITHIN_S
+    with show_waiting("reading the first sessions", quiet=False), state.client() as client:
+        while True:
+            progress = client.session_import()
+            # The current folder first, then the workspaces with most sessions.
+            names = sorted(progress["workspaces"], key=lambda name: -progress["workspaces"][name])
+            names = sorted(names, key=lambda name: name != client.workspace)[:WORKSPACES_ASKED]
+            questions = [(name, text) for name in names for text in client.starter_questions(name)][:QUESTIONS]
+            is_over = bool(names) and not progress["running"] and not any(map(partial(_concludes, client), names))
+            if len(questions) == QUESTIONS or is_over or time.monotonic() >= deadline:
+                return questions
+            pause.wait(POLL_S)
+
+
+def _concludes(client: "Client", workspace: str) -> bool:
+    """Return whether conclusions of sessions are still being extracted."""
+    return bool(client.queue(workspace)["pending"].get("conclude"))
+
+
+def _quote_argument(text: str) -> str:
+    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
+
+
+def show_table(hosts: "Sequence[Host]", connections: Sequence[str], offer: ImportOffer) -> None:
+    """Print one row per agent: what setup connects, and the sessions that it imports."""
+    if not hosts and not offer.sessions:
+        return
+    click.echo()
+    table(HEADER, list(_list_rows(hosts, connections, offer)), right=["sessions", "size"])
+    click.echo()
+    for sessions in offer.sessions:
+        if sessions.problem is not None:
+            click.echo(f"Cannot list the sessions of {sessions.label}: {plain(sessions.problem)}", err=True)
+
+
+def list_connections(
+    hosts: "Sequence[Host]", host_env: "HostEnvironment", reverie: "Installation", changes: "Sequence[FileChange]"
+) -> list[str]:
+    """Return what setup connects of each host."""
+    connections = []
+    for host in hosts:
+        actions = {change.action for change in changes if host.name in change.hosts}
+        names = ", ".join(host.list_connections(host_env, reverie))
+        connections.append("cannot be changed" if "error" in actions else names if actions - {"none"} else "up to date")
+    return connections
+
+
+def _list_rows(hosts: "Sequence[Host]", connections: Sequence[str], offer: ImportOffer) -> Iterator[list[object]]:
+    left = list(offer.sessions)
+    for host, connection in zip(hosts, connections, strict=True):
+        theirs = [sessions for sessions in left if sessions.agent in host.agents]
+        left = [sessions for sessions in left if sessions not in theirs]
+        yield [host.title, connection, *_make_cells(theirs)]
+    for sessions in left:
+        yield [sessions.label, None, *_make_cells([sessions])]
+
+
+def _make_cells(sessions: "Sequence[StoredSessions]") -> list[object]:
+    files = sum(stored.files for stored in sessions)
+    databases = sum(stored.databases for stored in sessions)
+    counts = [f"{files:,}"] if files else []
+    counts += [count_of(databases, "database")] if databases else []
+    if not counts:
+        return [None, None, None]
+    oldest = min((stored.oldest_at[:10] for stored in sessions if stored.oldest_at), default=None)
+    return [" + ".join(counts), format_size(sum(stored.size for stored in sessions)), oldest]
