@@ -20,6 +20,8 @@ from pipeline.archive.intake import SessionReading, store_part
 from pipeline.archive.prepare import PreparedPart
 from pipeline.archive.reading import FileEnd, ReadTask, read_transcripts
 from pipeline.errors import Conflict, NotFound, ReverieError
+from pipeline.jobs.runner import JobRun
+from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
@@ -117,6 +119,7 @@ class SessionImport:
     ) -> None:
         self._settings = settings
         self._transcripts = transcripts
+        self._workspace = workspace
         self._options = options
         self._places = places or find_places()
         self._folders = SessionFolders(settings, workspace, options.project, to_write=not options.dry_run)
@@ -184,6 +187,7 @@ class SessionImport:
                 flushed_at = time.monotonic()
                 report()
         self._flush()
+        self._keep_budgets()
         self.summary.previews = list(self._previews.values())
         self.summary.took_s = round(time.monotonic() - began, 2)
         report(ended=True)
@@ -253,6 +257,11 @@ class SessionImport:
         self._marks.clear()
         for agent, marks in by_agent.items() if not self._options.dry_run else ():
             self._transcripts.put_file_marks(agent, marks)
+
+    def _keep_budgets(self) -> None:
+        """Delete the oldest text of sessions where the import exceeded the storage budget."""
+        for workspace in map(self._workspace, () if self._options.dry_run else self.summary.workspaces):
+            trim_sessions(JobRun(workspace.database, datetime.now(UTC)), workspace.settings.sessions_mb)
 
     def _note_failure(
         self, entries: Sequence[tuple[_FileReading, PreparedPart, Workspace]], error: ReverieError
