@@ -4,7 +4,6 @@ The importing process stores what child processes read and prepare. How far a fi
 messages are stored: an import that is interrupted continues there, and finds what it stored without a record.
 """
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.process import Role, RoleInUse
-from config.settings import Settings, environment_with
+from config.settings import Settings
 from pipeline.archive.intake import SessionReading, store_part
 from pipeline.archive.prepare import PreparedPart
 from pipeline.archive.reading import FileEnd, ReadTask, read_transcripts
@@ -24,6 +23,7 @@ from pipeline.jobs.runner import JobRun
 from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
+from pipeline.services.session_watch import find_places
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
 from pipeline.store.turns import Role as SpeakerRole
 from pipeline.text.normalize import shorten
@@ -43,12 +43,21 @@ PREVIEW_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What to import: the agents (all by default), the first time of a session, a project, and whether to store."""
+    """What to import: the agents (all by default), the first time of a session, a project, and whether to store.
+
+    `is_update` is for the worker, which imports what has changed since an import: it records no progress.
+    """
 
     agents: tuple[str, ...] = ()
     since: str | None = None
     project: Path | None = None
     dry_run: bool = False
+    is_update: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all sessions of the agents are stored."""
+        return self.since is None and self.project is None and not self.dry_run
 
 
 @dataclass(slots=True)
@@ -89,11 +98,6 @@ class ImportSummary:
 
 
 OnProgress = Callable[[ImportProgress], object]
-
-
-def find_places() -> Places:
-    """Return where the agents of this user keep their files."""
-    return Places(Path.home(), environment_with({}), sys.platform)
 
 
 @dataclass(slots=True)
@@ -172,11 +176,12 @@ class SessionImport:
         began = time.monotonic()
         tasks = self.list_tasks()
         size = sum(task.file.size for task in tasks)
-        recorder = None if self._options.dry_run else ProgressRecorder(self._transcripts, len(tasks), size)
+        is_silent = self._options.dry_run or self._options.is_update
+        recorder = None if is_silent else ProgressRecorder(self._transcripts, len(tasks), size)
         report = _Reporter(recorder, on_progress, self.summary)
         readings: dict[ReadTask, _FileReading] = {}
         flushed_at = time.monotonic()
-        for task, item in read_transcripts(tasks):
+        for task, item in read_transcripts(tasks, may_fork=not self._options.is_update):
             reading = readings.setdefault(task, _FileReading(task, task.mark))
             if isinstance(item, FileEnd):
                 self._end_file(readings.pop(task), item)
@@ -187,6 +192,8 @@ class SessionImport:
                 flushed_at = time.monotonic()
                 report()
         self._flush()
+        if self._options.is_complete and not self._options.is_update:
+            self._transcripts.note_imported_agents(self.summary.agents)
         self._keep_budgets()
         self.summary.previews = list(self._previews.values())
         self.summary.took_s = round(time.monotonic() - began, 2)
