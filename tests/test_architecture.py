@@ -164,6 +164,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("said_records", "turns"): "the end of a turn stores what was said",
     ("session_folders", "workspaces"): "a session goes to the workspace of its folder",
     ("session_import", "import_progress"): "an import records how far it is",
+    ("session_import", "session_watch"): "both look where agents keep their files",
     ("session_import", "session_folders"): "a session goes to the workspace of its folder",
     ("team", "recall"): "a recall with teams starts with this machine's",
     ("team_briefing", "team"): "one module sends, the other renders",

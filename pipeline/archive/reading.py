@@ -46,11 +46,14 @@ class FileEnd:
 ReadItem = tuple[ReadTask, PreparedPart | FileEnd]
 
 
-def read_transcripts(tasks: Iterable[ReadTask]) -> Iterator[ReadItem]:
-    """Read files, large amounts in several processes; yield prepared parts, and the end of each file."""
+def read_transcripts(tasks: Iterable[ReadTask], *, may_fork: bool = True) -> Iterator[ReadItem]:
+    """Read files, large amounts in several processes; yield prepared parts, and the end of each file.
+
+    A worker may not start children: `may_fork` is false there.
+    """
     waiting = list(tasks)
     children = min(MOST_CHILDREN, os.cpu_count() or 1, len(waiting))
-    if sum(task.file.size for task in waiting) < FEW_BYTES or children < 2:
+    if not may_fork or children < 2 or sum(task.file.size for task in waiting) < FEW_BYTES:
         for task in waiting:
             yield from ((task, item) for item in _read_file(task))
         return

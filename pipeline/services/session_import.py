@@ -4,7 +4,6 @@ The importing process stores what child processes read and prepare. How far a fi
 messages are stored: an import that is interrupted continues there, and finds what it stored without a record.
 """
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,13 +14,16 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.process import Role, RoleInUse
-from config.settings import Settings, environment_with
+from config.settings import Settings
 from pipeline.archive.intake import SessionReading, store_part
 from pipeline.archive.prepare import PreparedPart
 from pipeline.archive.reading import FileEnd, ReadTask, read_transcripts
 from pipeline.errors import Conflict, NotFound, ReverieError
+from pipeline.jobs.runner import JobRun
+from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
+from pipeline.services.session_watch import find_places
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
 from pipeline.store.turns import Role as SpeakerRole
 from pipeline.text.normalize import shorten
@@ -41,12 +43,21 @@ PREVIEW_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What to import: the agents (all by default), the first time of a session, a project, and whether to store."""
+    """What to import: the agents (all by default), the first time of a session, a project, and whether to store.
+
+    `is_update` is for the worker, which imports what has changed since an import: it records no progress.
+    """
 
     agents: tuple[str, ...] = ()
     since: str | None = None
     project: Path | None = None
     dry_run: bool = False
+    is_update: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all sessions of the agents are stored."""
+        return self.since is None and self.project is None and not self.dry_run
 
 
 @dataclass(slots=True)
@@ -89,11 +100,6 @@ class ImportSummary:
 OnProgress = Callable[[ImportProgress], object]
 
 
-def find_places() -> Places:
-    """Return where the agents of this user keep their files."""
-    return Places(Path.home(), environment_with({}), sys.platform)
-
-
 @dataclass(slots=True)
 class _FileReading:
     """A file that is being read: its sessions, and whether options left a part of it out."""
@@ -117,6 +123,7 @@ class SessionImport:
     ) -> None:
         self._settings = settings
         self._transcripts = transcripts
+        self._workspace = workspace
         self._options = options
         self._places = places or find_places()
         self._folders = SessionFolders(settings, workspace, options.project, to_write=not options.dry_run)
@@ -169,11 +176,12 @@ class SessionImport:
         began = time.monotonic()
         tasks = self.list_tasks()
         size = sum(task.file.size for task in tasks)
-        recorder = None if self._options.dry_run else ProgressRecorder(self._transcripts, len(tasks), size)
+        is_silent = self._options.dry_run or self._options.is_update
+        recorder = None if is_silent else ProgressRecorder(self._transcripts, len(tasks), size)
         report = _Reporter(recorder, on_progress, self.summary)
         readings: dict[ReadTask, _FileReading] = {}
         flushed_at = time.monotonic()
-        for task, item in read_transcripts(tasks):
+        for task, item in read_transcripts(tasks, may_fork=not self._options.is_update):
             reading = readings.setdefault(task, _FileReading(task, task.mark))
             if isinstance(item, FileEnd):
                 self._end_file(readings.pop(task), item)
@@ -184,6 +192,9 @@ class SessionImport:
                 flushed_at = time.monotonic()
                 report()
         self._flush()
+        if self._options.is_complete and not self._options.is_update:
+            self._transcripts.note_imported_agents(self.summary.agents)
+        self._keep_budgets()
         self.summary.previews = list(self._previews.values())
         self.summary.took_s = round(time.monotonic() - began, 2)
         report(ended=True)
@@ -253,6 +264,11 @@ class SessionImport:
         self._marks.clear()
         for agent, marks in by_agent.items() if not self._options.dry_run else ():
             self._transcripts.put_file_marks(agent, marks)
+
+    def _keep_budgets(self) -> None:
+        """Delete the oldest text of sessions where the import exceeded the storage budget."""
+        for workspace in map(self._workspace, () if self._options.dry_run else self.summary.workspaces):
+            trim_sessions(JobRun(workspace.database, datetime.now(UTC)), workspace.settings.sessions_mb)
 
     def _note_failure(
         self, entries: Sequence[tuple[_FileReading, PreparedPart, Workspace]], error: ReverieError

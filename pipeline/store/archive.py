@@ -8,9 +8,6 @@ from sqlite3 import Connection
 from pipeline.store import index_state, turns
 from pipeline.store.turns import Role
 
-# Room made at once when the budget is exceeded, so that the next messages do not exceed it again.
-FREED_SHARE = 0.1
-
 
 @dataclass(frozen=True, slots=True)
 class ArchivedSession:
@@ -105,25 +102,32 @@ def measure_archive(db: Connection) -> int:
     )
 
 
-def trim_archive(db: Connection, budget: int) -> int:
-    """Delete the oldest of what is stored above the budget, the words of the person last; return the freed size."""
-    size = measure_archive(db)
-    excess = size - int(budget * (1 - FREED_SHARE)) if size > budget else 0
-    freed = 0
-    for table, measure, condition in _STEPS:
-        if freed < excess:
-            freed += _delete_oldest(db, table, measure, condition, excess - freed)
-    return freed
+def trim_archive(db: Connection, excess: int, most_rows: int) -> int:
+    """Delete the oldest rows until an excess is gone, the words of the person last; return the freed characters.
+
+    At most `most_rows` rows are deleted, so that other writes wait briefly. 0 means that nothing is left.
+    """
+    for table, size, condition in _STEPS:
+        if freed := _delete_oldest(db, (table, size, condition), excess, most_rows):
+            return freed
+    return 0
 
 
-def _delete_oldest(db: Connection, table: str, measure: str, condition: str, excess: int) -> int:
-    """Delete the oldest rows that together have at least a size, or all; return their size."""
+def _delete_oldest(db: Connection, step: tuple[str, str, str], excess: int, most_rows: int) -> int:
+    table, size, condition = step
     rows = db.execute(
-        f"SELECT seq, size FROM (SELECT seq, {measure} AS size, sum({measure}) OVER (ORDER BY at, seq) AS running "  # noqa: S608 - constant text
-        f"FROM {table} WHERE {condition}) sizes WHERE running - size < ?",
-        (excess,),
+        f"SELECT seq, {size} FROM {table} WHERE seq IN "  # noqa: S608 - constant text
+        f"(SELECT seq FROM {table} WHERE {condition} ORDER BY at, seq LIMIT ?) ORDER BY at, seq",
+        (most_rows,),
     ).fetchall()
-    db.executemany(f"DELETE FROM {table} WHERE seq = ?", [(seq,) for seq, _ in rows])  # noqa: S608 - constant text
-    if rows and table == "turn":
+    freed, seqs = 0, list[tuple[int]]()
+    for seq, length in rows:
+        if freed >= excess:
+            break
+        # An empty text takes some room, too.
+        freed += max(int(length), 1)
+        seqs.append((seq,))
+    db.executemany(f"DELETE FROM {table} WHERE seq = ?", seqs)  # noqa: S608 - constant text
+    if seqs and table == "turn":
         index_state.request_turn_segment(db)
-    return sum(int(size) for _, size in rows)
+    return freed

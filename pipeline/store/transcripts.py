@@ -6,7 +6,7 @@ reads, they contain the agent and the reader's mark.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -21,6 +21,8 @@ KEPT_RECORDS = 400_000
 KEPT_TRANSCRIPTS = 10_000
 # The value that describes the import of sessions that is running or ran last.
 _IMPORT = "import"
+# The path of the row that stands for all files of an agent.
+_ALL_FILES = ""
 # 96 bits distinguish half a million records.
 _NAME_BYTES = 12
 
@@ -83,9 +85,15 @@ class Transcripts:
             return {str(name): FileMark(*mark) for name, *mark in rows.fetchall()}
 
     def list_imported_agents(self) -> list[str]:
-        """List the agents of which a file was imported."""
+        """List the agents of which all sessions were imported."""
         with self._tables.opened() as db:
-            return [str(agent) for (agent,) in db.execute("SELECT DISTINCT agent FROM transcript_file ORDER BY agent")]
+            rows = db.execute("SELECT agent, name FROM transcript_file WHERE mark IS NULL ORDER BY agent").fetchall()
+        return [str(agent) for agent, name in rows if name == name_file(agent, _ALL_FILES)]
+
+    def note_imported_agents(self, agents: Iterable[str]) -> None:
+        """Record that all sessions of agents were imported."""
+        for agent in agents:
+            self.put_file_marks(agent, {name_file(agent, _ALL_FILES): FileMark(None)})
 
     def put_file_marks(self, agent: str, marks: Mapping[str, FileMark]) -> None:
         """Record how far files of an agent were imported."""

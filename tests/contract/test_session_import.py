@@ -8,6 +8,7 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import Stage
 from pipeline.services.import_progress import ROLE, read_import_progress
 from pipeline.services.session_import import ImportOptions, import_sessions
+from pipeline.services.session_watch import SessionWatch
 from pipeline.store import agent_sessions, archive, turns, work
 from pipeline.store.turns import Message, Role
 from tests.fakes import transcripts
@@ -259,3 +260,44 @@ def test_an_unreadable_file_does_not_end_the_import(run, agent, project, monkeyp
     summary = run().agents["fake"]
     assert summary.turns == 5
     assert summary.problems == [f"{agent / 'broken.jsonl'}: JSONDecodeError"]
+
+
+@pytest.fixture
+def watch(container, tmp_path):
+    return SessionWatch(container.settings, container.stores.transcripts, transcripts.places(tmp_path))
+
+
+def test_changes_are_found_only_of_agents_that_were_imported_completely(run, agent, project, watch):
+    file = write_session(agent, "s1", TALK, cwd=str(project), at=1000)
+    assert watch.find_changed() == []
+    run(project=project)
+    append_records(file, [user("More.", T.format(20))], at=2000)
+    assert watch.find_changed() == []
+    run()
+    assert watch.find_changed() == []
+    append_records(file, [user("And more.", T.format(21))], at=3000)
+    assert watch.find_changed() == ["fake"]
+    # A change is reported once, also if it cannot be imported.
+    assert watch.find_changed() == []
+    write_session(agent, "s2", TALK, cwd=str(project), at=4000)
+    assert watch.find_changed() == ["fake"]
+
+
+def test_agents_with_hooks_are_not_watched(run, agent, project, watch, monkeypatch):
+    monkeypatch.setattr("pipeline.services.session_watch.WITH_HOOKS", frozenset({"fake"}))
+    run()
+    write_session(agent, "s1", TALK, cwd=str(project))
+    assert watch.find_changed() == []
+
+
+def test_a_worker_imports_changes_without_progress_and_without_children(
+    run, agent, project, container, tmp_path, monkeypatch
+):
+    run()
+    progress = read_import_progress(container.stores.transcripts)
+    monkeypatch.setattr("pipeline.archive.reading.FEW_BYTES", 0)
+    monkeypatch.setattr("pipeline.archive.reading._Pool", None)
+    for name in ("s1", "s2"):
+        write_session(agent, name, [user(f"Hello {name}.", T.format(1))], cwd=str(project))
+    assert run(agents=("fake",), is_update=True).agents["fake"].turns == 2
+    assert read_import_progress(container.stores.transcripts) == progress

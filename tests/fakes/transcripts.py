@@ -94,4 +94,5 @@ def install(monkeypatch) -> None:
     """Make it the only agent."""
     monkeypatch.setattr(readers, "READERS", {AGENT: "fake"})
     monkeypatch.setattr("pipeline.services.session_import.READERS", {AGENT: "fake"})
+    monkeypatch.setattr("pipeline.services.session_watch.READERS", {AGENT: "fake"})
     monkeypatch.setitem(sys.modules, "pipeline.transcripts.fake", sys.modules[__name__])
