@@ -133,7 +133,7 @@ def _list_allowed(db: Connection, index: TurnIndex, scores: Floats, query: Sessi
 
 
 def _list_best_turns(words: LexicalScores, session: int) -> list[int]:
-    rows = np.flatnonzero(words.corpus.session_of == session)
+    rows = np.flatnonzero((words.corpus.session_of == session) & (words.scores > 0))
     best: list[int] = rows[np.argsort(-words.scores[rows], kind="stable")][:QUOTABLE].tolist()
     return best
 
