@@ -85,7 +85,13 @@ def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[L
     """
     outcomes = []
     for shown_lesson in shown:
-        mine = [action for action in did if action.agent_id == shown_lesson.agent_id and action.at >= shown_lesson.at]
+        mine = [
+            action
+            for action in did
+            if action.agent_id == shown_lesson.agent_id
+            and action.at >= shown_lesson.at
+            and action.type is not ActionType.READ
+        ]
         # Failed tests were run anyway; other failed actions may never have happened.
         since = [action for action in mine if action.ok or action.type is ActionType.TEST]
         proofs = {proof for action in since for proof in _proofs(shown_lesson.lesson, action)}

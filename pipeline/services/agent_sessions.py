@@ -61,11 +61,12 @@ from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
 from pipeline.store import agent_sessions, meta
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
-from pipeline.write.tool_actions import find_target_for_guard, recognize_action
+from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard
 
 # Why a hook shows nothing.
 HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
@@ -270,12 +271,12 @@ class AgentSessionService:
         return guard
 
     def record_tool_use(
-        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], *, ok: bool
+        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
     ) -> None:
         """Record an action; the first one in a project creates its workspace."""
         if session.id is not None and workspace.settings.hooks and workspace.keeps_journal:
-            self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, ok=ok))
-        elif ok:
+            self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, outcome))
+        elif outcome.ok:
             self._allowed.note_made(workspace.id, session, tool, arguments)
 
     def end_turn(self, workspace: Workspace, session: AgentSession, source: SaidSource | None = None) -> None:
@@ -314,12 +315,19 @@ class AgentSessionService:
         return any(is_any_incognito(store, list_session_names(None, session.id)) for store in known)
 
     def _add_action(
-        self, workspace: Workspace, session: AgentSession, at: str, tool: str, arguments: Mapping[str, Any], *, ok: bool
+        self,
+        workspace: Workspace,
+        session: AgentSession,
+        at: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        outcome: Outcome,
     ) -> None:
-        action = recognize_action(session.id or "", session.agent_id, at, tool, arguments, ok=ok, cwd=session.cwd)
-        if action is not None and not self._is_incognito(workspace, session):
-            with workspace.create().write() as db:
-                agent_sessions.add_action(db, action)
+        action = describe_action(session.id or "", session.agent_id, at, tool, arguments, outcome, session.cwd)
+        if action is None or self._is_incognito(workspace, session) or not _is_worth_storing(workspace, action):
+            return
+        with workspace.create().write() as db:
+            agent_sessions.add_action(db, action)
 
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
         # The actions of this turn may have just created the workspace.
@@ -343,6 +351,16 @@ class AgentSessionService:
 def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
     with workspace.database.write() as db:
         note(db)
+
+
+def _is_worth_storing(workspace: Workspace, action: Action) -> bool:
+    """Return whether to store an action; most commands only read, and they neither create nor lock a store."""
+    if action.type is not ActionType.READ:
+        return True
+    if not workspace.exists:
+        return not action.ok and action.error_signature is not None
+    with workspace.database.read() as db:
+        return agent_sessions.is_worth_storing(db, action)
 
 
 def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:

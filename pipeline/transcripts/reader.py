@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Protocol
 
 from pipeline.store.turns import Role
 
-# The part of a failed call's output that is kept.
-ERROR_CHARS = 300
+# The part of a failed call's output that is read: the error is often at its end. The telling lines of it are stored.
+ERROR_CHARS = 8000
 
 
 @dataclass(frozen=True, slots=True)
