@@ -93,13 +93,14 @@ class Outcome(StrEnum):
 
 
 class Stage(StrEnum):
-    """A stage of digestion that workers run on a stored memory."""
+    """A stage of digestion that workers run on a stored memory, or on a turn."""
 
     EMBED = "embed"
     ENTITIES = "entities"
     DEDUP = "dedup"
     SCREEN = "screen"
     CAPTURE = "capture"
+    CONCLUDE = "conclude"
     PURGE = "purge"
 
 

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from config.paths import personal_workspace_of
 from config.process import limit_threads, process_owner, thread_owner
 from config.settings import Settings
+from pipeline.archive.conclude_stage import ConcludeStage
 from pipeline.bootstrap import mask
 from pipeline.capture.stage import CaptureStage
 from pipeline.capture.statements import StatementClassifier
@@ -138,6 +139,7 @@ class WorkerContainer:
             Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
             Stage.SCREEN: ScreenStage(context.database, partial(self._injection_classifier, workspace_id)),
             Stage.CAPTURE: self._capture(workspace_id, context),
+            Stage.CONCLUDE: ConcludeStage(context.database, partial(self._classifier, workspace_id)),
             Stage.PURGE: PurgeStage(
                 context.database,
                 partial(all_vector_tables, context.paths, context.database, self.objects),

@@ -56,6 +56,7 @@ from pipeline.services.encoder import list_session_notes
 from pipeline.services.ended_turns import close_turn
 from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
+from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, DecisionText
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
@@ -111,11 +112,13 @@ class AgentSessionService:
         teams: TeamBriefings,
         said_records: SaidRecordStore,
         last_messages: LastMessages,
+        decisions: DecisionBriefings,
     ) -> None:
         self._usual = usual
         self._said_records = said_records
         self._last_messages = last_messages
         self._teams = teams
+        self._decisions = decisions
         self._contexts = contexts
         self._feedback = feedback
         self._refused = RefusedCalls()
@@ -149,26 +152,29 @@ class AgentSessionService:
         if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session, message)
-        briefing, theirs = Briefing(), TeamBriefing()
+        briefing, theirs, decided = Briefing(), TeamBriefing(), NO_DECISIONS
         if settings.hook_recall:
-            briefing = self._compose(workspace, session, message, limits)
+            briefing, decided = self._compose(workspace, session, message, limits)
             theirs = self._teams.tell(asked, briefing, limits, session)
         text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
-        self._note_briefing(workspace, session, briefing)
+        self._note_briefing(workspace, session, briefing, decided)
         self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
         return HookAnswer(text, shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
 
-    def _compose(self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits) -> Briefing:
+    def _compose(
+        self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits
+    ) -> tuple[Briefing, DecisionText]:
         readable = find_readable(workspace, self._contexts, holdout=True)
         last, now = self._last_messages, datetime.now(UTC)
-        briefing = compose_briefing(readable, session, message, limits, now, only_new=True, last=last)
+        compose = partial(compose_briefing, readable, session, message, now=now, only_new=True, last=last)
+        briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
         self._contexts.count(degraded=briefing.degraded)
-        return briefing
+        return briefing, decided
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
         if self._is_incognito(workspace, session):
@@ -188,7 +194,11 @@ class AgentSessionService:
             self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
 
     def _note_briefing(
-        self, workspace: Workspace, session: AgentSession, shown_brief: "Briefing | SessionBrief"
+        self,
+        workspace: Workspace,
+        session: AgentSession,
+        shown_brief: "Briefing | SessionBrief",
+        decided: DecisionText = NO_DECISIONS,
     ) -> None:
         """Record what an agent was shown, and which lessons were withheld, to measure whether lessons help."""
         made = make_impressions(shown_brief.withheld, session.id, session.agent_id)
@@ -202,6 +212,7 @@ class AgentSessionService:
                 self._feedback.record_accesses(owner, shown)
         self._note_seen(workspace, session, [*seen, *shown_brief.withheld])
         self._note_seen(workspace.person, session, shown_brief.person_shown)
+        self._decisions.note_shown(session, decided)
 
     def _with_budget(self, settings: Settings, waits_ms: int) -> Settings:
         if not self._contexts.is_warming:
@@ -220,6 +231,7 @@ class AgentSessionService:
             return HookAnswer(reason=NOTHING_WRITTEN)
         if source in FORGETFUL and session.id is not None and workspace.exists and workspace.notes_sessions:
             self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
+            self._decisions.forget_shown(session)
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         notes = list_session_notes(workspace)

@@ -1,5 +1,6 @@
 """Delete the last turn of a session permanently: what was said and done, and the memories that were made of it."""
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -8,7 +9,7 @@ from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.jobs import snapshot
 from pipeline.services.purges import finish_purges
-from pipeline.store import agent_sessions, hook_runs, memories, predictions, turns
+from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.turns import LastTurn
 from pipeline.times import parse
@@ -56,6 +57,7 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
             count += _purge(store, meant)
     with workspace.database.write() as db:
         turns.forget(db, [turn.seq for turn in messages])
+        conclusions.request(db, [session_id], time.time())
         agent_sessions.forget_actions(db, session_id, last_turn.after)
         predictions.purge(db)
     named = workspace.operations.redact(session_id)

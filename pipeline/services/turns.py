@@ -18,7 +18,7 @@ from pipeline.records.people import owner_of
 from pipeline.records.recall import Hit, Query
 from pipeline.records.write_policy import WritePolicy
 from pipeline.services.guard_offers import block_rule
-from pipeline.store import agent_sessions, memories, near_statements, turns, work
+from pipeline.store import agent_sessions, conclusions, memories, near_statements, turns, work
 from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_text, shorten
@@ -124,12 +124,13 @@ def _takes_ended_turn(workspace: Workspace, session_id: str) -> bool:
 
 
 def add_turns(db: Connection, messages: Sequence[Message]) -> int:
-    """Store messages within a transaction and queue those of people for capture; return the number stored.
+    """Store messages in a transaction and queue them for capture and conclusions; return the number stored.
 
     Leave out what a host wrote into a user's message.
     """
     clean = [message for message in map(_clean, messages) if message.content]
     seqs = turns.add(db, clean)
+    conclusions.request(db, {message.session_id for message in clean}, time.time())
     asked = [(seq, message) for seq, message in zip(seqs, clean, strict=True) if message.role is Role.USER]
     if asked:
         work.add(db, [seq for seq, _ in asked], [Stage.CAPTURE], time.time())

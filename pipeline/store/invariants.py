@@ -48,7 +48,8 @@ def _among(column: str, values: type[StrEnum]) -> str:
 
 
 _ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in (*DIGESTION_STAGES, Stage.SCREEN))
-_UNSAID = f"(stage = '{Stage.CAPTURE}' AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608 - constant text
+_ON_TURNS = f"'{Stage.CAPTURE.value}', '{Stage.CONCLUDE.value}'"
+_UNSAID = f"(stage IN ({_ON_TURNS}) AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608
 
 DERIVED: tuple[Derived, ...] = (
     Derived(

@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Memory
-from pipeline.store import index_state
+from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
 
 # The page of a session shows its turns; the oldest beyond this number are deleted.
@@ -96,15 +96,17 @@ def find_names_matching(db: Connection, matches: Callable[[str], bool]) -> list[
 
 
 def forget_all(db: Connection) -> None:
-    """Delete all turns, and the session names taken from turns."""
+    """Delete all turns, their conclusions, and the session names taken from turns."""
+    conclusions.forget_all(db)
     db.execute("UPDATE agent_session SET name = NULL WHERE id IN (SELECT session_id FROM turn)")
     db.execute("DELETE FROM turn")
     index_state.request_turn_segment(db)
 
 
 def forget(db: Connection, seqs: Iterable[int]) -> None:
-    """Delete turns, and the names of their sessions."""
+    """Delete turns, and the names and conclusions of their sessions."""
     keys = [(seq,) for seq in seqs]
+    conclusions.forget_of_turns(db, [seq for (seq,) in keys])
     # A session may be named by its first message.
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
     db.executemany("DELETE FROM turn WHERE seq = ?", keys)

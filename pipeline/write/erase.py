@@ -11,6 +11,7 @@ from pipeline.store import (
     arcs,
     audit,
     changes,
+    conclusions,
     duplicates,
     edges,
     entities,
@@ -101,7 +102,9 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     seqs = [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)]
     folded = [_fold(text) for text in texts]
     seqs += turns.find_matching(db, lambda text: _contains_any(_fold(text), folded))
+    sessions = {turn.session_id for turn in turns.by_seqs(db, seqs)}
     turns.forget(db, seqs)
+    conclusions.request(db, sessions, time.time())
 
 
 def _contains_any(content: str, texts: Iterable[str]) -> bool:

@@ -39,6 +39,7 @@ STAGES: Mapping[Stage, str] = {
     Stage.DEDUP: "detects duplicates",
     Stage.SCREEN: "flags text that instructs the agent",
     Stage.CAPTURE: "extracts memories from messages",
+    Stage.CONCLUDE: "extracts decisions from sessions",
     Stage.PURGE: "removes purged memories from every index",
 }
 

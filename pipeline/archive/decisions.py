@@ -1,0 +1,131 @@
+"""Choose what past sessions decided about a message: the current decision, and never an outdated one without it."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from pipeline.records.sessions import SessionHit
+from pipeline.store import conclusions
+from pipeline.store.conclusions import Conclusion, ConclusionKind
+from pipeline.text.messages import is_function_word
+from pipeline.text.tokens import identifiers, search_tokens
+
+# Maximum number of sessions whose decisions are shown, and of lines of each.
+MOST_SESSIONS = 2
+MOST_LINES = 3
+# A second session must be nearly as relevant as the first.
+SHARE_OF_BEST = 0.6
+# A session with a name from the message needs only this relevance.
+RELEVANT_WITH_NAME = 0.2
+# A name in more of the found sessions than this distinguishes none of them.
+DISTINCTIVE_IN = 2
+# The topic of any other session must contain so many words of the message.
+LEAST_SHARED_WORDS = 2
+# An earlier decision is shown in addition if the current one contains at most this share of its words.
+RESTATED_SHARE = 0.5
+LONGEST_CHAIN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A conclusion to show, the title of its session, and whether it replaces an earlier one or is replaced itself."""
+
+    conclusion: Conclusion
+    title: str | None
+    replaces: bool = False
+    is_replaced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """The conclusions of the found sessions and of those that replace them, by session and by row number."""
+
+    by_session: Mapping[str, Sequence[Conclusion]]
+    by_seq: Mapping[int, Conclusion]
+
+    @classmethod
+    def read(cls, db: Connection, session_ids: Collection[str]) -> "_Store":
+        by_seq = {conclusion.seq: conclusion for conclusion in conclusions.list_of_sessions(db, session_ids)}
+        for _ in range(LONGEST_CHAIN):
+            later = {one.superseded_by for one in by_seq.values() if one.superseded_by is not None} - by_seq.keys()
+            sessions = {one.session_id for one in conclusions.by_seqs(db, later)}
+            if not sessions:
+                break
+            by_seq |= {one.seq: one for one in conclusions.list_of_sessions(db, sessions)}
+        by_session: dict[str, list[Conclusion]] = {}
+        for conclusion in sorted(by_seq.values(), key=lambda one: one.seq):
+            by_session.setdefault(conclusion.session_id, []).append(conclusion)
+        return cls(by_session, by_seq)
+
+    def find_current(self, conclusion: Conclusion) -> Conclusion:
+        """Return the last conclusion of the chain that replaces a conclusion."""
+        for _ in range(LONGEST_CHAIN):
+            later = self.by_seq.get(conclusion.superseded_by or 0)
+            if later is None:
+                break
+            conclusion = later
+        return conclusion
+
+
+def find_decisions(db: Connection, hits: Sequence[SessionHit], message: str) -> list[list[Decision]]:
+    """Return the decisions of the sessions that are about a message, grouped by session, the best first."""
+    store = _Store.read(db, {hit.session_id for hit in hits})
+    about = list(_choose_sessions(hits, store, message))
+    titles = conclusions.list_titles(db, store.by_session.keys()) if about else {}
+    groups: list[list[Decision]] = []
+    for hit in about:
+        group = _decide(store, store.by_session[hit.session_id], message, titles)
+        known = {decision.conclusion.seq for shown in groups for decision in shown}
+        if group and group[0].conclusion.seq not in known:
+            groups.append(group)
+    return groups[:MOST_SESSIONS]
+
+
+def _choose_sessions(hits: Sequence[SessionHit], store: _Store, message: str) -> Iterator[SessionHit]:
+    """Yield the sessions that concluded something and are surely about a message."""
+    named = set(identifiers(message))
+    words = {word for word in search_tokens(message) if not is_function_word(word)}
+    own = {hit.session_id: _words_of(store.by_session.get(hit.session_id, ())) for hit in hits}
+    spread = Counter(name for topic in own.values() for name in named & topic)
+    best = max((hit.relevance for hit in hits if own[hit.session_id]), default=0.0)
+    for hit in hits:
+        topic = own[hit.session_id]
+        names = [name for name in named & topic if spread[name] <= DISTINCTIVE_IN]
+        is_about = hit.is_relevant and len(words & topic) >= LEAST_SHARED_WORDS
+        if (is_about or (names and hit.relevance >= RELEVANT_WITH_NAME)) and hit.relevance >= SHARE_OF_BEST * best:
+            yield hit
+
+
+def _words_of(stated: Sequence[Conclusion]) -> set[str]:
+    words = {word for conclusion in stated for word in search_tokens(conclusion.content)}
+    return words | ({*stated[0].topic} if stated else set())
+
+
+def _decide(store: _Store, stated: Sequence[Conclusion], message: str, titles: Mapping[str, str]) -> list[Decision]:
+    """Return the conclusions of a session to show: what replaces it, or else its main one and what was said later."""
+    current = {one.seq: one for one in map(store.find_current, stated) if one.session_id != stated[0].session_id}
+    if not current:
+        return [Decision(one, titles.get(one.session_id)) for one in _choose_lines(stated, message)]
+    latest = max(current.values(), key=lambda one: one.at)
+    group = [
+        Decision(one, titles.get(one.session_id), replaces=True)
+        for one in _choose_lines(store.by_session[latest.session_id], message)
+    ]
+    said = {word for decision in group for word in search_tokens(decision.conclusion.content)}
+    old = set(search_tokens(stated[0].content))
+    if len(old & said) <= RESTATED_SHARE * len(old):
+        group.append(Decision(stated[0], titles.get(stated[0].session_id), is_replaced=True))
+    return group
+
+
+def _choose_lines(stated: Sequence[Conclusion], message: str) -> list[Conclusion]:
+    """Return the main conclusion of a session, then what was said after it, then those most about the message."""
+    main, asked = stated[0], set(search_tokens(message))
+    others = [one for one in stated[1:] if one.kind is not ConclusionKind.OPEN or one.turn_seq > main.turn_seq]
+    ordered = sorted(
+        others,
+        key=lambda one: (one.turn_seq > main.turn_seq, len(asked & set(search_tokens(one.content)))),
+        reverse=True,
+    )
+    return [main, *ordered][:MOST_LINES]

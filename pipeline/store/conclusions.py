@@ -1,0 +1,158 @@
+"""Conclusions of sessions: what each session decided, which later decision replaces it, and the requests to extract it.
+
+Conclusions are derived from turns: they can be extracted again, and they are deleted with the turns they come from.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import Connection
+
+from pipeline.records import Stage
+from pipeline.store import work
+
+
+class ConclusionKind(StrEnum):
+    """The kind of a conclusion."""
+
+    DECISION = "decision"
+    RULE = "rule"
+    REJECTED = "rejected"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class NewConclusion:
+    """A conclusion of a session in the words of a turn, and the topic of the session: names first, then words."""
+
+    session_id: str
+    turn_seq: int
+    kind: ConclusionKind
+    content: str
+    topic: tuple[str, ...]
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion(NewConclusion):
+    """A stored conclusion, and the row number of the later one that replaces it, if there is one.
+
+    Of one session, the most important conclusion has the lowest row number.
+    """
+
+    seq: int = 0
+    superseded_by: int | None = None
+
+
+_SELECT = "SELECT session_id, turn_seq, kind, content, topic, at, seq, superseded_by FROM conclusion"
+
+
+def replace(db: Connection, session_id: str, conclusions: Iterable[NewConclusion]) -> list[Conclusion]:
+    """Replace the conclusions of a session, the most important first; return the stored ones."""
+    forget_of_sessions(db, [session_id])
+    return [_insert(db, conclusion) for conclusion in conclusions]
+
+
+def _insert(db: Connection, new: NewConclusion) -> Conclusion:
+    topic = json.dumps(new.topic, ensure_ascii=False)
+    (seq,) = db.execute(
+        "INSERT INTO conclusion (session_id, turn_seq, kind, content, topic, at) VALUES (?, ?, ?, ?, ?, ?) "
+        "RETURNING seq",
+        (new.session_id, new.turn_seq, new.kind, new.content, topic, new.at),
+    ).fetchone()
+    return Conclusion(new.session_id, new.turn_seq, new.kind, new.content, new.topic, new.at, int(seq))
+
+
+def list_of_sessions(db: Connection, session_ids: Collection[str]) -> list[Conclusion]:
+    """List the conclusions of sessions, the most important of each session first."""
+    rows = db.execute(
+        f"{_SELECT} WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY seq",  # noqa: S608 - constant text
+        (json.dumps(list(session_ids)),),
+    )
+    return [_conclusion(row) for row in rows]
+
+
+def by_seqs(db: Connection, seqs: Collection[int]) -> list[Conclusion]:
+    """Return conclusions by row number, in order."""
+    rows = db.execute(
+        f"{_SELECT} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
+        (json.dumps(list(seqs)),),
+    )
+    return [_conclusion(row) for row in rows]
+
+
+def list_sessions_naming(db: Connection, names: Collection[str], limit: int) -> list[str]:
+    """List the sessions with one of some names in the topic, the newest first."""
+    # Compared as JSON strings, because the topic is stored as JSON.
+    quoted = [json.dumps(name, ensure_ascii=False) for name in names]
+    rows = db.execute(
+        "SELECT session_id FROM conclusion c WHERE EXISTS "
+        "(SELECT 1 FROM json_each(?) n WHERE replace(c.topic, n.value, '') <> c.topic) "
+        "GROUP BY session_id ORDER BY max(seq) DESC LIMIT ?",
+        (json.dumps(quoted), limit),
+    )
+    return [session_id for (session_id,) in rows]
+
+
+def list_newest_sessions(db: Connection, limit: int) -> list[str]:
+    """List the sessions whose conclusions were stored last, the newest first."""
+    rows = db.execute("SELECT session_id FROM conclusion GROUP BY session_id ORDER BY max(seq) DESC LIMIT ?", (limit,))
+    return [session_id for (session_id,) in rows]
+
+
+def list_titles(db: Connection, session_ids: Collection[str]) -> dict[str, str]:
+    """Return the titles of sessions that have one."""
+    rows = db.execute(
+        "SELECT id, name FROM agent_session WHERE name IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(session_ids)),),
+    )
+    return dict(rows.fetchall())
+
+
+def supersede(db: Connection, pairs: Iterable[tuple[int, int]]) -> None:
+    """Record which conclusions later ones replace: pairs of the earlier and the later row number."""
+    db.executemany("UPDATE conclusion SET superseded_by = ? WHERE seq = ?", [(later, seq) for seq, later in pairs])
+
+
+def forget_of_turns(db: Connection, turn_seqs: Iterable[int]) -> None:
+    """Delete all conclusions of the sessions of turns that are deleted: a conclusion may quote several turns."""
+    rows = db.execute(
+        "SELECT DISTINCT session_id FROM turn WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        (json.dumps(list(turn_seqs)),),
+    )
+    forget_of_sessions(db, [session_id for (session_id,) in rows.fetchall()])
+
+
+def forget_of_sessions(db: Connection, session_ids: Collection[str]) -> None:
+    """Delete the conclusions of sessions; what they replaced counts as current again."""
+    named = json.dumps(list(session_ids))
+    own = "session_id IN (SELECT value FROM json_each(?))"
+    db.execute(
+        "UPDATE conclusion SET superseded_by = NULL "  # noqa: S608 - constant text
+        f"WHERE superseded_by IN (SELECT seq FROM conclusion WHERE {own})",
+        (named,),
+    )
+    db.execute(f"DELETE FROM conclusion WHERE {own}", (named,))  # noqa: S608 - constant text
+
+
+def forget_all(db: Connection) -> None:
+    """Delete all conclusions."""
+    db.execute("DELETE FROM conclusion")
+
+
+def request(db: Connection, session_ids: Collection[str], now: float) -> None:
+    """Queue sessions to be concluded, again if they were before; each is one item, under its first turn."""
+    rows = db.execute(
+        "SELECT min(seq) FROM turn WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id",
+        (json.dumps(list(session_ids)),),
+    ).fetchall()
+    if rows:
+        work.add(db, [seq for (seq,) in rows], [Stage.CONCLUDE], now)
+
+
+def _conclusion(row: Sequence[str]) -> Conclusion:
+    session_id, turn_seq, kind, content, topic, at, seq, superseded_by = row
+    by = None if superseded_by is None else int(superseded_by)
+    names = tuple(json.loads(topic))
+    return Conclusion(session_id, int(turn_seq), ConclusionKind(kind), content, names, at, int(seq), by)
