@@ -44,6 +44,11 @@ class Conclusion(NewConclusion):
     seq: int = 0
     superseded_by: int | None = None
 
+    @property
+    def is_current(self) -> bool:
+        """Return whether no later conclusion replaces this one."""
+        return self.superseded_by is None
+
 
 _SELECT = "SELECT session_id, turn_seq, kind, content, topic, at, seq, superseded_by FROM conclusion"
 

@@ -14,6 +14,7 @@ from pipeline.records import Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Channel
 from pipeline.store import agent_sessions, impressions, memories
+from pipeline.write.tool_actions import Outcome
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import HeldEncoder, flush_notes
 
