@@ -133,6 +133,10 @@ bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS
 bench-quality: $(STAMP) ## Measure recall on public sets beside FTS5 (ARGS="FOLDER", where their files are)
 	$(BIN)/python -m tests.benchmarks.quality $(ARGS)
 
+.PHONY: bench-sessions
+bench-sessions: $(STAMP) ## Measure the search over sessions on public sets (ARGS="FILE ...")
+	$(BIN)/python -m tests.benchmarks.sessions $(ARGS)
+
 .PHONY: bench-largest
 bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body, worst first (ARGS="--route hooks")
 	$(BIN)/python -m tests.benchmarks.largest $(ARGS)
