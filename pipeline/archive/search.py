@@ -6,20 +6,23 @@ words of the query gets. Every hit is checked against the store, which alone kno
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from sqlite3 import Connection
 
 import numpy as np
 
+from pipeline.errors import EncoderUnavailable, IndexUnavailable, StorageUnreachable
+from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import NOBODY, Floats
 from pipeline.index.turn_index import TurnIndex
 from pipeline.recall.query import parse_query
+from pipeline.recall.search import DenseSearch
 from pipeline.records.people import owner_of
 from pipeline.records.sessions import SessionHit
-from pipeline.store import turn_search
+from pipeline.store import meta, turn_search
 from pipeline.store.database import Database
 from pipeline.store.turn_search import FoundTurn
 from pipeline.text.excerpts import find_excerpt
@@ -37,8 +40,16 @@ SCORE = 2.56
 SHARED_INFORMATION = 2.48
 VOCABULARY_COVERAGE = 3.28
 RELEVANT = 0.66
+# The share of the closest turn of a person, or conclusion, in a session's score.
+MEANING = 0.5
+# Turns that an approximate index returns.
+NEAREST = 160
 # The best turns of a session, of which the first that still exists is quoted.
 QUOTABLE = 4
+
+
+# Returns the dense search of a model.
+FindDense = Callable[[str], DenseSearch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,19 @@ class _Ranked:
 
     words: LexicalScores
     sessions: Floats
+    meaning: Floats
+    dense: DenseScores | None
+
+    def list_best_turns(self, session: int) -> list[int]:
+        """Return the turns of a session that say most about the query."""
+        rows = np.flatnonzero(self.words.corpus.session_of == session)
+        scores = self.words.scores[rows] / max(self.words.ceiling, 1e-9)
+        if self.dense is not None:
+            closeness = self.dense.closeness(self.dense.of(rows))
+            scores = scores + MEANING * np.where(closeness > self.dense.background_similarity, closeness, 0)
+        order = np.argsort(-scores, kind="stable")
+        best: list[int] = rows[order[scores[order] > 0]][:QUOTABLE].tolist()
+        return best
 
     def relevance(self, session: int, rows: Sequence[int]) -> float:
         """Return the probability that a session with some best turns is about the query."""
@@ -76,14 +100,21 @@ class _Ranked:
         return 1 / (1 + math.exp(-logit))
 
 
-def search_sessions(database: Database, index: TurnIndex, query: SessionQuery, now: datetime) -> list[SessionHit]:
-    """Return the sessions that are most about a query, best first."""
+def search_sessions(
+    database: Database, index: TurnIndex, query: SessionQuery, now: datetime, find_dense: FindDense | None = None
+) -> list[SessionHit]:
+    """Return the sessions that are most about a query, best first; by words alone without `find_dense`."""
     question = parse_query(query.text, now)
     if not question.tokens or (query.relevant_only and is_small_talk(query.text)):
         return []
+    dense = None if find_dense is None else _search_dense(database, query.text, find_dense)
     with database.read() as db:
         words = index.lexical.search(db, question.tokens)
-        ranked = _Ranked(words, _score_sessions(words, index))
+        sessions = _score_sessions(words, index)
+        meaning = _score_meaning(words, dense)
+        # Without a word of the query, a session must be closer to it than all general messages.
+        found = (sessions > 0) | (meaning > (1.0 if dense is None else dense.background_similarity))
+        ranked = _Ranked(words, np.where(found, sessions + MEANING * meaning, 0), meaning, dense)
         return _list_hits(db, index, ranked, query, frozenset(question.tokens))
 
 
@@ -103,12 +134,38 @@ def _score_sessions(words: LexicalScores, index: TurnIndex) -> Floats:
     return total
 
 
+def _search_dense(database: Database, text: str, find_dense: FindDense) -> DenseScores | None:
+    with database.read() as db:
+        model = meta.get(db, meta.TURN_VECTORS_MODEL)
+        generation = meta.get_int(db, meta.TURN_VECTORS_EPOCH), meta.get_int(db, meta.TURN_VECTORS_GENERATION)
+    if model is None:
+        return None
+    try:
+        dense = find_dense(model)
+        return dense.index.search(dense.encoder.encode_query(text), generation, NEAREST)
+    except (EncoderUnavailable, IndexUnavailable, StorageUnreachable):
+        # Words alone find most sessions; the repair of the memories' vectors repairs these, too.
+        return None
+
+
+def _score_meaning(words: LexicalScores, dense: DenseScores | None) -> Floats:
+    """Return how much closer the closest turn of each session is to the query than unrelated texts, at least 0."""
+    best = np.zeros(len(words.sessions), np.float32)
+    if dense is not None:
+        session_of = words.corpus.session_of
+        rows = np.flatnonzero(dense.cosines > 0)
+        rows = rows[rows < len(session_of)]
+        np.maximum.at(best, session_of[rows], dense.closeness(dense.cosines[rows]))
+        best[NOBODY] = 0
+    return best
+
+
 def _list_hits(
     db: Connection, index: TurnIndex, ranked: _Ranked, query: SessionQuery, asked: frozenset[str]
 ) -> list[SessionHit]:
     hits: list[SessionHit] = []
     for session in _list_allowed(db, index, ranked.sessions, query):
-        rows = _list_best_turns(ranked.words, session)
+        rows = ranked.list_best_turns(session)
         relevance = ranked.relevance(session, rows)
         if query.relevant_only and relevance < RELEVANT:
             continue
@@ -130,12 +187,6 @@ def _list_allowed(db: Connection, index: TurnIndex, scores: Floats, query: Sessi
         session_id = index.sessions.id_of(session)
         if owner_of(session_id) == query.person_id and session_id not in hidden | {query.except_session}:
             yield session
-
-
-def _list_best_turns(words: LexicalScores, session: int) -> list[int]:
-    rows = np.flatnonzero((words.corpus.session_of == session) & (words.scores > 0))
-    best: list[int] = rows[np.argsort(-words.scores[rows], kind="stable")][:QUOTABLE].tolist()
-    return best
 
 
 def _hit(turn: FoundTurn, score: float, relevance: float, asked: frozenset[str]) -> SessionHit:
