@@ -36,8 +36,7 @@ QUOTE_CHARS = 240
 BEST_TURN = BEST_OF_PERSON = 0.5
 # Fitted by maximum likelihood to the best session for each question of these sets, against the best session of an
 # archive in which nothing answers the question. The closeness of a session is measured from that of the nearest
-# background message. From RELEVANT on, 95 of 100 unrelated questions have no result; 96 of 100 others have the right
-# one, by words alone 87.
+# background message. From RELEVANT on, 130 of 136 unrelated questions have no result, 28 of 33 others the right one.
 RELEVANT = 0.5
 
 
