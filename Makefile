@@ -65,7 +65,7 @@ test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the stru
 
 .PHONY: test-postgres
 test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of PostgreSQL for a store
-	REVERIE_TEST_STORE=postgresql $(BIN)/python -m pytest -o cache_dir=.pytest_cache/postgres $(addprefix tests/unit/,store write recall digest services/test_two_stores.py)
+	REVERIE_TEST_STORE=postgresql $(BIN)/python -m pytest -o cache_dir=.pytest_cache/postgres $(addprefix tests/unit/,store write recall digest archive services/test_two_stores.py)
 
 .PHONY: test-integration
 test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks
@@ -132,6 +132,10 @@ bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS
 .PHONY: bench-quality
 bench-quality: $(STAMP) ## Measure recall on public sets beside FTS5 (ARGS="FOLDER", where their files are)
 	$(BIN)/python -m tests.benchmarks.quality $(ARGS)
+
+.PHONY: bench-sessions
+bench-sessions: $(STAMP) ## Measure the search over sessions on public sets (ARGS="FILE ...")
+	$(BIN)/python -m tests.benchmarks.sessions $(ARGS)
 
 .PHONY: bench-largest
 bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body, worst first (ARGS="--route hooks")

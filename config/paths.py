@@ -70,6 +70,16 @@ class WorkspacePaths:
         return self.lexical, self.turn_segments
 
     @property
+    def turn_vectors(self) -> Path:
+        """Return the LanceDB folder of turns."""
+        return self.root / "turns.lance"
+
+    @property
+    def indexes(self) -> tuple[Path, ...]:
+        """Return the folders of everything that can be rebuilt from the store."""
+        return self.lexical, self.vectors, self.turn_vectors
+
+    @property
     def snapshots(self) -> Path:
         """Return the folder of the store's snapshots."""
         return self.root / SNAPSHOTS

@@ -101,6 +101,7 @@ class Stage(StrEnum):
     SCREEN = "screen"
     CAPTURE = "capture"
     CONCLUDE = "conclude"
+    EMBED_TURNS = "embed_turns"
     PURGE = "purge"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.archive.amendments import find_replaced
+from pipeline.archive.amendments import Subjects, follow_chain, list_replaced
 from pipeline.archive.conclusions import Found, conclude
 from pipeline.archive.topics import describe_topic
 from pipeline.capture.statements import Statement, StatementClassifier
@@ -20,12 +20,11 @@ from pipeline.store.conclusions import Conclusion, NewConclusion
 from pipeline.store.database import Database
 from pipeline.store.turns import Role, Turn
 from pipeline.text.instructions import instructs
-from pipeline.text.tokens import identifiers
 
 # The last turns of a longer session are read.
 READ_TURNS = 400
-# Maximum number of sessions that are compared with a session, to find what it replaces or what replaces it.
-COMPARED = 50
+# A session is compared with the last sessions, to find what it replaces and what replaces it.
+COMPARED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +40,16 @@ class ConcludeStage:
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Conclude the session of each turn in a separate transaction; postpone it while an encoder is made."""
+        with self.database.read() as db:
+            subjects = Subjects(conclusions.list_mains(db, COMPARED))
         for item in items:
             try:
-                self._conclude(item, owner)
+                self._conclude(item, owner, subjects)
             except EncoderPending:
                 with self.database.write() as db:
                     work.postpone(db, [item], owner, time.time() + PENDING_S)
 
-    def _conclude(self, item: WorkItem, owner: str) -> None:
+    def _conclude(self, item: WorkItem, owner: str, subjects: Subjects) -> None:
         with self.database.read() as db:
             first = turns.by_seqs(db, [item.seq])
             session_id = first[0].session_id if first else None
@@ -58,30 +59,36 @@ class ConcludeStage:
         with self.database.write() as db:
             # A turn may have been deleted since, and a session that continued is concluded again.
             if session_id is not None and turns.by_seqs(db, [turn.seq for turn in read]) == read:
-                link(db, conclusions.replace(db, session_id, new))
+                link(db, conclusions.replace(db, session_id, new), subjects)
             work.complete(db, [item], owner)
 
     def _classify(self, sentences: Sequence[str]) -> list[Statement]:
         return self.classifier(" ".join(sentences)).classify(sentences)
 
 
-def link(db: Connection, stored: Sequence[Conclusion]) -> None:
+def link(db: Connection, stored: Sequence[Conclusion], subjects: Subjects) -> None:
     """Record what the conclusions of a session replace, and which later ones replace them."""
     if not stored:
         return
-    session_id, names = stored[0].session_id, [name for name in stored[0].topic if identifiers(name)]
-    near = [*conclusions.list_sessions_naming(db, names, COMPARED), *conclusions.list_newest_sessions(db, COMPARED)]
-    others: dict[str, list[Conclusion]] = {}
-    for conclusion in conclusions.list_of_sessions(db, set(near) - {session_id}):
-        others.setdefault(conclusion.session_id, []).append(conclusion)
-    pairs = [pair for other in others.values() for pair in find_replaced(stored, other)]
-    at = {conclusion.seq: conclusion.at for group in (stored, *others.values()) for conclusion in group}
-    # Of several later decisions, the next one replaces it: the chain leads to the current one.
-    known = {c.seq: c.superseded_by for group in others.values() for c in group if c.superseded_by is not None}
-    following: dict[int, int] = {seq: later for seq, later in known.items() if later in at}
-    for seq, later in pairs:
-        following[seq] = min(later, following.get(seq, later), key=lambda number: at[number])
-    conclusions.supersede(db, [(seq, following[seq]) for seq, _ in pairs])
+    subject = subjects.put(stored[0])
+    related = {"earlier": subjects.find_earlier(subject), "later": subjects.find_later(subject)}
+    by_session: dict[str, list[Conclusion]] = {}
+    for conclusion in conclusions.list_of_sessions(
+        db, {other.conclusion.session_id for others in related.values() for other in others}
+    ):
+        by_session.setdefault(conclusion.session_id, []).append(conclusion)
+    pairs: list[tuple[int, int]] = []
+    for other in related["earlier"]:
+        group = by_session.get(other.conclusion.session_id, [])
+        pairs += list_replaced(group, stored)
+        # Another decision between the two may replace it already.
+        pairs += [(one.seq, one.superseded_by) for one in group if one.superseded_by is not None]
+    for other in related["later"]:
+        if other.conclusion.session_id in by_session:
+            pairs += list_replaced(stored, by_session[other.conclusion.session_id])
+    known = conclusions.by_seqs(db, {seq for pair in pairs for seq in pair})
+    at = {conclusion.seq: conclusion.at for conclusion in known}
+    conclusions.supersede(db, follow_chain([pair for pair in pairs if at.keys() >= set(pair)], at).items())
 
 
 def _read_turns(db: Connection, session_id: str) -> list[Turn]:

@@ -36,7 +36,7 @@ ALONE_CHARS = 24
 # Without words that say so, a turn of an agent near the end is a recap if it repeats words of so many turns.
 RECAP_TOKENS, RECAP_SHARE, RECAP_SPREAD, NEAR_END = 16, 0.55, 3, 3
 # A statement of a person counts as a conclusion from this sum of its signs on. The statement classifier adds up to 1.
-ANSWER, REPLY, RULE_WORD, REJECTION, REPLACEMENT = 1.5, 0.4, 0.4, 0.8, 1.0
+ANSWER, REPLY, RULE_WORD, REJECTION, REPLACEMENT = 1.5, 0.7, 0.4, 0.8, 1.0
 LEAST_WEIGHT = 1.5
 LASTING_LABELS = frozenset({Label.DECISION, Label.RULE, Label.CORRECTION, Label.PREFERENCE})
 
@@ -62,6 +62,11 @@ class _Said:
     @property
     def is_person(self) -> bool:
         return self.turn.role is Role.USER
+
+    @property
+    def sums_up(self) -> bool:
+        """Return whether an agent's turn confirms or sums up what it was told."""
+        return any(phrases.sums_up(s) or phrases.acknowledges(s) for s in self.sentences)
 
     @property
     def statements(self) -> list[str]:
@@ -195,7 +200,7 @@ def _statement_of(
     question = None if before is None else before.question
     signs = (
         ANSWER * (question is not None),
-        REPLY * (before is not None and any(map(phrases.proposes, before.sentences))),
+        REPLY * (before is not None and (before.sums_up or any(map(phrases.proposes, before.sentences)))),
         RULE_WORD * min(2, phrases.count_rule_words(text)),
         REJECTION * phrases.rejects(text),
         REPLACEMENT * replaces,

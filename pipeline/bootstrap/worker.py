@@ -13,6 +13,7 @@ from pipeline.capture.stage import CaptureStage
 from pipeline.capture.statements import StatementClassifier
 from pipeline.digest.dedup import DedupStage
 from pipeline.digest.embed import EmbedStage
+from pipeline.digest.embed_turns import EmbedTurnsStage
 from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
 from pipeline.digest.screen import InjectionClassifier, ScreenStage
@@ -27,16 +28,19 @@ from pipeline.index.encoders import (
     is_encoder_compiled,
 )
 from pipeline.index.storage import (
+    all_turn_vector_tables,
     all_vector_tables,
     open_storage,
     shared_models,
     shared_segments,
     shared_turn_segments,
+    turn_vector_table,
     vector_table,
 )
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
 from pipeline.jobs.shared_snapshots import shared_snapshots
+from pipeline.jobs.turn_vectors import erase_deleted_turns
 from pipeline.lru import LruCache
 from pipeline.records import Stage
 from pipeline.services.purges import finish_purges
@@ -99,6 +103,11 @@ class WorkerContainer:
         paths, database = self.settings.paths.workspace(workspace_id), self.databases.get(workspace_id)
         return vector_table(paths, database, encoder or self.encoder(workspace_id), self.objects)
 
+    def turn_vectors(self, workspace_id: str, encoder: Encoder | None = None) -> VectorTable:
+        """Return the vector table of turns of an encoder, by default of the one for a workspace's memories."""
+        paths, database = self.settings.paths.workspace(workspace_id), self.databases.get(workspace_id)
+        return turn_vector_table(paths, database, encoder or self.encoder(workspace_id), self.objects)
+
     def dense(self, workspace_id: str) -> DenseIndex:
         """Return a workspace's dense index, which adds new vectors automatically."""
         encoder = self.encoder(workspace_id)
@@ -117,6 +126,7 @@ class WorkerContainer:
             paths,
             database,
             partial(self.vectors, workspace_id),
+            partial(self.turn_vectors, workspace_id),
             partial(self.operations.record_error, workspace=workspace_id),
             shared_segments(paths, self.objects),
             shared_turn_segments(paths, self.objects),
@@ -140,12 +150,20 @@ class WorkerContainer:
             Stage.SCREEN: ScreenStage(context.database, partial(self._injection_classifier, workspace_id)),
             Stage.CAPTURE: self._capture(workspace_id, context),
             Stage.CONCLUDE: ConcludeStage(context.database, partial(self._classifier, workspace_id)),
+            Stage.EMBED_TURNS: EmbedTurnsStage(
+                context.database, partial(self.turn_vectors, workspace_id), partial(self.encoder, workspace_id)
+            ),
             Stage.PURGE: PurgeStage(
                 context.database,
                 partial(all_vector_tables, context.paths, context.database, self.objects),
                 context.rebuild_segments,
                 context.scrub_snapshots,
                 partial(finish_purges, self.workspace(workspace_id)),
+                partial(
+                    erase_deleted_turns,
+                    context.database,
+                    all_turn_vector_tables(context.paths, context.database, self.objects),
+                ),
             ),
         }
 

@@ -47,7 +47,7 @@ from pipeline.workspace import Workspace
 CONSIDERED = 40
 # Maximum number of personal memories.
 PERSON_TOLD = 3
-MESSAGE_CHARS = 1600
+MESSAGE_CHARS = 1200
 SHOWN_EACH = 5
 UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
 # Number of latest memories that are searched for recent activity: an import may add memories of long ago.
@@ -169,7 +169,7 @@ def compose_briefing(
         if not (hits or person or asks_progress(message)):
             return Briefing(degraded=answer.degraded or bool(deadline.late))
         known, about, current = _gather(db, session, message, hits, now)
-        beside = excerpt_hits(about.beside_lessons(), message, deadline)
+        beside = excerpt_hits(about.beside_lessons(), message, deadline, leads=not limits.reserved)
         under_way = once(current, but=beside)
         beside += _annotate(db, drop_seen(db, session, under_way) if only_new else under_way)
         rules = _with_records(db, about.lessons)

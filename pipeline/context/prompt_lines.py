@@ -14,12 +14,15 @@ from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Kind, Memory, Source, Viewer
 from pipeline.records.recall import Hit, Step
 from pipeline.store import ingested, memories
-from pipeline.text.excerpts import CUT, find_excerpt
+from pipeline.text.excerpts import CUT, find_excerpt, find_news
 from pipeline.text.tokens import search_tokens
 
 # Unrequested memories delay an agent, so only the few best are shown.
 TOLD = 5
 EXCERPT_CHARS = 200
+# The best result is shown nearly completely, if it is short enough to be about one thing, such as a commit message.
+LEADING_CHARS = 720
+LEADING_TEXT_CHARS = 1600
 TOLD_SHARE_OF_BEST = 0.7
 # Indexed code needs a higher score, because all files of a project are slightly relevant: in addition to named code,
 # show only hits as good as the best, and from the history only hits that are certainly relevant.
@@ -103,13 +106,16 @@ def _is_commit(memory: Memory) -> bool:
     return is_indexed(memory) and memory.kind is not Kind.CODE
 
 
-def excerpt_hits(hits: Sequence[Hit], message: str, deadline: Deadline) -> list[Entry]:
-    """Return the part of each hit that is about a message."""
+def excerpt_hits(hits: Sequence[Hit], message: str, deadline: Deadline, *, leads: bool = False) -> list[Entry]:
+    """Return the part of each hit that is about a message; with `leads`, the first one is longer."""
     asked = frozenset(search_tokens(message))
-    return [Entry(hit.memory, hit.annotations, excerpt=_excerpt(hit.memory, asked, deadline)) for hit in hits]
+    return [
+        Entry(hit.memory, hit.annotations, excerpt=_excerpt(hit.memory, asked, deadline, leads=leads and not number))
+        for number, hit in enumerate(hits)
+    ]
 
 
-def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline) -> str:
+def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline, *, leads: bool) -> str:
     """Return the part of a memory that is about a message, or its beginning if the deadline is near.
 
     The part of a file outline starts with the path.
@@ -117,6 +123,8 @@ def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline) -> str:
     text = render_text(memory)
     if len(text) > EXCERPT_CHARS and deadline.must_skip(Step.EXCERPTS):
         return f"{text[: EXCERPT_CHARS - len(CUT)]}{CUT}"
+    if leads and memory.kind is not Kind.CODE and len(text) <= LEADING_TEXT_CHARS:
+        return find_news(text, asked, LEADING_CHARS)
     found = find_excerpt(text, asked, EXCERPT_CHARS)
     path = text.partition(" · ")[0]
     return found if memory.kind is not Kind.CODE or found.startswith(path) else f"{path}: {found}"

@@ -69,7 +69,7 @@ def render_line(entry: Entry, now: datetime) -> str:
     memory = entry.memory
     render = render_text if entry.record is None else render_rule
     text = " ".join((entry.excerpt or render(memory)).split())
-    if len(text) > LONGEST_LINE:
+    if entry.excerpt is None and len(text) > LONGEST_LINE:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
     said_by = memory.said_by if entry.team is None else None
     speaker = find_speaker(memory.source, memory.trust, instructs=memory.instructs, said_by=said_by)

@@ -35,6 +35,7 @@ class PurgeStage:
     rebuild_segment: Callable[[], object]
     scrub_snapshots: Callable[[], object] = field(default=lambda: None)
     finish_elsewhere: Callable[[], Iterable[str]] = field(default=tuple)
+    erase_turns: Callable[[], object] = field(default=lambda: None)
 
     def load(self) -> None:
         """Do nothing: no model is needed."""
@@ -45,6 +46,7 @@ class PurgeStage:
         with vectors.exclusive():
             vectors.remove([item.seq for item in items])
             vectors.scrub()
+        self.erase_turns()
         self.rebuild_segment()
         finished = self.finish_elsewhere()
         with self.database.write() as db:

@@ -31,6 +31,26 @@ def all_vector_tables(paths: WorkspacePaths, database: Database, objects: Object
     return AllTables(paths.vectors, _table_place(paths, database, objects))
 
 
+def turn_vector_table(
+    paths: WorkspacePaths, database: Database, loaded: Encoder, objects: ObjectStorage | None
+) -> VectorTable:
+    """Return the table of an encoder's vectors of turns in a workspace."""
+    place = _turn_table_place(paths, database, objects)
+    return VectorTable(paths.turn_vectors, loaded.name, loaded.dimension, place)
+
+
+def all_turn_vector_tables(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> AllTables:
+    """Return the tables of every model's vectors of turns in a workspace."""
+    return AllTables(paths.turn_vectors, _turn_table_place(paths, database, objects))
+
+
+def _turn_table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedTables | None:
+    if objects is None:
+        return None
+    below = objects.below(f"vectors/{paths.root.name}/turns")
+    return SharedTables(below, paths.turn_vectors, partial(leases.hold, leases.WorkspaceValues(database), "turns"))
+
+
 def _table_place(paths: WorkspacePaths, database: Database, objects: ObjectStorage | None) -> SharedTables | None:
     if objects is None:
         return None

@@ -273,6 +273,14 @@ class AllTables:
         with self._place.exclusive():
             yield
 
+    def list_names(self) -> list[str]:
+        """List the names of the tables."""
+        return self._place.list_names()
+
+    def list_seqs(self) -> set[int]:
+        """List the row numbers that have passages in any table."""
+        return {seq for table in self._list_tables() for seq in table.seqs()}
+
     def remove(self, seqs: Sequence[int]) -> None:
         """Delete the passages of memories; the caller has the lock."""
         for table in self._list_tables():

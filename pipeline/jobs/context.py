@@ -16,6 +16,7 @@ from pipeline.jobs.model import JobModel, ModelEndpoint
 from pipeline.jobs.runner import reap
 from pipeline.jobs.shared_snapshots import SharedSnapshots
 from pipeline.jobs.snapshot import scrub_snapshots
+from pipeline.jobs.turn_vectors import repair_turn_vectors
 from pipeline.records import Stage
 from pipeline.store.database import Database
 
@@ -26,12 +27,13 @@ MANY_FRAGMENTS = 64
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """A workspace's settings, files and database; its vector table loads the encoder."""
+    """A workspace's settings, files and database; its vector tables load the encoder."""
 
     settings: Settings
     paths: WorkspacePaths
     database: Database
     table: Callable[[], VectorTable]
+    turn_table: Callable[[], VectorTable]
     # Takes the name of a component and a description of the problem.
     log_problem: Callable[[str, str], None]
     # Locations of the lexical segments that other machines also read.
@@ -109,7 +111,10 @@ class JobContext:
         """Rebuild the lexical segment of turns; return its number of turns, 0 if too few turns are outside of it."""
         if not self._needs_turn_segment():
             return 0
-        return indexes.rebuild_segment(self.database, self.paths.turn_segments, self.turn_segments, TURNS)
+        count = indexes.rebuild_segment(self.database, self.paths.turn_segments, self.turn_segments, TURNS)
+        # Many turns are new: their vectors need not wait for the next night.
+        indexes.request_vectors(self.database)
+        return count
 
     def rebuild_segments(self) -> None:
         """Rebuild the segments of memories and turns where necessary."""
@@ -124,6 +129,13 @@ class JobContext:
         log = partial(self.log_problem, "vectors")
         try:
             return indexes.repair_vectors(self.database, self.table(), log)
+        except EncoderPending:
+            return 0
+
+    def repair_turn_vectors(self) -> int:
+        """Queue turns that are missing from the vector index; return their number."""
+        try:
+            return repair_turn_vectors(self.database, self.turn_table())
         except EncoderPending:
             return 0
 

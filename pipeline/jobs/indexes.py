@@ -15,8 +15,11 @@ from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Stage
 from pipeline.records.digestion import DIGESTION
-from pipeline.store import index_state, memories, meta, work
+from pipeline.store import index_state, memories, meta, runs, work
 from pipeline.store.database import Database, wake_on_commit
+from pipeline.times import utc_now
+
+_VECTORS = "vectors"
 
 
 def needs_segment(database: Database, tail_rows: int, documents: Documents = MEMORIES) -> bool:
@@ -87,6 +90,13 @@ def request_rebuild(database: Database) -> int:
         meta.increment(db, meta.VECTORS_EPOCH)
         work.add(db, seqs, DIGESTION, time.time())
     return len(seqs)
+
+
+def request_vectors(database: Database) -> None:
+    """Request the job that queues what has no vectors."""
+    with database.write() as db:
+        if _VECTORS not in runs.list_requested(db):
+            runs.request(db, _VECTORS, utc_now())
 
 
 def compact_vectors(table: VectorTable) -> None:

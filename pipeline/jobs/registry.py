@@ -130,7 +130,8 @@ def _segment(_run: JobRun, context: "JobContext") -> Report:
 def _vectors(_run: JobRun, context: "JobContext") -> Report:
     # The repair deletes an unreadable table; then there is nothing to compact.
     queued = context.repair_vectors()
-    return Report({"compacted": int(context.compact_vectors()), "queued": queued})
+    compacted = context.compact_vectors()
+    return Report({"compacted": int(compacted), "queued": queued, "turns": context.repair_turn_vectors()})
 
 
 def _dedup(run: JobRun, context: "JobContext") -> Report:

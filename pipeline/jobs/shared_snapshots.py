@@ -212,7 +212,7 @@ def shared_snapshots(
     def drop_indexes() -> None:
         for kind in ("vectors", "segments"):
             objects.below(f"{kind}/{name}").clear()
-        for copies in (paths.vectors, paths.lexical):
+        for copies in paths.indexes:
             shutil.rmtree(copies, ignore_errors=True)
 
     lease = nullcontext if database is None else partial(leases.hold, leases.WorkspaceValues(database), "snapshots")

@@ -253,7 +253,7 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
             backup.put_aside(paths.events, replaced)
             aside = replaced.stem
         # The indexes refer to row numbers, which may now belong to other memories.
-        for derived in (paths.lexical, paths.vectors):
+        for derived in paths.indexes:
             if derived.exists():
                 shutil.rmtree(derived)
         memories = backup.count_memories(draft)

@@ -4,13 +4,15 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from config.paths import WorkspacePaths
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
 from pipeline.index.encoders import usual_model
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import RankingFeatures, SessionMap
-from pipeline.index.storage import shared_segments, shared_turn_segments, vector_table
+from pipeline.index.storage import shared_segments, shared_turn_segments, turn_vector_table, vector_table
 from pipeline.index.turn_index import TurnIndex
+from pipeline.index.vectors import VectorTable
 from pipeline.lru import LruCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext
@@ -21,6 +23,9 @@ from pipeline.workspace import Workspace
 
 # More workspaces than people work on at a time; of any other, the segment and the vectors are read again.
 MOST_CONTEXTS = 16
+
+
+OpenTable = Callable[[WorkspacePaths, Database, Encoder, ObjectStorage | None], VectorTable]
 
 
 class SearchContexts:
@@ -66,14 +71,17 @@ class SearchContexts:
         # A workspace's model changes once in its life, if ever.
         searches: LruCache[str, DenseSearch] = LruCache(1)
 
-        def make(encoder: Encoder) -> DenseSearch:
-            table = vector_table(workspace.paths, database, encoder, self._objects)
-            report = partial(on_error, Channel.DENSE)
-            return DenseSearch(encoder, DenseIndex(table, self._exact_rows, encoder.background, report))
-
         def dense_search(model: str | None) -> DenseSearch:
             encoder = self._encoder(model or usual_model(workspace.home_settings))
-            return searches.get(encoder.name, lambda known: known.encoder is encoder, partial(make, encoder))
+            make = partial(self._make_dense, workspace, vector_table, encoder)
+            return searches.get(encoder.name, lambda known: known.encoder is encoder, make)
+
+        turn_searches: LruCache[str, DenseSearch] = LruCache(1)
+
+        def turn_dense_search(model: str) -> DenseSearch:
+            encoder = self._encoder(model)
+            make = partial(self._make_dense, workspace, turn_vector_table, encoder)
+            return turn_searches.get(encoder.name, lambda known: known.encoder is encoder, make)
 
         sessions = SessionMap()
         return SearchContext(
@@ -95,4 +103,10 @@ class SearchContexts:
                 shared_turn_segments(workspace.paths, self._objects),
                 partial(on_error, Channel.LEXICAL),
             ),
+            turn_dense_search,
         )
+
+    def _make_dense(self, workspace: Workspace, open_table: OpenTable, encoder: Encoder) -> DenseSearch:
+        table = open_table(workspace.paths, workspace.database, encoder, self._objects)
+        report = partial(self._report_error, workspace, Channel.DENSE)
+        return DenseSearch(encoder, DenseIndex(table, self._exact_rows, encoder.background, report))

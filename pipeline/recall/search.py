@@ -132,6 +132,8 @@ class SearchContext:
     answers: AnswerCache
     on_error: ErrorSink
     turns: TurnIndex
+    # The model's name.
+    turn_dense: Callable[[str], DenseSearch]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pipeline.errors import NotFound
 from pipeline.records import Filter, Memory, Page, page_of
 from pipeline.services.hook_runs import HookRunLog
-from pipeline.store import agent_sessions, memories, turns
+from pipeline.store import agent_sessions, conclusions, memories, turns
 from pipeline.store.agent_sessions import JournalRow, SessionSummary
+from pipeline.store.conclusions import Conclusion
 from pipeline.store.hook_runs import HookRun
 from pipeline.store.turns import Turn
 from pipeline.times import utc_now
@@ -16,13 +17,18 @@ from pipeline.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session with its latest turns, hook runs, actions and memories, each list newest first."""
+    """A session with a page of its turns and its latest hook runs, actions and memories, each list newest first.
+
+    `concluded` starts with the most important conclusion. `next_cursor` is the start of the next page of turns.
+    """
 
     session: SessionSummary
     said: Sequence[Turn]
     told: Sequence[HookRun]
     did: Sequence[JournalRow]
     learnt: Sequence[Memory]
+    concluded: Sequence[Conclusion] = ()
+    next_cursor: int | None = None
 
 
 def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[SessionSummary]:
@@ -32,17 +38,20 @@ def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[Sessio
     return Page(sessions[:limit], skipped + limit if len(sessions) > limit else None)
 
 
-def read_session(workspace: Workspace, runs: HookRunLog, session_id: str, limit: int) -> SessionRecord:
-    """Return a session with its latest records; raise NotFound if there is no such session."""
+def read_session(
+    workspace: Workspace, runs: HookRunLog, session_id: str, limit: int, before: int | None = None
+) -> SessionRecord:
+    """Return a session with its latest records, and turns below a row number; raise NotFound if it does not exist."""
     with workspace.database.read() as db:
         summary = agent_sessions.find_session(db, session_id)
-        session_turns = turns.page(db, session_id, limit, None)
+        said = page_of(turns.page(db, session_id, limit + 1, before), limit, lambda turn: turn.seq)
+        concluded = conclusions.list_of_sessions(db, [session_id])
         did = agent_sessions.page_actions(db, session_id, limit, None)
         learnt = memories.page(db, Filter(session_id=session_id, viewer=workspace.onlooker), limit, None)
     hook_runs = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items
     if summary is None:
         raise NotFound("There is no session with this id. `reverie sessions` lists them.")
-    return SessionRecord(summary, session_turns, hook_runs, did, learnt)
+    return SessionRecord(summary, said.items, hook_runs, did, learnt, concluded, said.next_cursor)
 
 
 def rename_session(workspace: Workspace, session_id: str, name: str) -> SessionSummary:

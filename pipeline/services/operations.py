@@ -209,7 +209,8 @@ def _first_scored_day(now: datetime) -> str:
 
 def _measure_parts(workspace: Workspace) -> WorkspaceSize:
     paths = workspace.paths
-    return WorkspaceSize(workspace.database.measure(), _measure_folder(paths.vectors), _measure_folder(paths.lexical))
+    vectors = _measure_folder(paths.vectors) + _measure_folder(paths.turn_vectors)
+    return WorkspaceSize(workspace.database.measure(), vectors, _measure_folder(paths.lexical))
 
 
 def _measure_folder(folder: Path) -> int:

@@ -41,12 +41,12 @@ def search_sessions(
     query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session, only_normal)
     context, now = contexts.get(workspace), datetime.now(UTC)
     try:
-        return search.search_sessions(context.database, context.turns, query, now)
+        return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
     except IndexUnavailable as error:
         first = error
     try:
         # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
-        return search.search_sessions(context.database, context.turns, query, now)
+        return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
     except IndexUnavailable:
         _request_repair(workspace, first)
         return []

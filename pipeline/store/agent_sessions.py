@@ -311,7 +311,7 @@ def page_incognito(
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A session: its name, start and last activity, and the numbers of its turns, actions and memories."""
+    """A session: name, start and last activity, the numbers of turns, actions and memories, agent and branch."""
 
     id: str
     name: str | None
@@ -320,11 +320,14 @@ class SessionSummary:
     turns: int
     actions: int
     memories: int
+    agent: str | None = None
+    branch: str | None = None
 
 
 _SESSIONS = """
     WITH asked (id) AS (SELECT CAST(? AS TEXT))
-    SELECT s.session_id, min(n.name), min(s.first_at), max(s.last_at), sum(s.turns), sum(s.actions), sum(s.memories)
+    SELECT s.session_id, min(n.name), min(s.first_at), max(s.last_at), sum(s.turns), sum(s.actions), sum(s.memories),
+        min(n.agent), min(n.branch)
     FROM (
         SELECT session_id, min(at) AS first_at, max(at) AS last_at, count(*) AS turns, 0 AS actions, 0 AS memories
             FROM turn WHERE (SELECT id FROM asked) IS NULL OR session_id = (SELECT id FROM asked) GROUP BY session_id

@@ -44,6 +44,11 @@ class Conclusion(NewConclusion):
     seq: int = 0
     superseded_by: int | None = None
 
+    @property
+    def is_current(self) -> bool:
+        """Return whether no later conclusion replaces this one."""
+        return self.superseded_by is None
+
 
 _SELECT = "SELECT session_id, turn_seq, kind, content, topic, at, seq, superseded_by FROM conclusion"
 
@@ -82,23 +87,13 @@ def by_seqs(db: Connection, seqs: Collection[int]) -> list[Conclusion]:
     return [_conclusion(row) for row in rows]
 
 
-def list_sessions_naming(db: Connection, names: Collection[str], limit: int) -> list[str]:
-    """List the sessions with one of some names in the topic, the newest first."""
-    # Compared as JSON strings, because the topic is stored as JSON.
-    quoted = [json.dumps(name, ensure_ascii=False) for name in names]
+def list_mains(db: Connection, limit: int) -> list[Conclusion]:
+    """List the most important conclusion of each of the sessions that were concluded last."""
     rows = db.execute(
-        "SELECT session_id FROM conclusion c WHERE EXISTS "
-        "(SELECT 1 FROM json_each(?) n WHERE replace(c.topic, n.value, '') <> c.topic) "
-        "GROUP BY session_id ORDER BY max(seq) DESC LIMIT ?",
-        (json.dumps(quoted), limit),
+        f"{_SELECT} WHERE seq IN (SELECT min(seq) FROM conclusion GROUP BY session_id) ORDER BY seq DESC LIMIT ?",  # noqa: S608
+        (limit,),
     )
-    return [session_id for (session_id,) in rows]
-
-
-def list_newest_sessions(db: Connection, limit: int) -> list[str]:
-    """List the sessions whose conclusions were stored last, the newest first."""
-    rows = db.execute("SELECT session_id FROM conclusion GROUP BY session_id ORDER BY max(seq) DESC LIMIT ?", (limit,))
-    return [session_id for (session_id,) in rows]
+    return [_conclusion(row) for row in rows]
 
 
 def list_titles(db: Connection, session_ids: Collection[str]) -> dict[str, str]:

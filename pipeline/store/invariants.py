@@ -48,7 +48,7 @@ def _among(column: str, values: type[StrEnum]) -> str:
 
 
 _ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in (*DIGESTION_STAGES, Stage.SCREEN))
-_ON_TURNS = f"'{Stage.CAPTURE.value}', '{Stage.CONCLUDE.value}'"
+_ON_TURNS = ", ".join(f"'{stage.value}'" for stage in (Stage.CAPTURE, Stage.CONCLUDE, Stage.EMBED_TURNS))
 _UNSAID = f"(stage IN ({_ON_TURNS}) AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608
 
 DERIVED: tuple[Derived, ...] = (

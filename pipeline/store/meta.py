@@ -18,6 +18,10 @@ SEGMENT_WANTED = "segment_wanted"
 TURN_SEGMENT = "turn_segment"
 TURN_SEGMENT_COVERS = "turn_segment_covers"
 TURN_SEGMENT_WANTED = "turn_segment_wanted"
+# The model of the turns' vectors, and the same two numbers for them as for the memories' vectors.
+TURN_VECTORS_MODEL = "turn_vectors_model"
+TURN_VECTORS_GENERATION = "turn_vectors_generation"
+TURN_VECTORS_EPOCH = "turn_vectors_epoch"
 # The model whose vectors are used in searches, while another model may be embedding.
 SERVING_MODEL = "serving_model"
 # The evidence that a workspace is not only in English; the numbers of foreign and of all queries.

@@ -272,7 +272,7 @@ class HomeFiles(StoreLocation):
             with backup.locked(files.snapshots):
                 backup.put_aside(file, backup.new_file(files.snapshots, backup.Taken.BEFORE_RESTORE, datetime.now(UTC)))
         # The row numbers in the indexes may belong to other memories now: rebuild the indexes.
-        for derived in (files.lexical, files.vectors):
+        for derived in files.indexes:
             if derived.exists():
                 shutil.rmtree(derived)
 

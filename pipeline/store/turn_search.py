@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.records import Sensitivity
+from pipeline.records import Sensitivity, Stage
 from pipeline.store.turns import Role, Turn
 from pipeline.store.visibility import named_by_condition
 
@@ -35,6 +35,33 @@ def last_seq(db: Connection) -> int:
 def count_after(db: Connection, seq: int) -> int:
     """Count the turns after a row number."""
     return int(db.execute("SELECT count(*) FROM turn WHERE seq > ?", (seq,)).fetchone()[0])
+
+
+def list_embedded_texts(db: Connection, seqs: Sequence[int]) -> dict[int, list[str]]:
+    """Return the texts of turns to embed: what a person said, and the conclusions that come from a turn."""
+    rows = db.execute(
+        "SELECT t.seq, t.content FROM turn t WHERE t.role = ? AND t.seq IN "
+        "(SELECT CAST(value AS BIGINT) FROM json_each(?)) UNION ALL "
+        "SELECT c.turn_seq, c.content FROM conclusion c WHERE c.turn_seq IN "
+        "(SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY 1",
+        (Role.USER, json.dumps(list(seqs)), json.dumps(list(seqs))),
+    )
+    texts: dict[int, list[str]] = {}
+    for seq, text in rows:
+        texts.setdefault(int(seq), []).append(text)
+    return texts
+
+
+def list_embedded_seqs(db: Connection) -> set[int]:
+    """List the turns that have something to embed."""
+    rows = db.execute("SELECT seq FROM turn WHERE role = ? UNION SELECT turn_seq FROM conclusion", (Role.USER,))
+    return {int(seq) for (seq,) in rows}
+
+
+def list_queued_seqs(db: Connection) -> set[int]:
+    """List the turns that are queued to be embedded, or failed permanently."""
+    rows = db.execute("SELECT memory_seq FROM work WHERE stage = ?", (Stage.EMBED_TURNS,))
+    return {int(seq) for (seq,) in rows}
 
 
 def list_hidden_sessions(db: Connection) -> set[str]:

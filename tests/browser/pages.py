@@ -1,5 +1,7 @@
 """Every page of the dashboard, by the path that leads to it."""
 
+from urllib.parse import quote
+
 from tests.fakes.dashboard import Site
 from web.dashboard.blueprint import NAVIGATION
 
@@ -20,6 +22,8 @@ def records(site: Site, workspace: str = "default") -> list[str]:
         f"{start}/arcs/{first('/v1/arcs')['id']}",
         f"{start}/lessons/{first('/v1/lessons')['id']}",
         f"{start}/goals/{first('/v1/goals')['id']}",
+        f"{start}/sessions/{quote(first('/v1/sessions')['id'], safe='')}",
+        f"{start}/sessions?q=port",
         f"{start}/facts/of?subject=staging+database",
         f"{start}/facts/one?subject=staging+database&attribute=port",
         f"{start}/recall?q=which+port+does+staging+use&compare=1&b_only=lexical&why=SMS",

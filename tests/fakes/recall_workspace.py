@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from pipeline.index.dense import DenseIndex
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import RankingFeatures, SessionMap
@@ -45,6 +47,7 @@ class RecallWorkspace:
             AnswerCache(),
             lambda channel, error: self.errors.append((channel, error)),
             TurnIndex.open(self.lexical / "turns", None, lambda error: self.errors.append((Channel.LEXICAL, error))),
+            lambda _model: pytest.fail("no turn has a vector"),
         )
 
     def write(self, content: str, **fields: Any) -> str:

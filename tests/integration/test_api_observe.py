@@ -22,7 +22,7 @@ class FailingStage:
 def test_the_queue_counts_down_to_nothing(client, digested):
     client.write("The port is 8123")
     queue = client.get("/v1/queue").get_json()
-    assert queue["pending"] == {"embed": 1, "entities": 1, "dedup": 0, "screen": 0, "capture": 0, "purge": 0}
+    assert {stage: count for stage, count in queue["pending"].items() if count} == {"embed": 1, "entities": 1}
     assert queue["oldest_pending_s"] >= 0
     digested()
     queue = client.get("/v1/queue").get_json()

@@ -2,9 +2,14 @@
 
 import pytest
 
+from pipeline.store import agent_sessions, conclusions, turns
+from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.store.conclusions import ConclusionKind, NewConclusion
+from pipeline.store.turns import Message, Role
 from tests.fakes.dashboard import sign_in
 
 FACT = "The billing service uses port 8123"
+AT = "2026-03-04T12:00:00.000Z"
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -55,6 +60,47 @@ def test_a_session_tells_what_was_said_told_done_and_learnt(client, browser):
     assert HOSTILE not in page
     for told in ("Hello", "UserPromptSubmit", FACT, "No actions."):
         assert told in page
+
+
+def test_sessions_are_searched_and_a_result_opens_at_its_message(client, container, browser):
+    texts = [*(f"Filler {number}" for number in range(150)), f"The deploy key rotates {HOSTILE}"]
+    with container.databases.get("default").write() as db:
+        seqs = turns.add(db, [Message("s2", Role.ASSISTANT, text, "2026-03-04T12:00:00.000Z") for text in texts])
+        turns.add(
+            db, [Message("s2", Role.USER, f"Later {number}", "2026-03-04T12:00:00.000Z") for number in range(150)]
+        )
+        db.execute("UPDATE agent_session SET agent = 'codex' WHERE id = 's2'")
+    page = browser.page("/w/default/sessions?q=deploy+key")
+    assert HOSTILE not in page
+    assert "The deploy key rotates" in page
+    assert "No session contains these words" in browser.page("/w/default/sessions?q=zebra")
+    session = browser.follow(page, "s2")
+    assert f'id="turn-{seqs[-1]}"' in session
+    assert "Later" not in session
+    assert "Filler 50" in browser.follow(session, "Earlier messages")
+
+
+def test_a_session_shows_its_origin_its_failures_and_its_conclusions(client, container, browser):
+    failed = Action(AT, "s1", None, "Bash", ActionType.TEST, "make test", ok=False, exit_code=2, error=f"E {HOSTILE}")
+    new = [
+        NewConclusion("s1", 1, ConclusionKind.DECISION, f"Use port 8123 {HOSTILE}", ("billing",), AT),
+        NewConclusion("s1", 1, ConclusionKind.RULE, "Ports stay below 9000", ("billing",), AT),
+    ]
+    with container.databases.get("default").write() as db:
+        agent_sessions.name_session(db, "s1", "The port", AT)
+        db.execute("UPDATE agent_session SET agent = 'codex', branch = 'feature/port' WHERE id = 's1'")
+        agent_sessions.add_action(db, failed)
+        stored = conclusions.replace(db, "s1", new)
+        conclusions.supersede(db, [(stored[0].seq, stored[1].seq)])
+    assert "codex" in browser.page("/w/default/sessions")
+    page = browser.page("/w/default/sessions/s1")
+    assert HOSTILE not in page
+    for shown in ("codex", "branch feature/port", "failed with exit status 2", "Use port 8123", "Replaced by a later"):
+        assert shown in page
+    record = client.get("/v1/sessions/s1").get_json()
+    assert [(one["exit_code"], one["error"]) for one in record["did"]] == [(2, f"E {HOSTILE}")]
+    assert [(one["kind"], one["is_current"]) for one in record["concluded"]] == [("decision", False), ("rule", True)]
+    assert (record["session"]["agent"], record["session"]["branch"]) == ("codex", "feature/port")
 
 
 def test_what_was_offered_again_may_be_let_in(client, browser):

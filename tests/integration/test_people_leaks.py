@@ -125,6 +125,7 @@ LOOKED_AT: dict[str, Way] = {
     "sources": get("/v1/sources"),
     "journal": get("/v1/journal"),
     "sessions": get("/v1/sessions"),
+    "a search over sessions": get("/v1/sessions/search", query=QUESTION),
     "a session": lambda crowd, look: ask(crowd, look, "GET", f"/v1/sessions/{look.session}"),
     "hook runs": get("/v1/hook-runs"),
     "audit": get("/v1/audit"),

@@ -11,11 +11,21 @@ from pipeline.services import agent_history, distill, session_search
 from pipeline.services.agent_history import SessionRecord
 from pipeline.services.turns import obey
 from pipeline.store.agent_sessions import ActionType, SessionSummary
+from pipeline.store.conclusions import ConclusionKind
 from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.times import utc_now
 from pipeline.write.fields import Moment
 from web.api import bodies
-from web.api.answers import Answer, FoundSessionAnswer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
+from web.api.answers import (
+    Answer,
+    Cursor,
+    FoundSessionAnswer,
+    MemoryAnswer,
+    Name,
+    PageAnswer,
+    ReceiptAnswer,
+    is_missing,
+)
 from web.api.caller_scope import viewer_of
 from web.api.hook_runs import RunAnswer
 from web.call import Call, workspace_of_folder
@@ -54,6 +64,17 @@ class NameBody(bodies.Body):
     name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS, strip_whitespace=True)]
 
 
+class TurnsQuery(bodies.QueryString):
+    """A page of a session's messages."""
+
+    cursor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")] | None = None
+
+    @property
+    def before(self) -> int | None:
+        """Return the row number before which the page starts."""
+        return None if self.cursor is None else int(self.cursor)
+
+
 class SearchQuery(bodies.QueryString):
     """The words to search for, and the maximum number of sessions."""
 
@@ -69,10 +90,12 @@ class QueuedAnswer(Answer):
 
 
 class SessionAnswer(Answer):
-    """A session: its name, its start, its last activity, and its numbers of turns, actions and memories."""
+    """A session: its name, agent and branch, its start, its last activity, and its numbers of records."""
 
     id: Name
     name: str | None
+    agent: str | None
+    branch: str | None
     first_at: str
     last_at: str
     turns: int
@@ -99,23 +122,39 @@ class TurnAnswer(Answer):
 
 
 class DeedAnswer(Answer):
-    """One action of an agent, on a file or by a command, and whether it succeeded."""
+    """One action of an agent, on a file or by a command, and whether it succeeded; of a failure, what was printed."""
 
     at: str
     tool: str
     type: ActionType
     target: str
     ok: bool
+    exit_code: int | None = Field(default=None, exclude_if=is_missing)
+    error: str | None = Field(default=None, exclude_if=is_missing)
+
+
+class ConclusionAnswer(Answer):
+    """What a session concluded, and whether a later session replaced it."""
+
+    kind: ConclusionKind
+    content: str
+    at: str
+    is_current: bool
 
 
 class SessionRecordAnswer(Answer):
-    """A session with its latest messages, injected memories, actions and new memories, each newest first."""
+    """A session with its latest messages, injected memories, actions and new memories, each newest first.
+
+    `concluded` lists its decisions, rules, rejected alternatives and open ends, the most important first.
+    """
 
     session: SessionAnswer
     said: list[TurnAnswer]
     told: list[RunAnswer]
     did: list[DeedAnswer]
     learnt: list[MemoryAnswer]
+    concluded: list[ConclusionAnswer]
+    next_cursor: Cursor
 
 
 class DistilledAnswer(Answer):
@@ -169,9 +208,9 @@ def search_sessions(call: Call, query: SearchQuery) -> FoundSessions:
 
 
 @api.route(Endpoint("GET", "/v1/sessions/{session_id}", answer=SessionRecordAnswer, problems=(404,)))
-def read_session(call: Call, session_id: str) -> SessionRecord:
-    """Read the messages, injected memories, actions and new memories of a session."""
-    return agent_history.read_session(call.workspace, call.container.hook_runs, session_id, SHOWN)
+def read_session(call: Call, query: TurnsQuery, session_id: str) -> SessionRecord:
+    """Read the messages, injected memories, actions, conclusions and new memories of a session."""
+    return agent_history.read_session(call.workspace, call.container.hook_runs, session_id, SHOWN, query.before)
 
 
 @api.route(Endpoint("PATCH", "/v1/sessions/{session_id}", answer=SessionAnswer, problems=(404,)))

@@ -111,20 +111,35 @@ def show_session(state: State, session: str) -> None:
 
 def _print_session(record: dict[str, Any]) -> None:
     session = record["session"]
-    click.echo(f"{one_line(session['name'] or session['id'])}  {session['first_at'][:16]} to {session['last_at'][:16]}")
+    times = f"{session['first_at'][:16]} to {session['last_at'][:16]}"
+    origin = [plain(session[name]) for name in ("agent", "branch") if session[name]]
+    click.echo("  ".join([one_line(session["name"] or session["id"]), times, *origin]))
     width = terminal_width()
     for title, rows in (
         ("messages", [f"{turn['role']}: {turn['content']}" for turn in record["said"]]),
         ("injected", [f"{run['event']}: {run['chars']} characters, {run['outcome']}" for run in record["told"]]),
         (
             "actions",
-            [f"{action['type']} {action['target']}{'' if action['ok'] else ' (failed)'}" for action in record["did"]],
+            [f"{action['type']} {action['target']}{describe_failure(action)}" for action in record["did"]],
         ),
+        ("conclusions", [f"{item['kind']} {_describe_conclusion(item)}" for item in reversed(record["concluded"])]),
         ("memories", [f"{memory['kind']} {memory['content']}" for memory in record["learnt"]]),
     ):
         click.echo(f"\n{title}:" if rows else f"\n{title}: none")
         for row in reversed(rows):
             click.echo(f"  {one_line(row, max(20, width - 2))}")
+
+
+def describe_failure(action: Mapping[str, Any]) -> str:
+    """Return how an action failed, nothing for a successful one."""
+    if action["ok"]:
+        return ""
+    code = f" with exit status {action['exit_code']}" if action.get("exit_code") is not None else ""
+    return f" (failed{code}{': ' if action.get('error') else ''}{action.get('error') or ''})"
+
+
+def _describe_conclusion(item: Mapping[str, Any]) -> str:
+    return str(item["content"]) if item["is_current"] else f"{item['content']} (replaced later)"
 
 
 @sessions.command("rename")

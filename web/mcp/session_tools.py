@@ -33,12 +33,20 @@ def sessions(call: ToolCall) -> ToolResult:
     record = call.server.call("GET", f"/v1/sessions/{segment(str(session_id))}")
     lines = [f"session {quote(record['session']['name'] or record['session']['id'])}"]
     lines += [f"- {turn['role']}: {ANYBODY.say(turn['content'][:TURN_CHARS])}" for turn in reversed(record["said"])]
+    lines += [f"- {action['type']} {quote(action['target'])}{_failure(action)}" for action in reversed(record["did"])]
     lines += [
-        f"- {action['type']} {quote(action['target'])}{'' if action['ok'] else ' (failed)'}"
-        for action in reversed(record["did"])
+        f"- {'' if concluded['is_current'] else 'earlier '}{concluded['kind']}: {ANYBODY.say(concluded['content'])}"
+        for concluded in record["concluded"]
     ]
     lines += [render_memory(shorten(memory), call.shown, call.now) for memory in record["learnt"]]
     return ToolResult("\n".join(lines), ids=[memory["id"] for memory in record["learnt"]])
+
+
+def _failure(action: Mapping[str, Any]) -> str:
+    if action["ok"]:
+        return ""
+    code = f" with exit status {action['exit_code']}" if action.get("exit_code") is not None else ""
+    return f" (failed{code}{': ' + quote(action['error']) if action.get('error') else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ SESSION_TOOLS = (
     Tool(
         "sessions",
         "List earlier sessions, newest first; with query search what was said in them; "
-        "with id show the messages, actions and memories of one.",
+        "with id show the messages, actions, conclusions and memories of one.",
         sessions,
         {
             "query": text("What was said"),

@@ -50,6 +50,22 @@ def test_sessions_are_listed_shown_and_named(client):
     run("sessions", "show", "nobody", code=1)
 
 
+def test_sessions_are_searched_and_recall_prints_them_below_the_memories(client):
+    say(client, ("assistant", "The deploy key of the staging CDN rotates every ninety days"))
+    question = "How often does the deploy key of the staging CDN rotate?"
+    found = run("sessions", "search", "deploy", "key").stdout
+    assert "s1" in found
+    assert "assistant: The deploy key of the staging CDN rotates every ninety days" in " ".join(found.split())
+    assert [one["session_id"] for one in run_json("sessions", "search", "deploy key")["items"]] == ["s1"]
+    assert "No session contains these words" in run("sessions", "search", "zebra").stderr
+    remember("The staging CDN is in Frankfurt")
+    recalled = run("recall", question).stdout
+    assert recalled.index("Frankfurt") < recalled.index("Said in past sessions:") < recalled.index("ninety days")
+    assert "relevance 0." in run("recall", question, "--explain").stdout.rpartition("Said in past sessions:")[2] + (
+        run("recall", question, "--explain").stdout
+    )
+
+
 def test_a_session_is_distilled(client, container):
     say(client, ("assistant", "I ran npm install."), ("user", "No, use pnpm instead of npm."))
     assert run("distill", "s1").stdout.startswith("1 proposed")

@@ -57,7 +57,7 @@ def test_a_digest_works_off_its_stage_and_reports_the_worker(client, sent, worke
     client.write("The port is 8123")
     digest("default", "embed")
     queue = client.get("/v1/queue").get_json()
-    assert queue["pending"] == {"embed": 0, "entities": 1, "dedup": 1, "screen": 0, "capture": 0, "purge": 0}
+    assert {stage: count for stage, count in queue["pending"].items() if count} == {"entities": 1, "dedup": 1}
     assert [worker["owner"] for worker in queue["workers"]] == [worker.owner]
     # What is embedded can be compared.
     assert sent() == [("digest", "default", "dedup")]

@@ -8,7 +8,8 @@ from werkzeug.wrappers import Response
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Filter, Revision
 from pipeline.records.people import Role
 from pipeline.services import agent_history, memories
-from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, next_page, show
+from pipeline.services.session_search import search_sessions
+from web.dashboard.view import PAGE_SIZE, Paged, Search, Section, View, back, next_page, show
 
 sessions_section = Section("sessions")
 hooks_section = Section("hooks")
@@ -30,18 +31,29 @@ class NameForm(BaseModel):
     name: Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
 
 
-@sessions_section.page("/sessions", Paged)
+class SessionsQuery(Paged):
+    """A page of sessions, or the words to search for in what was said."""
+
+    q: Search = ""
+
+
+@sessions_section.page("/sessions", SessionsQuery)
 def list_all(view: View) -> str:
-    """List sessions, the most recently active first."""
+    """List sessions, the most recently active first, or those that are most about some words."""
+    if view.query.q:
+        found = search_sessions(view.workspace, view.container.contexts, view.query.q, PAGE_SIZE, only_normal=False)
+        return show("sessions.html", view, title="Sessions", asked=view.query.q, found=found)
     page = agent_history.list_sessions(view.workspace, PAGE_SIZE, int(view.query.before or 0))
-    return show("sessions.html", view, title="Sessions", sessions=page.items, next_url=next_page(page.next_cursor))
+    next_url = next_page(page.next_cursor)
+    return show("sessions.html", view, title="Sessions", asked="", sessions=page.items, next_url=next_url)
 
 
-@sessions_section.page("/sessions/<path:session_id>")
+@sessions_section.page("/sessions/<path:session_id>", Paged)
 def one(view: View, session_id: str) -> str:
-    """Show the messages, hook runs, actions and memories of a session."""
-    record = agent_history.read_session(view.workspace, view.container.hook_runs, session_id, SHOWN)
-    return show("session.html", view, title=record.session.name or "Session", record=record)
+    """Show the messages, hook runs, actions, conclusions and memories of a session."""
+    record = agent_history.read_session(view.workspace, view.container.hook_runs, session_id, SHOWN, view.query.before)
+    earlier_url = next_page(record.next_cursor, anchor="said")
+    return show("session.html", view, title=record.session.name or "Session", record=record, earlier_url=earlier_url)
 
 
 @sessions_section.action("/sessions/rename/<path:session_id>", NameForm)

@@ -40,6 +40,7 @@ STAGES: Mapping[Stage, str] = {
     Stage.SCREEN: "flags text that instructs the agent",
     Stage.CAPTURE: "extracts memories from messages",
     Stage.CONCLUDE: "extracts decisions from sessions",
+    Stage.EMBED_TURNS: "makes messages findable by meaning",
     Stage.PURGE: "removes purged memories from every index",
 }
 
