@@ -29,6 +29,8 @@ _BODIES = frozenset(
         *("edits", "replacements", "diff", "patch", "file_text", "prompt", "plan", "todos", "questions"),
     )
 )
+_COMMAND_NAMES = ("cmd", "CommandLine", "script")
+_PATH_NAMES = ("path", "filePath", "absolute_path", "TargetFile", "AbsolutePath", "file")
 _COMMANDS = frozenset(("command", "cmd", "input"))
 
 
@@ -68,7 +70,9 @@ def as_time(value: Any) -> str | None:
     """Return a time as UTC text: RFC 3339, or a number of seconds or milliseconds; None for other values."""
     try:
         if isinstance(value, str):
-            return value if _UTC_MILLISECONDS.fullmatch(value) else normalize_typed_time(value)
+            # Nearly all times have this form already.
+            is_utc_text = _UTC_MILLISECONDS.fullmatch(value) and datetime.fromisoformat(value)
+            return value if is_utc_text else normalize_typed_time(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if abs(value) > _LARGEST_SECONDS else value
             return utc_text(datetime.fromtimestamp(seconds, UTC))
@@ -119,3 +123,19 @@ def error_head(output: str) -> str:
     """Return the start of a failed call's output, without what hosts added to it."""
     text = _ERROR_TAGS.sub("", output[:_SEARCHED_CHARS])
     return as_text(drop_host_text(text)).strip()[:ERROR_CHARS]
+
+
+def as_claude_call(name: Any, arguments: Any, names: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Return a call with Claude Code's names of the tool, its command and its file."""
+    tool, fields = names.get(as_text(name), as_text(name)), dict(as_mapping(arguments))
+    if tool == "Bash":
+        _rename(fields, _COMMAND_NAMES, "command")
+    elif tool in ("Read", "Edit", "Write"):
+        _rename(fields, _PATH_NAMES, "file_path")
+    return tool, fields
+
+
+def _rename(fields: dict[str, Any], names: tuple[str, ...], new: str) -> None:
+    value = next((fields.pop(name) for name in names if name in fields), None)
+    if value is not None and new not in fields:
+        fields[new] = value

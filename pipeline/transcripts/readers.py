@@ -7,7 +7,16 @@ from typing import Final
 from pipeline.transcripts.reader import TranscriptReader
 
 # The class `Reader` of the module `pipeline.transcripts.<module>`.
-READERS: Final[Mapping[str, str]] = {"claude-code": "claude_code"}
+READERS: Final[Mapping[str, str]] = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "gemini-cli": "gemini_cli",
+    "antigravity": "antigravity",
+    "pi": "pi",
+    "oh-my-pi": "oh_my_pi",
+    "openclaw": "openclaw",
+    "qwen-code": "qwen_code",
+}
 
 
 def load_reader(agent: str) -> TranscriptReader:

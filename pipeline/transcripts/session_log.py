@@ -46,7 +46,7 @@ class SessionLog:
     def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
         """Start with the state that an earlier reading saved, or an empty one."""
         known = as_mapping(state.get("head"))
-        fields = ("cwd", "branch", "title", "started_at", "parent")
+        fields = ("id", "cwd", "branch", "title", "started_at", "parent")
         self.head = replace(head, **{name: known[name] for name in fields if isinstance(known.get(name), str)})
         self.calls = {key: _load_call(fields) for key, fields in as_mapping(state.get("calls")).items()}
         self.entries: list[Entry] = []
@@ -64,7 +64,7 @@ class SessionLog:
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
-        names = ("cwd", "branch", "title", "started_at", "parent")
+        names = ("id", "cwd", "branch", "title", "started_at", "parent")
         head = {name: value for name in names if (value := getattr(self.head, name))}
         calls = {key: asdict(call) for key, call in self.calls.items()}
         return {"head": head} | ({"calls": calls} if calls else {})
@@ -84,6 +84,10 @@ class SessionLog:
         part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, tuple(self.problems[:MOST_PROBLEMS]))
         self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
         return part
+
+    def rename(self, session_id: str) -> None:
+        """Take the id that the transcript states."""
+        self.head = replace(self.head, id=session_id or self.head.id)
 
     def learn(self, **fields: Any) -> None:
         """Note what a record says of the session: the first folder, start and parent, and the last branch and title."""
@@ -111,6 +115,12 @@ class SessionLog:
         self._add(Said(role, content, as_time(at), as_text(record_id) or None), len(content))
         return True
 
+    def say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
+        """Add a prompt that starts a turn; calls without a result were interrupted."""
+        if as_text(text).strip():
+            self.drop_open_calls()
+            self.say(Role.USER, text, at, record_id)
+
     def call(self, key: Any, tool: Any, arguments: Any, at: Any, replaced: Any = "") -> None:
         """Note a tool call; it is added with its result."""
         use = ToolUse(as_text(tool), keep_arguments(arguments), None, as_time(at), as_text(key) or None)
@@ -127,6 +137,11 @@ class SessionLog:
         code = find_exit_code(output) if exit_code is None and not ok else exit_code
         error = error_head(output) if ok is False else ""
         self._add_call(replace(use, ok=ok, exit_code=code, error=error))
+
+    def list_calls(self, key: Any) -> list[str]:
+        """List the open calls of a record: a patch of several files is several calls."""
+        text = as_text(key)
+        return [call for call in self.calls if call == text or call.startswith(f"{text}/")]
 
     def drop_call(self, key: Any, reason: str = LeftOut.NOT_RUN) -> None:
         """Leave out a call that did not run."""
