@@ -33,6 +33,16 @@ def list_databases(agent: str, places: Places) -> Iterator[TranscriptFile]:
         yield from describe_file(agent, user / "globalStorage/state.vscdb")
 
 
+def list_conversations(path: Path) -> set[str]:
+    """Return the ids of the conversations in a database, none if it cannot be read now."""
+    try:
+        with open_foreign_database(path) as db:
+            rows = db.rows(_TABLE, ("key",), _keys_with(_CONVERSATION), order="key")
+            return {as_text(row["key"]).removeprefix(_CONVERSATION) for row in rows}
+    except ForeignDatabaseUnreadable:
+        return set()
+
+
 def read_database(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
     """Yield what was said and done in all conversations since a mark."""
     return report_unreadable(_read_database(file, mark), file, mark)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from pipeline.transcripts.reader import Places
 from pipeline.transcripts.documents import load_document, read_file_uri
 from pipeline.transcripts.fields import as_mapping
+from pipeline.transcripts.reader import Places
 
 VS_CODE = ("Code", "Code - Insiders", "VSCodium")
 # Editors made from VS Code, in which its extensions run too.

@@ -120,7 +120,10 @@ class _GooseLog(SessionLog):
             # Summaries, and what the program tells the model.
             self.left_out[LeftOut.SUMMARY] += is_new
             return
-        at, number = message.get("created_timestamp"), as_text(message.get("message_id")) or str(message.get("id") or "")
+        at, number = (
+            message.get("created_timestamp"),
+            as_text(message.get("message_id")) or str(message.get("id") or ""),
+        )
         role = Role.USER if message.get("role") == "user" else Role.ASSISTANT
         for position, block in enumerate(map(as_mapping, as_list(message.get("content")))):
             kind = block.get("type")
@@ -130,7 +133,9 @@ class _GooseLog(SessionLog):
             elif kind == "toolResponse":
                 self._take_result(block, is_new=is_new)
             elif not is_new:
-                continue
+                if kind == "text" and role is Role.USER:
+                    # The last reading added the calls that had no result by now.
+                    self.calls.clear()
             elif kind == "text":
                 self.say(role, block.get("text"), at, f"{number}.{position}" if position else number)
             else:

@@ -7,7 +7,18 @@ from typing import Final
 from pipeline.transcripts.reader import TranscriptReader
 
 # The class `Reader` of the module `pipeline.transcripts.<module>`.
-READERS: Final[Mapping[str, str]] = {"claude-code": "claude_code"}
+READERS: Final[Mapping[str, str]] = {
+    "claude-code": "claude_code",
+    "cursor": "cursor",
+    "copilot-cli": "copilot_cli",
+    "vscode-copilot": "vscode_copilot",
+    "opencode": "opencode",
+    "kilo": "kilo",
+    "cline": "cline",
+    "roo-code": "roo_code",
+    "goose": "goose",
+    "aider": "aider",
+}
 
 
 def load_reader(agent: str) -> TranscriptReader:
