@@ -101,6 +101,9 @@ class ClaudeSession(SessionLog):
         reason = _reason_to_skip(record)
         if reason is not None:
             self.left_out[reason] += 1
+            if reason == LeftOut.UNATTENDED:
+                # The operations of the queue do not say who queued.
+                self._queue.clear()
         elif kind == "queue-operation":
             self._take_queue_operation(record)
         elif kind == "attachment":
@@ -234,6 +237,8 @@ def _reason_to_skip(record: Mapping[str, Any]) -> LeftOut | None:
     if record.get("isMeta"):
         return LeftOut.META
     is_program = as_text(record.get("entrypoint")).startswith("sdk") or record.get("promptSource") == "sdk"
+    if as_mapping(record.get("origin")).get("kind") not in (None, "human"):
+        return LeftOut.NOTICE
     is_observer = any(name in as_text(record.get("cwd")) for name in _OBSERVERS)
     return LeftOut.UNATTENDED if is_program or is_observer else None
 

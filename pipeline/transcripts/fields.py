@@ -68,7 +68,9 @@ def as_time(value: Any) -> str | None:
     """Return a time as UTC text: RFC 3339, or a number of seconds or milliseconds; None for other values."""
     try:
         if isinstance(value, str):
-            return value if _UTC_MILLISECONDS.fullmatch(value) else normalize_typed_time(value)
+            # Nearly all times have this form already.
+            is_utc_text = _UTC_MILLISECONDS.fullmatch(value) and datetime.fromisoformat(value)
+            return value if is_utc_text else normalize_typed_time(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if abs(value) > _LARGEST_SECONDS else value
             return utc_text(datetime.fromtimestamp(seconds, UTC))

@@ -73,6 +73,10 @@ class QueuedPrompts:
             self.remember(prompt["text"])
         return missing
 
+    def clear(self) -> None:
+        """Drop all prompts: no person queued them."""
+        self._waiting, self._expected = [], []
+
     def take_all(self) -> list[Prompt]:
         """Take all prompts that wait or are expected."""
         prompts = self._expected + self._waiting

@@ -9,6 +9,7 @@ from pipeline.transcripts.reader import TranscriptReader
 # The class `Reader` of the module `pipeline.transcripts.<module>`.
 READERS: Final[Mapping[str, str]] = {
     "claude-code": "claude_code",
+    "codex": "codex",
     "cursor": "cursor",
     "copilot-cli": "copilot_cli",
     "vscode-copilot": "vscode_copilot",

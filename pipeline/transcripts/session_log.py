@@ -46,7 +46,7 @@ class SessionLog:
     def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
         """Start with the state that an earlier reading saved, or an empty one."""
         known = as_mapping(state.get("head"))
-        fields = ("cwd", "branch", "title", "started_at", "parent")
+        fields = ("id", "cwd", "branch", "title", "started_at", "parent")
         self.head = replace(head, **{name: known[name] for name in fields if isinstance(known.get(name), str)})
         self.calls = {key: _load_call(fields) for key, fields in as_mapping(state.get("calls")).items()}
         self.entries: list[Entry] = []
@@ -64,7 +64,7 @@ class SessionLog:
 
     def save(self) -> dict[str, Any]:
         """Return the state that the next reading needs."""
-        names = ("cwd", "branch", "title", "started_at", "parent")
+        names = ("id", "cwd", "branch", "title", "started_at", "parent")
         head = {name: value for name in names if (value := getattr(self.head, name))}
         calls = {key: asdict(call) for key, call in self.calls.items()}
         return {"head": head} | ({"calls": calls} if calls else {})
@@ -127,6 +127,11 @@ class SessionLog:
         code = find_exit_code(output) if exit_code is None and not ok else exit_code
         error = error_head(output) if ok is False else ""
         self._add_call(replace(use, ok=ok, exit_code=code, error=error))
+
+    def list_calls(self, key: Any) -> list[str]:
+        """List the open calls of a record: a patch of several files is several calls."""
+        text = as_text(key)
+        return [call for call in self.calls if call == text or call.startswith(f"{text}/")]
 
     def drop_call(self, key: Any, reason: str = LeftOut.NOT_RUN) -> None:
         """Leave out a call that did not run."""

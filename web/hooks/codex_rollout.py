@@ -6,28 +6,27 @@ including rejected calls, and the text of an output shows whether its call succe
 
 import hashlib
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pipeline.records.transcripts import TranscriptMark
+from pipeline.transcripts.codex_records import (
+    CALLS,
+    Payload,
+    is_patch_applied,
+    list_patched_files,
+    read_arguments,
+    read_item,
+    read_item_status,
+    read_spoken_text,
+    read_success,
+)
+from pipeline.transcripts.log_lines import digest_before
 
 # Only the end of a longer part is read.
 LONGEST_STRETCH = 64 << 20
-# The bytes before a mark that are compared. Lines of a host's log differ by their times and ids.
-COMPARED_BYTES = 1024
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_EXIT_CODE = re.compile(r"\A[^\n]*\n?(?:.*\n){0,4}?.*\b(?:exited with code|exit code:?) (-?\d+)", re.IGNORECASE)
-# Codex writes one of these instead of an output if a call did not run.
-_NOT_RUN = re.compile(
-    r"\A(?:unsupported (?:custom tool )?call|patch rejected|approval policy is|failed to parse"
-    r"|(?:exec )?command rejected|rejected by user|aborted by user)",
-    re.IGNORECASE,
-)
-_PATCHED_WELL = re.compile(r"\bSuccess\. Updated|\ADone!", re.IGNORECASE)
 TURN_CONTEXT = "turn_context"
-CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 
 _ROLES = {
     "user_message": "user",
@@ -36,13 +35,7 @@ _ROLES = {
     "AgentMessage": "assistant",
 }
 
-Payload = Mapping[str, Any]
 Event = dict[str, Any]
-
-
-def list_patched_files(patch: str) -> list[str]:
-    """List the files that a patch in Codex' format changes, in order."""
-    return [file.strip() for file in _PATCHED.findall(patch)]
 
 
 def read_new_lines(rollout: Path, mark: TranscriptMark | None) -> tuple[list[str], TranscriptMark]:
@@ -57,7 +50,7 @@ def find_start(log: Path, mark: TranscriptMark | None) -> int | None:
     if mark is None or mark.offset > log.stat().st_size:
         return None
     with log.open("rb") as file:
-        return mark.offset if mark.digest in (None, _digest_before(file, mark.offset)) else None
+        return mark.offset if mark.digest in (None, digest_before(file, mark.offset)) else None
 
 
 def read_lines(log: Path, begin: int | None) -> tuple[list[str], TranscriptMark]:
@@ -68,13 +61,8 @@ def read_lines(log: Path, begin: int | None) -> tuple[list[str], TranscriptMark]
         # The last line may be incomplete.
         whole = data[: data.rfind(b"\n") + 1]
         end = file.tell() - (len(data) - len(whole))
-        mark = TranscriptMark(end, _digest_before(file, end))
+        mark = TranscriptMark(end, digest_before(file, end))
     return whole.decode("utf-8", errors="replace").split("\n")[:-1], mark
-
-
-def _digest_before(file: BinaryIO, offset: int) -> str:
-    file.seek(max(0, offset - COMPARED_BYTES))
-    return hashlib.blake2b(file.read(min(offset, COMPARED_BYTES)), digest_size=8).hexdigest()
 
 
 def _last_turn(lines: Sequence[str]) -> list[str]:
@@ -83,14 +71,14 @@ def _last_turn(lines: Sequence[str]) -> list[str]:
 
 
 def _is_prompt(payload: Payload) -> bool:
-    return payload.get("type") == "user_message" or _item(payload).get("type") == "UserMessage"
+    return payload.get("type") == "user_message" or read_item(payload).get("type") == "UserMessage"
 
 
 def read_events(lines: Iterable[str]) -> list[Event]:
     """Return the actions in order, as events in the form of Claude Code. Calls that did not run are skipped."""
     payloads = [_payload(line) for line in lines]
     if any(payload.get("type") == "item_completed" for payload in payloads):
-        return [event for payload in payloads for event in _read_item(_item(payload))]
+        return [event for payload in payloads for event in _read_item(read_item(payload))]
     return list(_read_calls(payloads))
 
 
@@ -112,8 +100,8 @@ def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
             _drop_turn(messages, open_turn)
         open_turn = _find_open_turn(payload, open_turn)
         folder = payload.get("cwd") if entry.get("type") == TURN_CONTEXT else folder
-        role = _ROLES.get(str(payload.get("type"))) or _ROLES.get(str(_item(payload).get("type")))
-        text = payload.get("message") or _spoken(_item(payload))
+        role = _ROLES.get(str(payload.get("type"))) or _ROLES.get(str(read_item(payload).get("type")))
+        text = payload.get("message") or read_spoken_text(read_item(payload))
         if not (role and isinstance(text, str) and text.strip()):
             continue
         # A message may appear both as an event and as an item.
@@ -150,13 +138,6 @@ def _drop_turn(messages: list[dict[str, str]], turn_id: str | None) -> None:
     ]
 
 
-def _spoken(item: Payload) -> str:
-    content = item.get("content")
-    parts = content if isinstance(content, list) else []
-    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    return "\n".join(texts) or str(item.get("text") or "")
-
-
 def _payload(line: str) -> Payload:
     return _payload_of(_entry(line))
 
@@ -174,13 +155,8 @@ def _payload_of(entry: Payload) -> Payload:
     return payload if isinstance(payload, dict) else {}
 
 
-def _item(payload: Payload) -> Payload:
-    item = payload.get("item") if payload.get("type") == "item_completed" else None
-    return item if isinstance(item, dict) else {}
-
-
 def _read_item(item: Payload) -> Iterator[Event]:
-    ok, kind = _status(item), item.get("type")
+    ok, kind = read_item_status(item), item.get("type")
     if ok is None:
         return
     if kind == "CommandExecution":
@@ -190,14 +166,6 @@ def _read_item(item: Payload) -> Iterator[Event]:
             yield _event("apply_patch", {"path": file}, ok=ok)
     elif kind == "McpToolCall":
         yield _event(f"mcp__{item.get('server')}__{item.get('tool')}", {}, ok=ok)
-
-
-def _status(item: Payload) -> bool | None:
-    """Return whether an item succeeded; None if it did not run."""
-    status, code = item.get("status"), item.get("exit_code")
-    if status not in ("completed", "failed"):
-        return None
-    return status == "completed" and code in (None, 0)
 
 
 def _read_calls(payloads: Iterable[Payload]) -> Iterator[Event]:
@@ -211,11 +179,11 @@ def _read_calls(payloads: Iterable[Payload]) -> Iterator[Event]:
 
 
 def _read_call(call: Payload, output: Any) -> Iterator[Event]:
-    name, arguments, ok = str(call.get("name") or "local_shell"), _arguments(call), _succeeded(output)
+    name, arguments, ok = str(call.get("name") or "local_shell"), read_arguments(call), read_success(output)
     patch = arguments.get("input") if name == "apply_patch" else None
     if isinstance(patch, str):
         # The output of a patch says whether it was applied.
-        if ok is True and (_exit_code(output) == 0 or _PATCHED_WELL.search(str(output))):
+        if ok is True and is_patch_applied(output):
             yield from (_event(name, {"path": file}, ok=True) for file in list_patched_files(patch))
     elif ok is not None:
         yield _event(name, arguments, ok=ok)
@@ -224,42 +192,3 @@ def _read_call(call: Payload, output: Any) -> Iterator[Event]:
 def _event(tool: str, arguments: dict[str, Any], *, ok: bool) -> Event:
     name = "PostToolUse" if ok else "PostToolUseFailure"
     return {"hook_event_name": name, "tool_name": tool, "tool_input": arguments}
-
-
-def _arguments(call: Payload) -> dict[str, Any]:
-    if isinstance(call.get("action"), dict):
-        return dict(call["action"])
-    arguments = call.get("arguments", call.get("input"))
-    try:
-        parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
-        parsed = None
-    return parsed if isinstance(parsed, dict) else {"input": arguments}
-
-
-def _succeeded(output: Any) -> bool | None:
-    """Return whether a call succeeded, by its output; None if it did not run."""
-    if isinstance(output, str) and _NOT_RUN.match(output):
-        return None
-    read = _read_json(output)
-    if read.get("success") is False:
-        return False
-    return _exit_code(output) in (None, 0)
-
-
-def _exit_code(output: Any) -> int | None:
-    read = _read_json(output)
-    metadata = read.get("metadata")
-    code = metadata.get("exit_code") if isinstance(metadata, dict) else read.get("exit_code")
-    if isinstance(code, int):
-        return code
-    match = _EXIT_CODE.search(output) if isinstance(output, str) else None
-    return None if match is None else int(match[1])
-
-
-def _read_json(output: Any) -> Payload:
-    try:
-        read = json.loads(output) if isinstance(output, str) else output
-    except ValueError:
-        return {}
-    return read if isinstance(read, dict) else {}

@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import Response
 
+from pipeline.transcripts.codex_records import list_patched_files
 from web.call import Call
 from web.endpoint import Api, Endpoint
 from web.hooks.claude_code import answer_event
-from web.hooks.codex_rollout import list_patched_files
 from web.hooks.event_fields import Fields
 
 api = Api("hook_hosts")

@@ -1,0 +1,92 @@
+"""Read the sessions of Codex, whose rollouts are logs; cold ones may be compressed."""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
+
+from pipeline.transcripts.codex_session import CodexSession
+from pipeline.transcripts.fields import as_text
+from pipeline.transcripts.log_lines import parse_records
+from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
+from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
+
+AGENT = "codex"
+PLAIN, COMPRESSED = ".jsonl", ".jsonl.zst"
+FOLDERS = ("sessions", "archived_sessions")
+# The names of sessions are read from the end of a file.
+INDEX_BYTES = 4 << 20
+_ID = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(?P<id>[^_]+)")
+
+
+class Reader(LogReader):
+    """Reader of Codex' rollouts."""
+
+    agent: ClassVar[str] = AGENT
+    label: ClassVar[str] = "Codex"
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the rollouts, archived ones too; of a compressed one and its original only the original."""
+        home = folder_of(places, "CODEX_HOME", ".codex")
+        for folder in FOLDERS:
+            yield from list_files(AGENT, home / folder, _is_rollout)
+
+    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> CodexSession:
+        """Return the session of a file."""
+        match = _ID.match(file.path.name)
+        session_id = match["id"].partition(".")[0] if match else file.path.name.partition(".")[0]
+        return CodexSession(SessionHead(AGENT, session_id), state, _find_titles(file.path))
+
+    def open_log(self, file: TranscriptFile) -> BinaryIO:
+        """Open a rollout, decompressed."""
+        return _decompress(file.path) if file.path.name.endswith(COMPRESSED) else super().open_log(file)
+
+
+def _is_rollout(path: Path) -> bool:
+    if path.name.endswith(COMPRESSED):
+        return not path.with_suffix("").exists()
+    return path.suffix == PLAIN
+
+
+def _decompress(path: Path) -> BinaryIO:
+    """Return a decompressed copy without a name, in which marks can be looked up."""
+    # Loading it takes as long as reading a rollout, and most rollouts are not compressed.
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        copy = stack.enter_context(tempfile.TemporaryFile())
+        try:
+            with path.open("rb") as file, pa.input_stream(file, compression="zstd") as stream:
+                shutil.copyfileobj(stream, copy, 1 << 20)
+        except ValueError as error:
+            raise OSError(f"it is not compressed with zstd ({error})") from error
+        copy.seek(0)
+        stack.pop_all()
+        return copy
+
+
+def _find_titles(rollout: Path) -> Mapping[str, str]:
+    """Return the titles of sessions by id, from the index in Codex' folder."""
+    home = next((parent.parent for parent in rollout.parents if parent.name in FOLDERS), None)
+    if home is None:
+        return {}
+    index = home / "session_index.jsonl"
+    try:
+        status = index.stat()
+        return _read_titles(index, status.st_mtime_ns, status.st_size)
+    except OSError:
+        return {}
+
+
+@lru_cache(maxsize=2)
+def _read_titles(index: Path, _modified: int, size: int) -> Mapping[str, str]:
+    with index.open("rb") as file:
+        file.seek(max(0, size - INDEX_BYTES))
+        lines = file.read(INDEX_BYTES).splitlines()
+    records = (record for line in lines for record in parse_records(line) or ())
+    titles = {as_text(record.get("id")): as_text(record.get("thread_name")) for record in records}
+    return {session_id: title for session_id, title in titles.items() if title}

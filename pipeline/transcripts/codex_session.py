@@ -1,0 +1,353 @@
+"""The entries of one rollout of Codex.
+
+Codex writes most messages and calls twice: as an item of the conversation, and as an event or a completed item.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pipeline.store.turns import Role
+from pipeline.text.normalize import normalize_text
+from pipeline.transcripts.codex_records import (
+    CALLS,
+    Payload,
+    is_patch_applied,
+    read_arguments,
+    read_command,
+    read_exit_code,
+    read_item,
+    read_item_status,
+    read_json,
+    read_patch,
+    read_spoken_text,
+    read_success,
+)
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, output_text
+from pipeline.transcripts.log_lines import parse_records
+from pipeline.transcripts.reader import SessionHead
+from pipeline.transcripts.session_log import LeftOut, SessionLog
+
+# Records whose kind stands at their start, and which contain nothing to import.
+_HEAD_BYTES = 200
+_SKIPPED = {
+    b'"type":"compacted"': LeftOut.SUMMARY,
+    b'"type":"world_state"': LeftOut.META,
+    b'"payload":{"type":"reasoning"': LeftOut.THINKING,
+    b'"payload":{"type":"ghost_snapshot"': LeftOut.META,
+    b'"payload":{"type":"token_count"': LeftOut.META,
+    b'"payload":{"type":"agent_reasoning': LeftOut.THINKING,
+}
+_SHELLS = frozenset(("exec_command", "shell", "shell_command", "local_shell", "container.exec", "exec"))
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_IDE_CONTEXT = re.compile(
+    r"\A\s*# (?:Context from my IDE setup|Files mentioned by the user):.*?## My request for Codex:", re.DOTALL
+)
+_SHELL_COMMAND = re.compile(
+    r"\s*<user_shell_command>\s*<command>\s*(?P<command>.*?)\s*</command>\s*(?:<result>)?(?P<output>.*?)(?:</result>|\Z)",
+    re.DOTALL,
+)
+_CWD = re.compile(r"<cwd>(?P<tag>[^<]+)</cwd>|^Current working directory: (?P<line>.+)$", re.MULTILINE)
+# The texts of the agent that may be written a second time are the latest.
+MOST_TEXTS = 10
+
+
+class CodexSession(SessionLog):
+    """The entries of a rollout."""
+
+    def __init__(self, head: SessionHead, state: Mapping[str, Any], titles: Mapping[str, str]) -> None:
+        """Start with the state of an earlier reading."""
+        super().__init__(head, state)
+        self._titles = titles
+        own = as_mapping(state.get("codex"))
+        self._is_known = own.get("is_known") is True
+        self._skips = as_text(own.get("skips")) or None
+        self._replays = own.get("replays") is True
+        self._has_events = own.get("has_events") is True
+        self._has_items = own.get("has_items") is True
+        # The prompt of the conversation, until an event repeats it; later prompts are read from events only.
+        self._held = as_mapping(own.get("held"))
+        self._texts = [as_list(pair) for pair in as_list(own.get("texts"))]
+
+    def save(self) -> dict[str, Any]:
+        """Return the state that the next reading needs."""
+        own = {
+            "is_known": self._is_known,
+            "skips": self._skips,
+            "replays": self._replays,
+            "has_events": self._has_events,
+            "has_items": self._has_items,
+            "held": self._held,
+            "texts": self._texts,
+        }
+        return super().save() | {"codex": {name: value for name, value in own.items() if value}}
+
+    def settle(self) -> None:
+        """Take the prompt that was held back."""
+        self._release_prompt()
+        super().settle()
+
+    def take(self, line: bytes) -> None:
+        """Read a line."""
+        head = line[:_HEAD_BYTES]
+        for start, reason in _SKIPPED.items():
+            if start in head:
+                self.left_out[reason] += 1
+                return
+        records = parse_records(line)
+        if records is None:
+            self.report(f"session {self.head.id} has a line that is not JSON.")
+        for record in records or ():
+            self._take_record(record)
+
+    def _take_record(self, record: Mapping[str, Any]) -> None:
+        kind, payload, at = record.get("type"), as_mapping(record.get("payload")), record.get("timestamp")
+        if kind is None and not payload and isinstance(record.get("id"), str):
+            # Rollouts of 2025 start with a bare header, and their items have no envelope.
+            kind, payload = "session_meta", record
+        elif "payload" not in record:
+            kind, payload = "response_item", record
+        if kind == "session_meta":
+            self._take_meta(payload, at)
+            return
+        self._notice_turn(payload, is_start=kind == "turn_context" or payload.get("type") == "task_started")
+        if self._skips or self._replays:
+            self.left_out[self._skips or LeftOut.COPY] += 1
+        elif kind == "turn_context":
+            self.learn_record(cwd=payload.get("cwd"), branch=self.head.branch, at=at)
+        elif kind == "compacted":
+            self.left_out[LeftOut.SUMMARY] += 1
+        elif kind == "event_msg":
+            self._take_event(payload, at)
+        elif kind == "response_item":
+            self._take_response(payload, at)
+        else:
+            self.left_out[LeftOut.UNKNOWN] += 1
+
+    def _take_meta(self, payload: Payload, at: Any) -> None:
+        session_id = as_text(payload.get("id")) or as_text(payload.get("session_id"))
+        if self._is_known:
+            # A fork continues with the header of the session that it copies.
+            self._replays = self._replays or (session_id != self.head.id and _is_uuid7(self.head.id))
+            self.left_out[LeftOut.META] += 1
+            return
+        self._is_known = True
+        parent = as_text(payload.get("forked_from_id"))
+        self.head = replace(self.head, id=session_id or self.head.id, parent=parent or None)
+        self.learn(
+            cwd=as_text(payload.get("cwd")),
+            branch=as_text(as_mapping(payload.get("git")).get("branch")),
+            title=self._titles.get(self.head.id),
+        )
+        self.learn_record(cwd=self.head.cwd, branch=self.head.branch, at=payload.get("timestamp") or at)
+        self._replays = bool(parent) and _is_uuid7(self.head.id)
+        self._skips = _reason_to_skip(payload)
+
+    def _notice_turn(self, payload: Payload, *, is_start: bool) -> None:
+        """Note where the copied turns of a fork end: ids are ordered by time, and a fork is younger than its copies."""
+        turn_id = as_text(payload.get("turn_id"))
+        if self._replays and (turn_id or is_start):
+            self._replays = _is_uuid7(turn_id) and turn_id < self.head.id
+
+    def _take_event(self, payload: Payload, at: Any) -> None:
+        kind, item = payload.get("type"), read_item(payload)
+        if kind == "user_message":
+            self._say_prompt(payload.get("message"), at, payload.get("turn_id"))
+        elif kind == "agent_message":
+            self._say_answer("event", payload.get("message"), at, payload.get("turn_id"))
+        elif kind == "thread_name_updated":
+            self.learn(title=as_text(payload.get("thread_name") or payload.get("name")))
+        elif item.get("type") == "UserMessage":
+            self._say_prompt(read_spoken_text(item), at, item.get("id"))
+        elif item.get("type") == "AgentMessage":
+            self._say_answer("event", read_spoken_text(item), at, item.get("id"))
+        elif item:
+            self._take_item(item, at)
+        else:
+            self.left_out[LeftOut.META] += 1
+
+    def _say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
+        self._has_events, self._held = True, {}
+        self.drop_open_calls()
+        self.say(Role.USER, _IDE_CONTEXT.sub("", as_text(text)), at, record_id)
+
+    def _release_prompt(self) -> None:
+        """Add the prompt that no event repeated."""
+        held, self._held = self._held, {}
+        if held and not self._has_events:
+            self.drop_open_calls()
+            self.say(Role.USER, _IDE_CONTEXT.sub("", as_text(held.get("text"))), held.get("at"), held.get("id"))
+
+    def _say_answer(self, channel: str, text: Any, at: Any, record_id: Any) -> None:
+        self._release_prompt()
+        content = normalize_text(as_text(text))
+        twin = next((pair for pair in self._texts if pair[1:] == [content] and pair[0] != channel), None)
+        if twin is not None:
+            self._texts.remove(twin)
+        elif self.say(Role.ASSISTANT, content, at, record_id):
+            self._texts = [*self._texts, [channel, content]][-MOST_TEXTS:]
+
+    def _take_response(self, payload: Payload, at: Any) -> None:
+        kind = as_text(payload.get("type"))
+        if kind == "message" or (not kind and payload.get("role")):
+            self._take_message(payload, at)
+        elif kind in CALLS:
+            self._release_prompt()
+            self._take_call(payload, at)
+        elif kind.removesuffix("_output") in CALLS:
+            self._take_output(payload, at)
+        else:
+            self.left_out[LeftOut.THINKING if kind == "reasoning" else LeftOut.META] += 1
+
+    def _take_message(self, payload: Payload, at: Any) -> None:
+        text, role = read_spoken_text(payload), payload.get("role")
+        command = _SHELL_COMMAND.match(text)
+        if role == "assistant":
+            self._say_answer("response", text, at, payload.get("id"))
+        elif role != "user":
+            self.left_out[LeftOut.INJECTED] += 1
+        elif command and not self._has_items:
+            key = as_text(payload.get("id")) or f"!{at}"
+            self.call(key, "Bash", {"command": command["command"]}, at)
+            code = read_exit_code(command["output"])
+            ok = None if code is None else code == 0
+            self.finish(key, ok=ok, output=_read_text(command["output"]), exit_code=code)
+        elif command or _is_harness(payload):
+            self.left_out[LeftOut.INJECTED] += 1
+        else:
+            self._release_prompt()
+            folder = None if self.head.cwd else _CWD.search(text)
+            if folder:
+                self.learn(cwd=folder["tag"] or folder["line"])
+            if self._has_events:
+                self.left_out[LeftOut.COPY] += 1
+            elif text.strip():
+                self._held = {"text": as_text(text), "at": as_text(at), "id": as_text(payload.get("id"))}
+
+    def _take_call(self, payload: Payload, at: Any) -> None:
+        key = as_text(payload.get("call_id")) or as_text(payload.get("id"))
+        name, arguments = as_text(payload.get("name")) or "local_shell", read_arguments(payload)
+        patch = as_text(arguments.get("patch") or arguments.get("input")) if name == "apply_patch" else ""
+        if patch:
+            self._take_patch(key, patch, at)
+        elif name in _SHELLS:
+            command = read_command(arguments.get("command") or arguments.get("cmd") or arguments.get("input"))
+            self.call(key, "Bash", {"command": command}, at)
+        elif name == "request_user_input":
+            self.call(key, "AskUserQuestion", {}, at)
+            for question in as_list(arguments.get("questions")):
+                self.say(Role.ASSISTANT, as_mapping(question).get("question"), at, payload.get("id"))
+        else:
+            self.call(key, name, arguments, at)
+
+    def _take_patch(self, key: str, patch: str, at: Any) -> None:
+        for number, change in enumerate(read_patch(patch)):
+            tool = "Write" if change.is_new else "Edit"
+            self.call(f"{key}/{number}", tool, {"file_path": change.file}, at, change.removed)
+
+    def _take_output(self, payload: Payload, at: Any) -> None:
+        raw = payload.get("output")
+        output = raw if isinstance(raw, str) else output_text(raw)
+        calls = self.list_calls(payload.get("call_id"))
+        if not calls:
+            self.left_out[LeftOut.OUTPUT] += 1
+        ok = read_success(raw if isinstance(raw, dict) else output)
+        for key in calls:
+            call = self.calls[key]
+            if ok is None:
+                self.drop_call(key)
+                continue
+            is_patch = key != as_text(payload.get("call_id"))
+            succeeded = is_patch_applied(output) if is_patch else None if _is_aborted(output) else ok
+            self.finish(key, ok=succeeded, output=_read_text(output), exit_code=read_exit_code(output))
+            self._answer(call.tool, output, at, key)
+
+    def _answer(self, tool: str, output: str, at: Any, key: str) -> None:
+        """Add what the person answered to questions."""
+        answers = as_mapping(read_json(output).get("answers")) if tool == "AskUserQuestion" else {}
+        for answer in answers.values():
+            texts = as_list(as_mapping(answer).get("answers")) or [answer]
+            self.say(Role.USER, ", ".join(filter(None, map(as_text, texts))), at, f"{key} answer")
+
+    def _take_item(self, item: Payload, at: Any) -> None:
+        read: Callable[[Payload, Any, str], None] | None = {
+            "CommandExecution": self._take_command,
+            "FileChange": self._take_change,
+            "McpToolCall": self._take_mcp_call,
+        }.get(as_text(item.get("type")))
+        if read is None:
+            self.left_out[LeftOut.META] += 1
+            return
+        self._release_prompt()
+        self._has_items = True
+        key = as_text(item.get("id"))
+        self._drop_twin(key, as_text(item.get("source")))
+        if read_item_status(item) is None:
+            self.left_out[LeftOut.NOT_RUN] += 1
+        else:
+            read(item, at, key or f"item {at}")
+
+    def _drop_twin(self, key: str, source: str) -> None:
+        """Forget the call that an item repeats: the call with its id, or the latest call that runs something."""
+        own = self.list_calls(key) if key else []
+        latest = [call for call, use in self.calls.items() if use.tool in ("Bash", "Edit", "Write")][-1:]
+        for call in own or ([] if source == "user_shell" else latest):
+            del self.calls[call]
+
+    def _take_command(self, item: Payload, at: Any, key: str) -> None:
+        code = item.get("exit_code")
+        self.call(key, "Bash", {"command": read_command(item.get("command"))}, at)
+        output = as_text(item.get("aggregated_output")) or output_text(item)
+        exit_code = code if isinstance(code, int) else None
+        self.finish(key, ok=read_item_status(item), output=output, exit_code=exit_code)
+
+    def _take_change(self, item: Payload, at: Any, key: str) -> None:
+        for number, (file, change) in enumerate(as_mapping(item.get("changes")).items()):
+            fields = as_mapping(change)
+            removed = [line[1:] for line in as_text(fields.get("unified_diff")).splitlines() if _is_removed(line)]
+            tool = "Write" if fields.get("type") == "add" else "Edit"
+            self.call(f"{key}/{number}", tool, {"file_path": file}, at, "\n".join(removed))
+            self.finish(f"{key}/{number}", ok=read_item_status(item))
+
+    def _take_mcp_call(self, item: Payload, at: Any, key: str) -> None:
+        tool = f"mcp__{as_text(item.get('server'))}__{as_text(item.get('tool'))}"
+        self.call(key, tool, item.get("arguments"), at)
+        self.finish(key, ok=read_item_status(item), output=output_text(item.get("error") or item.get("result")))
+
+
+def _reason_to_skip(payload: Payload) -> str | None:
+    """Return why no person drove a session, None if a person did."""
+    source, thread_source = payload.get("source"), as_text(payload.get("thread_source"))
+    if isinstance(source, dict) or thread_source == "subagent":
+        is_spawned = thread_source in ("", "subagent") and "thread_spawn" in str(source)
+        return LeftOut.SUBAGENT if is_spawned or thread_source == "subagent" else LeftOut.UNATTENDED
+    return LeftOut.UNATTENDED if thread_source not in ("", "user") or source == "mcp" else None
+
+
+def _is_harness(payload: Payload) -> bool:
+    """Return whether Codex says that it wrote a message of the user."""
+    passed = as_mapping(payload.get("internal_chat_message_metadata_passthrough"))
+    kinds = [
+        as_mapping(as_mapping(item).get("provenance")).get("type")
+        for item in as_list(passed.get("content_item_metadata"))
+    ]
+    return bool(kinds) and "user" not in kinds
+
+
+def _is_uuid7(text: str) -> bool:
+    return _UUID7.fullmatch(text) is not None
+
+
+def _is_aborted(output: str) -> bool:
+    return "aborted by user" in output[:100]
+
+
+def _is_removed(line: str) -> bool:
+    return line.startswith("-") and not line.startswith("---")
+
+
+def _read_text(output: str) -> str:
+    """Return an output without the lines about it."""
+    text = as_text(read_json(output).get("output")) or output
+    return text.partition("\nOutput:\n")[2] or text
