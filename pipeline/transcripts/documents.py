@@ -68,6 +68,13 @@ def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
     yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
 
 
+def describe_database(agent: str, path: Path) -> Iterator[TranscriptFile]:
+    """Yield a database if there is such a file, with its write-ahead log: it may be the only file that changes."""
+    logs = [log for file in (path, path.with_name(f"{path.name}-wal")) for log in describe_file(agent, file)]
+    if logs and logs[0].path == path:
+        yield TranscriptFile(agent, path, sum(log.size for log in logs), max(log.modified for log in logs))
+
+
 def build_problem(file: TranscriptFile, mark: str | None, problem: str, session_id: str = "") -> SessionPart:
     """Return a part that only reports a problem; the next reading starts where this one did."""
     return SessionPart(SessionHead(file.agent, session_id or file.path.stem), (), mark or "", problems=(problem,))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pipeline.store.foreign_database import ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
-from pipeline.transcripts.documents import describe_file, list_folder, parse_json
+from pipeline.transcripts.documents import describe_database, describe_file, list_folder, parse_json
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader
@@ -34,7 +34,7 @@ class Reader(LogReader):
         folder = _find_sessions(places)
         database = folder / _DATABASE
         if database.exists():
-            yield from describe_file(_AGENT, database)
+            yield from describe_database(_AGENT, database)
             return
         for entry in list_folder(folder):
             if entry.name.endswith(".jsonl"):

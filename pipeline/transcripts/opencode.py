@@ -12,6 +12,7 @@ from pipeline.transcripts.database_rounds import Round, end_round, report_unread
 from pipeline.transcripts.documents import (
     build_problem,
     continue_session,
+    describe_database,
     describe_file,
     list_folder,
     load_document,
@@ -45,7 +46,7 @@ class Reader:
         else:
             names = (entry.name for entry in list_folder(root))
             databases = [root / name for name in names if name.startswith(self.folder) and name.endswith(".db")]
-        files = [file for path in databases for file in describe_file(self.agent, path)]
+        files = [file for path in databases for file in describe_database(self.agent, path)]
         yield from files or self._list_trees(root / "storage/session")
 
     def _list_trees(self, folder: Path) -> Iterator[TranscriptFile]:
