@@ -42,7 +42,8 @@ _ASKED = re.compile(r"/(?:ask|code|architect|context|chat-mode \w+)\s+(.+)", re.
 _RUN = re.compile(r"(?:/(?:run|test)\s+|!)(.+)|/(git .+)", re.DOTALL)
 # aider's own prompts after a failed check, command or edit.
 _OWN_PROMPT = re.compile(
-    r"# Fix any errors below|I ran this command:|The LLM did not conform|# \d+ SEARCH/REPLACE block|<blank>"
+    r"# Fix any errors below|I ran this command:|The LLM did not conform|# \d+ SEARCH/REPLACE block|# Question:"
+    r"|<blank>"
 )
 
 

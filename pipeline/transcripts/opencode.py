@@ -110,7 +110,7 @@ def _read_tree(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         yield build_problem(file, mark, problem or f"{file.path.name} names no session")
         return
     times = as_mapping(session.get("time"))
-    row = session | {"parent_id": session.get("parentID"), "time_created": times.get("created")}
+    row = {**session, "parent_id": session.get("parentID"), "time_created": times.get("created")}
     log = _start_log(file.agent, row)
     storage = file.path.parents[2]
     messages = [_load(entry.path, log) for entry in list_folder(storage / "message" / Path(log.head.id).name)]
@@ -122,7 +122,7 @@ def _read_tree(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         # The id comes from a file: it must not lead to another folder.
         folder = storage / "part" / Path(message_id).name
         parts = [_load(entry.path, log) for entry in list_folder(folder) if entry.name.endswith(".json")]
-        for part in parts or _list_flat_parts(storage / "part").get(message_id, ()):
+        for part in parts or _list_flat_parts(storage / "part").get(message_id, []):
             log.take_part(message_id, message, as_text(part.get("id")), part)
     yield from continue_session(log, mark)
 
