@@ -29,6 +29,8 @@ _BODIES = frozenset(
         *("edits", "replacements", "diff", "patch", "file_text", "prompt", "plan", "todos", "questions"),
     )
 )
+_COMMAND_NAMES = ("cmd", "CommandLine", "script")
+_PATH_NAMES = ("path", "filePath", "absolute_path", "TargetFile", "AbsolutePath", "file")
 _COMMANDS = frozenset(("command", "cmd", "input"))
 
 
@@ -121,3 +123,19 @@ def error_head(output: str) -> str:
     """Return the start of a failed call's output, without what hosts added to it."""
     text = _ERROR_TAGS.sub("", output[:_SEARCHED_CHARS])
     return as_text(drop_host_text(text)).strip()[:ERROR_CHARS]
+
+
+def as_claude_call(name: Any, arguments: Any, names: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Return a call with Claude Code's names of the tool, its command and its file."""
+    tool, fields = names.get(as_text(name), as_text(name)), dict(as_mapping(arguments))
+    if tool == "Bash":
+        _rename(fields, _COMMAND_NAMES, "command")
+    elif tool in ("Read", "Edit", "Write"):
+        _rename(fields, _PATH_NAMES, "file_path")
+    return tool, fields
+
+
+def _rename(fields: dict[str, Any], names: tuple[str, ...], new: str) -> None:
+    value = next((fields.pop(name) for name in names if name in fields), None)
+    if value is not None and new not in fields:
+        fields[new] = value

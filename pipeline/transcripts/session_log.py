@@ -85,6 +85,10 @@ class SessionLog:
         self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
         return part
 
+    def rename(self, session_id: str) -> None:
+        """Take the id that the transcript states."""
+        self.head = replace(self.head, id=session_id or self.head.id)
+
     def learn(self, **fields: Any) -> None:
         """Note what a record says of the session: the first folder, start and parent, and the last branch and title."""
         for name in ("cwd", "started_at", "parent"):
@@ -110,6 +114,12 @@ class SessionLog:
             return False
         self._add(Said(role, content, as_time(at), as_text(record_id) or None), len(content))
         return True
+
+    def say_prompt(self, text: Any, at: Any, record_id: Any) -> None:
+        """Add a prompt that starts a turn; calls without a result were interrupted."""
+        if as_text(text).strip():
+            self.drop_open_calls()
+            self.say(Role.USER, text, at, record_id)
 
     def call(self, key: Any, tool: Any, arguments: Any, at: Any, replaced: Any = "") -> None:
         """Note a tool call; it is added with its result."""
