@@ -44,17 +44,18 @@ def read_task(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         yield build_problem(file, mark, problem, task_id)
         return
     item = _find_item(file.path.parent)
+    # Another task wrote the prompts of a subtask.
+    is_subtask = bool(item.get("parentTaskId"))
     head = SessionHead(
         file.agent,
         task_id,
         cwd=as_text(item.get("workspace")) or as_text(item.get("cwdOnTaskInitialization")),
-        title=as_text(item.get("task"))[:200] or None,
+        title=None if is_subtask else as_text(item.get("task"))[:200] or None,
         # The id of a task is the time at which it was created.
         started_at=as_time(int(task_id)) if task_id.isdigit() else as_time(item.get("ts")),
     )
     log = TaskLog(head, {})
-    if item.get("parentTaskId"):
-        # Another task wrote its prompts.
+    if is_subtask:
         log.left_out[LeftOut.SUBAGENT] += 1
     else:
         log.take_messages(messages)

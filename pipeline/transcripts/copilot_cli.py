@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import describe_file, list_folder
-from pipeline.transcripts.fields import as_list, as_mapping, as_text, output_text
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
@@ -51,7 +51,7 @@ class _CopilotLog(SessionLog):
         if kind in ("session.start", "session.resume"):
             context = as_mapping(data.get("context"))
             started = data.get("startTime") if kind == "session.start" else None
-            self.learn(cwd=context.get("cwd"), branch=context.get("branch"), started_at=started)
+            self.learn(cwd=context.get("cwd"), branch=context.get("branch"), started_at=as_time(started))
         elif data.get("parentToolCallId"):
             self.left_out[LeftOut.SUBAGENT] += 1
         elif kind == "user.message":

@@ -14,7 +14,7 @@ from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.store.foreign_database import Condition, ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
-from pipeline.transcripts.documents import describe_file, list_folder, parse_json, read_file_uri
+from pipeline.transcripts.documents import describe_database, list_folder, parse_json, read_file_uri
 from pipeline.transcripts.editor_folders import find_workspace_folder, list_user_folders
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
@@ -30,7 +30,17 @@ _PERSON, _MODEL = 1, 2
 def list_databases(agent: str, places: Places) -> Iterator[TranscriptFile]:
     """Yield the database of Cursor's editor."""
     for user in list_user_folders(places, ("Cursor",)):
-        yield from describe_file(agent, user / "globalStorage/state.vscdb")
+        yield from describe_database(agent, user / "globalStorage/state.vscdb")
+
+
+def list_conversations(path: Path) -> set[str]:
+    """Return the ids of the conversations in a database, none if it cannot be read now."""
+    try:
+        with open_foreign_database(path) as db:
+            rows = db.rows(_TABLE, ("key",), _keys_with(_CONVERSATION), order="key")
+            return {as_text(row["key"]).removeprefix(_CONVERSATION) for row in rows}
+    except ForeignDatabaseUnreadable:
+        return set()
 
 
 def read_database(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:

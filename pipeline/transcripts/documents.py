@@ -68,9 +68,16 @@ def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
     yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
 
 
+def describe_database(agent: str, path: Path) -> Iterator[TranscriptFile]:
+    """Yield a database if there is such a file, with its write-ahead log: it may be the only file that changes."""
+    logs = [log for file in (path, path.with_name(f"{path.name}-wal")) for log in describe_file(agent, file)]
+    if logs and logs[0].path == path:
+        yield TranscriptFile(agent, path, sum(log.size for log in logs), max(log.modified for log in logs))
+
+
 def build_problem(file: TranscriptFile, mark: str | None, problem: str, session_id: str = "") -> SessionPart:
     """Return a part that only reports a problem; the next reading starts where this one did."""
-    return SessionPart(SessionHead(file.agent, session_id), (), mark or "", problems=(problem,))
+    return SessionPart(SessionHead(file.agent, session_id or file.path.stem), (), mark or "", problems=(problem,))
 
 
 def continue_session(log: SessionLog, mark: str | None) -> Iterator[SessionPart]:
@@ -92,9 +99,9 @@ def continue_session(log: SessionLog, mark: str | None) -> Iterator[SessionPart]
 def _find_first(entries: Sequence[Entry], known: Mapping[str, Any]) -> int:
     """Return the position of the first entry after the mark; the last entry before it may have grown."""
     count = known.get("entries")
-    if isinstance(count, int):
+    if isinstance(count, int) and count <= len(entries):
         for end, name in ((count, "digest"), (count - 1, "before")):
-            if 0 < end <= len(entries) and known.get(name) == _digest(entries[:end]):
+            if end > 0 and known.get(name) == _digest(entries[:end]):
                 return end
     return 0
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pipeline.store.foreign_database import ForeignDatabase, open_foreign_database
 from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
-from pipeline.transcripts.documents import describe_file, list_folder, parse_json
+from pipeline.transcripts.documents import describe_database, describe_file, list_folder, parse_json
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
 from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader
@@ -34,7 +34,7 @@ class Reader(LogReader):
         folder = _find_sessions(places)
         database = folder / _DATABASE
         if database.exists():
-            yield from describe_file(_AGENT, database)
+            yield from describe_database(_AGENT, database)
             return
         for entry in list_folder(folder):
             if entry.name.endswith(".jsonl"):
@@ -133,7 +133,9 @@ class _GooseLog(SessionLog):
             elif kind == "toolResponse":
                 self._take_result(block, is_new=is_new)
             elif not is_new:
-                continue
+                if kind == "text" and role is Role.USER:
+                    # The last reading added the calls that had no result by now.
+                    self.calls.clear()
             elif kind == "text":
                 self.say(role, block.get("text"), at, f"{number}.{position}" if position else number)
             else:

@@ -12,6 +12,7 @@ from pipeline.transcripts.database_rounds import Round, end_round, report_unread
 from pipeline.transcripts.documents import (
     build_problem,
     continue_session,
+    describe_database,
     describe_file,
     list_folder,
     load_document,
@@ -45,7 +46,7 @@ class Reader:
         else:
             names = (entry.name for entry in list_folder(root))
             databases = [root / name for name in names if name.startswith(self.folder) and name.endswith(".db")]
-        files = [file for path in databases for file in describe_file(self.agent, path)]
+        files = [file for path in databases for file in describe_database(self.agent, path)]
         yield from files or self._list_trees(root / "storage/session")
 
     def _list_trees(self, folder: Path) -> Iterator[TranscriptFile]:
@@ -86,7 +87,7 @@ def _read_session(db: ForeignDatabase, agent: str, row: Mapping[str, Any], round
     columns = ("id", "time_created", "data")
     messages = sorted(
         (
-            (message["time_created"] or 0, as_text(message["id"]), as_mapping(parse_json(message["data"])))
+            (_number(message["time_created"]), as_text(message["id"]), as_mapping(parse_json(message["data"])))
             for message in db.rows("message", columns, [("session_id", "=", session_id)])
         ),
         key=lambda message: message[:2],
@@ -109,17 +110,19 @@ def _read_tree(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
         yield build_problem(file, mark, problem or f"{file.path.name} names no session")
         return
     times = as_mapping(session.get("time"))
-    row = session | {"parent_id": session.get("parentID"), "time_created": times.get("created")}
+    row = {**session, "parent_id": session.get("parentID"), "time_created": times.get("created")}
     log = _start_log(file.agent, row)
     storage = file.path.parents[2]
-    messages = [_load(entry.path, log) for entry in list_folder(storage / "message" / log.head.id)]
+    messages = [_load(entry.path, log) for entry in list_folder(storage / "message" / Path(log.head.id).name)]
     if session.get("parentID"):
         messages = []
         log.left_out[LeftOut.SUBAGENT] += 1
     for message in sorted(messages, key=_created):
         message_id = as_text(message.get("id"))
-        parts = [_load(entry.path, log) for entry in list_folder(storage / "part" / message_id)]
-        for part in parts or _list_flat_parts(storage / "part").get(message_id, ()):
+        # The id comes from a file: it must not lead to another folder.
+        folder = storage / "part" / Path(message_id).name
+        parts = [_load(entry.path, log) for entry in list_folder(folder) if entry.name.endswith(".json")]
+        for part in parts or _list_flat_parts(storage / "part").get(message_id, []):
             log.take_part(message_id, message, as_text(part.get("id")), part)
     yield from continue_session(log, mark)
 
@@ -143,8 +146,11 @@ def _load(path: str, log: SessionLog) -> Mapping[str, Any]:
 
 
 def _created(message: Mapping[str, Any]) -> tuple[float, str]:
-    created = as_mapping(message.get("time")).get("created")
-    return created if isinstance(created, int | float) else 0, as_text(message.get("id"))
+    return _number(as_mapping(message.get("time")).get("created")), as_text(message.get("id"))
+
+
+def _number(value: Any) -> float:
+    return value if isinstance(value, int | float) else 0
 
 
 def _start_log(agent: str, row: Mapping[str, Any]) -> "_OpencodeLog":
@@ -159,6 +165,12 @@ def _start_log(agent: str, row: Mapping[str, Any]) -> "_OpencodeLog":
     )
     revert = as_mapping(parse_json(row.get("revert")))
     return _OpencodeLog(head, as_text(revert.get("messageID")))
+
+
+def _unquote(text: str) -> str:
+    """Return a message without the quotes that `opencode run` puts around a prompt of several words."""
+    inner = text[1:-1]
+    return inner if text == f'"{inner}"' and '"' not in inner else text
 
 
 class _OpencodeLog(SessionLog):
@@ -180,7 +192,7 @@ class _OpencodeLog(SessionLog):
         elif kind == "text" and (part.get("synthetic") or part.get("ignored")):
             self.left_out[LeftOut.INJECTED] += 1
         elif kind == "text":
-            self.say(Role.USER if is_person else Role.ASSISTANT, part.get("text"), at, key)
+            self.say(Role.USER if is_person else Role.ASSISTANT, _unquote(as_text(part.get("text"))), at, key)
         elif kind == "tool":
             self._take_call(key, part, as_mapping(part.get("state")), at)
         elif kind == "reasoning":

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.transcripts.documents import MAX_DOCUMENT_BYTES, parse_json
-from pipeline.transcripts.fields import as_list, as_mapping
+from pipeline.transcripts.documents import MAX_DOCUMENT_BYTES
+from pipeline.transcripts.fields import as_list
+from pipeline.transcripts.log_lines import parse_records
 
 _WHOLE, _SET, _APPEND, _DELETE = 0, 1, 2, 3
 
@@ -23,11 +24,11 @@ def replay(path: Path) -> tuple[Any, str]:
         with path.open("rb") as lines:
             for line in lines:
                 # The last line may be torn.
-                change = as_mapping(parse_json(line))
-                if _read_kind(change) == _WHOLE:
-                    state = change.get("v")
-                elif change and not _apply(state, change):
-                    broken += 1
+                for change in parse_records(line) or ():
+                    if _read_kind(change) == _WHOLE:
+                        state = change.get("v")
+                    else:
+                        broken += not _apply(state, change)
     except OSError as error:
         return None, f"{path.name} cannot be read: {error.strerror}"
     return state, f"{path.name} has {broken} unreadable changes" if broken else ""

@@ -10,12 +10,21 @@ from pipeline.transcripts.reader import TranscriptReader
 READERS: Final[Mapping[str, str]] = {
     "claude-code": "claude_code",
     "codex": "codex",
+    "cursor": "cursor",
+    "copilot-cli": "copilot_cli",
+    "vscode-copilot": "vscode_copilot",
+    "opencode": "opencode",
+    "kilo": "kilo",
     "gemini-cli": "gemini_cli",
     "antigravity": "antigravity",
+    "cline": "cline",
+    "roo-code": "roo_code",
     "pi": "pi",
     "oh-my-pi": "oh_my_pi",
     "openclaw": "openclaw",
     "qwen-code": "qwen_code",
+    "goose": "goose",
+    "aider": "aider",
 }
 
 

@@ -33,7 +33,7 @@ _PATCH_TOOLS = frozenset({"apply_patch", "applypatch", "copilot_applypatch"})
 _PATCHES = ("patchText", "input", "patch", "diff")
 _PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 
-_SEARCH_BLOCK = re.compile(r"^[<-]{5,} SEARCH>?\n(?:-{5,}\n|:\w+:.*\n)*(.*?)^={5,}$", re.DOTALL | re.MULTILINE)
+_SEARCH_BLOCK = re.compile(r"^[<-]{5,} SEARCH>?\n(?:-{5,}\n|:\w+:[^\n]*\n)*(.*?)^={5,}$", re.DOTALL | re.MULTILINE)
 
 _PATHS = ("file_path", "filePath", "path", "target_file", "targetFile", "relativeWorkspacePath", "file", "absolutePath")
 _COMMANDS = ("command", "cmd", "commandLine", "script")

@@ -1,5 +1,6 @@
 """Read the sessions of Copilot Chat in VS Code."""
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from pipeline.transcripts.documents import (
 )
 from pipeline.transcripts.editor_folders import VS_CODE, find_workspace_folder, list_user_folders
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
+from pipeline.transcripts.log_reader import SETTLED_S
 from pipeline.transcripts.operation_log import replay
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -61,8 +63,9 @@ class Reader:
         log = _ChatLog(head, {})
         if problem:
             log.report(problem)
+        is_settled = time.time() - file.modified > SETTLED_S
         for request in map(as_mapping, as_list(session.get("requests"))):
-            log.take_request(request)
+            log.take_request(request, is_over=is_settled or bool(request.get("result")))
         yield from continue_session(log, mark)
 
 
@@ -71,10 +74,10 @@ def _find_cwd(path: Path) -> str:
 
 
 class _ChatLog(SessionLog):
-    def take_request(self, request: Mapping[str, Any]) -> None:
-        """Read a prompt and its answer."""
+    def take_request(self, request: Mapping[str, Any], *, is_over: bool) -> None:
+        """Read a prompt, and its answer if it is over."""
         at, key = request.get("timestamp"), as_text(request.get("requestId"))
-        if request.get("shouldBeRemovedOnSend") or request.get("isHidden"):
+        if request.get("shouldBeRemovedOnSend") is not None or request.get("isHidden"):
             self.left_out[LeftOut.TAKEN_BACK] += 1
             return
         result = as_mapping(request.get("result"))
@@ -86,7 +89,8 @@ class _ChatLog(SessionLog):
             self.say(Role.USER, message if isinstance(message, str) else as_mapping(message).get("text"), at, key)
         if as_list(as_mapping(request.get("variableData")).get("variables")):
             self.left_out[LeftOut.INJECTED] += 1
-        self._take_response(as_list(request.get("response")), _list_calls(result), at, key)
+        if is_over:
+            self._take_response(as_list(request.get("response")), _list_calls(result), at, key)
 
     def _take_response(self, items: list[Any], calls: Mapping[str, tuple[str, Any]], at: Any, key: str) -> None:
         words: list[str] = []

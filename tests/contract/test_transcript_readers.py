@@ -7,7 +7,7 @@
   `{"user": TEXT}`, `{"assistant": TEXT}` and `{"tool": NAME, "arguments": {}}`, each with what else is not empty:
   `at`, `id`, `ok`, `exit_code`, `error`, `replaced`. `left_out` counts records by reason. Several sessions of one
   file are several items. `READERS_WRITE_EXPECTED=1` writes the file anew: read the difference before you commit it.
-- `environment` (optional): variables; `{home}` stands for the home folder.
+- `environment` (optional): variables. In them, and in a `cwd`, `{home}` stands for the home folder.
 
 A file of the home whose name ends in `.sql` becomes an SQLite database of the name before it. Files that end in
 `.jsonl` and `.md` are logs: they are also read in parts, with garbage between their lines, and repeated many times.
@@ -135,6 +135,8 @@ def describe(home: Home) -> list[dict[str, Any]]:
         for session_id in dict.fromkeys(part.session.id for part in parts):
             own = [part for part in parts if part.session.id == session_id]
             head = {name: value for name, value in asdict(own[-1].session).items() if value and name != "agent"}
+            if cwd := head.get("cwd"):
+                head["cwd"] = cwd.replace(str(home.places.home), "{home}")
             left_out: Counter[str] = sum((part.left_out for part in own), Counter())
             sessions.append(
                 {"file": home.name(file)}

@@ -1,0 +1,16 @@
+CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', 'PLANTED-INJECTION token');
+INSERT INTO cursorDiskKV VALUES ('composerData:c1', '{"_v": 10, "composerId": "c1", "name": "Fix login", "createdAt": 1767000000000, "lastUpdatedAt": 1767000900000, "workspaceIdentifier": {"id": "ab", "uri": {"fsPath": "/w/shop", "scheme": "file"}}, "fullConversationHeadersOnly": [{"bubbleId": "b1", "type": 1}, {"bubbleId": "b2", "type": 2}, {"bubbleId": "b3", "type": 2}, {"bubbleId": "b4", "type": 2}, {"bubbleId": "b5", "type": 2}, {"bubbleId": "b6", "type": 2}]}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b0', '{"type": 1, "text": "PLANTED-INJECTION: the person replaced this prompt"}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b2', '{"type": 2, "text": "", "thinking": {"text": "PLANTED-INJECTION"}}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b1', '{"type": 1, "text": "why does login fail after a restart?", "createdAt": "2025-12-29T09:20:01.000Z", "attachedCodeChunks": ["PLANTED-INJECTION"]}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b3', '{"type": 2, "text": "", "createdAt": "2025-12-29T09:20:03.000Z", "capabilityType": 15, "toolFormerData": {"name": "run_terminal_cmd", "toolCallId": "tc1", "rawArgs": "{\"command\": \"make test-login\", \"is_background\": false}", "result": "{\"output\": \"1 failed: session key differs\", \"exitCodeV2\": 2}", "status": "completed", "userDecision": "accepted"}}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b4', '{"type": 2, "text": "", "toolFormerData": {"name": "edit_file", "rawArgs": "{\"target_file\": \"src/session.py\", \"code_edit\": \"PLANTED-INJECTION\"}", "status": "completed"}}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b5', '{"type": 2, "text": "", "toolFormerData": {"name": "run_terminal_cmd", "rawArgs": "{\"command\": \"rm -rf PLANTED-INJECTION\"}", "status": "cancelled", "userDecision": "rejected"}}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b6', '{"type": 2, "text": "The key was made at each start. It is read from the configuration now.", "timingInfo": {"clientStartTime": 1767000060000}}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b7', '{"type": 1, "text": "and store the key outside of the repository", "createdAt": "2025-12-29T09:25:00.000Z"}');
+INSERT INTO cursorDiskKV VALUES ('composerData:c2', '{"_v": 1, "composerId": "c2", "createdAt": 1767000000000, "conversation": [{"type": 1, "bubbleId": "x1", "text": "name the queue jobs-eu"}, {"type": 2, "bubbleId": "x2", "text": "It is named jobs-eu."}]}');
+INSERT INTO cursorDiskKV VALUES ('composerData:c3', '{"_v": 10, "composerId": "c3", "subagentInfo": {"parentComposerId": "c1"}, "fullConversationHeadersOnly": [{"bubbleId": "s1", "type": 1}]}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:c3:s1', '{"type": 1, "text": "PLANTED-INJECTION"}');
+INSERT INTO cursorDiskKV VALUES ('checkpointId:c1:k', '{"files": ["PLANTED-INJECTION"]}');

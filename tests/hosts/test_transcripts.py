@@ -1,0 +1,126 @@
+"""The readers of transcripts read what real agent programs wrote: prompts, answers, and commands with their result."""
+
+import json
+import shutil
+import subprocess
+
+import psutil
+import pytest
+
+from pipeline.store.turns import Role
+from pipeline.transcripts.reader import Places, Said, ToolUse
+from pipeline.transcripts.readers import load_reader
+from tests.hosts.conftest import DEADLINE_S, Host
+from tests.hosts.model_server import Call, Say
+
+pytestmark = pytest.mark.timeout(600)
+
+PROMPT, ANSWER = "Make a file and look for another", "One is made, the other is missing."
+FINE, FAILING = "touch made.txt", "ls missing-file"
+SHELLS = {
+    "claude-code": lambda command: Call("Bash", {"command": command, "description": "x"}),
+    "codex": lambda command: Call("exec_command", {"cmd": command}),
+    "gemini-cli": lambda command: Call("run_shell_command", {"command": command}),
+    "opencode": lambda command: Call("bash", {"command": command, "description": "x"}),
+    "copilot-cli": lambda command: Call("bash", {"command": command, "description": "x"}),
+    "cline": lambda command: Call("run_commands", {"commands": [command]}),
+}
+
+
+def _copilot(_machine, url):
+    provider = {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": "made-up"}
+    return provider | {"COPILOT_MODEL": "local", "COPILOT_OFFLINE": "true"}
+
+
+def _cline(machine, url):
+    words = ("auth", "-p", "openai-compatible", "-k", "made-up", "-m", "local", "-b", f"{url}/v1")
+    run("cline", *words, machine=machine)
+    return {}
+
+
+# Agents that Reverie reads, but does not set up.
+OTHERS = {
+    "copilot-cli": Host("copilot", _copilot, ("--allow-all-tools", "-p")),
+    "cline": Host("cline", _cline, ()),
+}
+
+
+def run(program, *words, machine):
+    """Run an agent's program in the project."""
+    done = subprocess.run(
+        [program, *words],
+        cwd=machine.project,
+        env=machine.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def end_processes(machine):
+    """End what an agent left running in the background."""
+    for process in psutil.process_iter(["environ"]):
+        if (process.info["environ"] or {}).get("HOME") == str(machine.home):
+            process.kill()
+
+
+def read_entries(machine, agent):
+    """Read all entries of an agent, and check that a second reading finds nothing new."""
+    reader, entries = load_reader(agent), []
+    for file in reader.discover(Places(machine.home, machine.environment, "linux")):
+        mark = None
+        for part in reader.read(file, None):
+            assert part.problems == ()
+            if part.entries:
+                assert part.session.cwd == str(machine.project)
+            entries += part.entries
+            mark = part.mark
+        assert [entry for part in reader.read(file, mark) for entry in part.entries] == []
+    return entries
+
+
+def check_entries(entries):
+    assert [entry.content for entry in entries if isinstance(entry, Said) and entry.role is Role.USER] == [PROMPT]
+    assert [entry.content for entry in entries if isinstance(entry, Said)][-1] == ANSWER
+    commands = [entry for entry in entries if isinstance(entry, ToolUse) and entry.tool == "Bash"]
+    assert [use.arguments["command"] for use in commands] == [FINE, FAILING]
+    assert [use.ok for use in commands] == [True, False]
+    assert commands[0].exit_code in (0, None)
+    assert commands[1].exit_code == 2
+    assert "missing-file" in commands[1].error
+
+
+def script(agent):
+    return [SHELLS[agent](FINE), SHELLS[agent](FAILING), Say(ANSWER)]
+
+
+@pytest.mark.parametrize(
+    ("name", "agent"),
+    [("claude-code", "claude-code"), ("codex", "codex"), ("gemini", "gemini-cli"), ("opencode", "opencode")],
+)
+def test_a_session_with_reverie_is_read_without_what_reverie_showed(machine, name, agent):
+    machine.install(name)
+    machine.remember({"content": "A file that is missing is made by `make files`"})
+    machine.model.expect(*script(agent))
+    machine.ask(PROMPT)
+    assert "make files" in json.dumps([request.body for request in machine.model.requests]) or name == "opencode"
+    entries = read_entries(machine, agent)
+    check_entries(entries)
+    assert "make files" not in repr(entries)
+
+
+@pytest.mark.parametrize("agent", OTHERS)
+def test_a_session_of_another_agent_is_read(machine, agent):
+    host = OTHERS[agent]
+    if shutil.which(host.program, path=machine.environment["PATH"]) is None:
+        pytest.skip(f"{host.program} is not installed: npm has it")
+    try:
+        machine.environment |= host.configure(machine, machine.model.url)
+        machine.model.expect(*script(agent))
+        run(host.program, *host.ask, PROMPT, machine=machine)
+        check_entries(read_entries(machine, agent))
+    finally:
+        end_processes(machine)
