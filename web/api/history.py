@@ -31,7 +31,7 @@ class Ask(StrEnum):
     FRICTION = "friction"
 
 
-class HistoryQuery(bodies.QueryString):
+class PastQuestion(bodies.QueryString):
     """A question: `about` is an error text, a tool or task, or a file.
 
     For a line of a file, `commit_at` and `commit_subject` are the time and subject of the commit that changed it.
@@ -112,7 +112,7 @@ class FrictionAnswer(Answer):
     remedy: RemedyAnswer | None
 
 
-class HistoryAnswer(Answer):
+class PastAnswer(Answer):
     """The answer to a question about past sessions; lists that do not belong to the question are empty.
 
     `occurrences` is the number of times that the error occurred.
@@ -126,8 +126,8 @@ class HistoryAnswer(Answer):
     errors: list[FrictionAnswer]
 
 
-@api.route(Endpoint("GET", "/v1/history", answer=HistoryAnswer, problems=(404,)))
-def ask_history(call: Call, query: HistoryQuery) -> HistoryReport:
+@api.route(Endpoint("GET", "/v1/history", answer=PastAnswer, problems=(404,)))
+def ask_history(call: Call, query: PastQuestion) -> HistoryReport:
     """Ask past sessions: what fixed an error, which command works, who changed a file, which errors are frequent."""
     if query.ask is Ask.FRICTION:
         return history.list_friction(call.workspace, query.limit)
