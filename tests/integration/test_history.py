@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from config.settings_edits import save_workspace_setting
+from config.workspace_configs import ConfigFiles
 from pipeline.records.people import OWNED
 from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.in_process import flush_notes
@@ -113,8 +115,8 @@ def test_an_agent_is_reminded_of_the_remedy_once_per_session(client, container):
 
 @pytest.mark.usefixtures("past")
 @pytest.mark.parametrize("setting", ["hook_recall", "hooks", "incognito"])
-def test_an_agent_is_not_reminded_where_recall_is_off(client, container, setting):
-    container.workspaces.set_config("default", {setting: setting == "incognito"})
+def test_an_agent_is_not_reminded_where_recall_is_off(home, client, setting):
+    save_workspace_setting(ConfigFiles(home.paths), "default", setting, setting == "incognito")
     assert fail(client, "new") is None
 
 
