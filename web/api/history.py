@@ -128,7 +128,7 @@ class PastAnswer(Answer):
 
 @api.route(Endpoint("GET", "/v1/history", answer=PastAnswer, problems=(404,)))
 def ask_history(call: Call, query: PastQuestion) -> HistoryReport:
-    """Ask past sessions: what fixed an error, which command works, who changed a file, which errors are frequent."""
+    """Ask past sessions: what fixed an error, which command works, what is behind a file, which errors return."""
     if query.ask is Ask.FRICTION:
         return history.list_friction(call.workspace, query.limit)
     if not query.about.strip():

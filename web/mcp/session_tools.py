@@ -130,8 +130,8 @@ def _render_file_session(session: Mapping[str, Any]) -> Iterator[str]:
 SESSION_TOOLS = (
     Tool(
         "history",
-        "Ask past sessions. fix: what solved an error text; how: the command that works here for a tool or task; "
-        "blame: sessions and decisions behind PATH or PATH:LINE; friction: errors that return.",
+        "Ask past sessions. fix: what solved an error; how: the command for a task; blame: sessions and decisions "
+        "behind PATH or PATH:LINE; friction: errors that return.",
         history,
         {"ask": one_of(("fix", "how", "blame", "friction")), "about": text("Error, task or path"), "limit": limit(50)},
         ("ask",),
