@@ -53,9 +53,11 @@ def _review(client: "Client", conflicts: list[dict[str, Any]]) -> tuple[int, int
             break
         if key == "s":
             continue
-        ids = [conflict[side]["memory"]["id"] for side in ("leading", "other")]
+        kept_id, other_id = (conflict[side]["memory"]["id"] for side in ("leading", "other"))
+        if key == "o":
+            kept_id, other_id = other_id, kept_id
         try:
-            answer = client.settle_conflict(*(reversed(ids) if key == "o" else ids), "both" if key == "k" else "keep")
+            answer = client.settle_conflict(kept_id, other_id, "both" if key == "k" else "keep")
         except (Conflict, NotFound) as error:
             # Another client was faster, or one of the two was deleted: go on with the other conflicts.
             click.echo(f"not changed: {plain(error)}", err=True)
@@ -70,7 +72,6 @@ def _print_conflict(conflict: dict[str, Any]) -> None:
         side = conflict[name]
         memory = side["memory"]
         click.echo(f"{label}  {one_line(memory['content'])}")
-        click.echo(
-            f"           {memory['occurred_at'][:10]}  {side['standing']}  {plain(side['origin'])}  {memory['id']}"
-        )
+        origin = f"{memory['occurred_at'][:10]}  {side['standing']}  {plain(side['origin'])}  {memory['id']}"
+        click.echo(f"           {origin}")
     click.echo()
