@@ -78,11 +78,11 @@ def test_two_tools_that_contradict_each_other_are_both_kept_and_the_newer_leads(
 
 
 def test_a_rule_file_leads_over_newer_memories(import_all, project):
-    (project / "CLAUDE.md").write_text("# Shop\n\n- Use npm for all packages.\n")
+    (project / "CLAUDE.md").write_text("# Shop\n\n- Always install packages with npm.\n")
     import_all()
-    (conflict,) = conflicts()
-    assert (conflict["leading"]["standing"], conflict["other"]["standing"]) == ("rule file", "unverified")
-    assert conflict["leading"]["memory"]["content"] == "Use npm for all packages."
+    (conflict,) = [conflict for conflict in conflicts() if conflict["leading"]["standing"] == "rule file"]
+    assert conflict["other"]["standing"] == "unverified"
+    assert conflict["leading"]["memory"]["content"] == "Always install packages with npm."
     assert "pnpm" in conflict["other"]["memory"]["content"]
 
 
@@ -96,7 +96,7 @@ def test_the_preferred_stays_the_other_is_archived_and_can_come_back(import_all)
     assert run_json("get", other)["archived_at"] is not None
     import_all()
     assert run_json("get", other)["archived_at"] is not None
-    (entry,) = run_json("audit")["items"]
+    (entry,) = run_json("audit", "list")["items"]
     assert (entry["memory_id"], entry["other_id"]) == (other, conflict["leading"]["memory"]["id"])
     run("audit", "undo", entry["id"])
     assert len(conflicts()) == 1
