@@ -1,4 +1,4 @@
-"""Agents are not shown what a rule file of their project says: neither the indexed file nor a memory that repeats it."""
+"""Agents are not shown what a rule file of their project says, nor a memory that repeats it."""
 
 from datetime import UTC, datetime
 
