@@ -152,6 +152,7 @@ SERVICES_THAT_USE_SERVICES: dict[tuple[str, str], str] = {
     ("agent_sessions", "team_briefing"): "a prompt is also sent to teams",
     ("agent_sessions", "turns"): "a prompt may hold commands to the memory",
     ("briefing", "past_decisions"): "a briefing also shows what past sessions decided",
+    ("conflicts", "review"): "a conflict is a contradiction with an order of precedence",
     ("briefing", "team_briefing"): "a briefing also shows what teams have",
     ("diagnostics", "encoder"): "doctor compiles the encoder",
     ("diagnostics", "encryption"): "doctor reports the encryption",

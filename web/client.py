@@ -293,6 +293,10 @@ class Client:
         """Merge two possible duplicates, or keep both."""
         return self._object("POST", _build_path("duplicates", pair_id), {"action": action})
 
+    def settle_conflict(self, kept_id: str, other_id: str, action: str) -> dict[str, Any]:
+        """Keep the first of two contradicting memories and archive the other, or keep both."""
+        return self._object("POST", _build_path("conflicts", kept_id, other_id), {"action": action})
+
     def settle_candidate(self, memory_id: str, action: str) -> dict[str, Any]:
         """Accept or reject a candidate."""
         return self._object("POST", _build_path("candidates", memory_id), {"action": action})

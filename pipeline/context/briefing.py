@@ -28,6 +28,7 @@ from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_as
 from pipeline.context.prompt_lines import choose_lines, excerpt_hits, find_named_code
 from pipeline.context.render import Entry, render_block
 from pipeline.context.results_by_use import ResultsByUse, sort_by_use
+from pipeline.context.rule_files import leave_out_rules
 from pipeline.kinds import is_indexed, render_text
 from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.contexts import SearchContexts
@@ -159,11 +160,13 @@ def compose_briefing(
     if context is not None and last is not None:
         answer = continue_last(context, session, query, answer, last, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
+    stores = [store.database for store in (context, readable.person) if store is not None]
+    person, found = leave_out_rules(stores, person), leave_out_rules(stores, answer.hits)
     if context is None:
         is_late = bool(deadline.late)
         return _render(Briefing(bool(person), is_late, person=person), session, (), (), limits, now)
     with context.database.read() as db:
-        hits = _choose(db, session, message, [hit for hit in answer.hits if hit.memory.may_be_injected], deadline)
+        hits = _choose(db, session, message, found, deadline)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person or asks_progress(message)):

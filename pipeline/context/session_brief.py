@@ -23,6 +23,7 @@ from pipeline.context.open_work import UNDER_WAY, list_active_arcs, render_arcs
 from pipeline.context.past_sessions import describe_past_sessions
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
+from pipeline.context.rule_files import list_rules, repeats_rule
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
@@ -74,14 +75,17 @@ def brief_project(
 
     Return None if there are none of these.
     """
+    rules = list_rules(database, person)
     about = [] if person is None else _list_of_person(person, session.viewer)
+    about = [memory for memory in about if not repeats_rule(memory, rules)]
     if database is None:
         return _brief([], about, [], session, room)
     with database.read() as db:
         candidates = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
         for kind in BRIEF_KINDS:
             leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
-            candidates += drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))[:SHOWN_EACH]
+            alive = drop_dead(db, drop_superseded(db, list_shown_unasked(leading)))
+            candidates += [memory for memory in alive if not repeats_rule(memory, rules)][:SHOWN_EACH]
         records = _records(db, candidates)
         threads = _render_arcs(list_active_arcs(db, session.viewer, ARCS_SHOWN))
         history = _describe_history(db, session, room, candidates)

@@ -2,10 +2,11 @@
 
 The newer memory is always merged into the older, whichever is examined first: workers run in no fixed order. Memories
 that are kept in sync with a source are compared with those of people and agents, never with each other: the source
-decides about its content, and two similar files are two files.
+decides about its content, and two similar files are two files. Memories from the stores of different tools, and from
+different rule files, are compared for contradictions only.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -39,6 +40,7 @@ from pipeline.text.similarity.pair_classifier import (
 )
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
 from pipeline.text.similarity.replacement import gives_value
+from pipeline.text.similarity.store_conflicts import find_contradiction
 from pipeline.times import utc_now
 from pipeline.write.reindex import reindex
 
@@ -51,6 +53,7 @@ MAX_NEIGHBORS = 512
 PER_TRANSACTION = 16
 # Maximum error of a cosine of two texts in eight bits.
 QUANTIZATION_ERROR = 0.02
+Origins = Mapping[int, set[ingested.NativeOrigin]]
 NEAR = min(PAIR_COSINE, DENIAL_COSINE, REPLACEMENT_COSINE)
 
 
@@ -114,36 +117,51 @@ class DedupStage:
         with self.database.read() as db:
             scopes = duplicates.find_scopes(db, everybody)
             synced = ingested.list_synced(db, [*everybody, *candidates])
+            origins = ingested.list_native_origins(db, [*everybody, *candidates])
         return {
             memory.seq: [
                 other
                 for other in candidates[memory.seq]
-                if scopes.get(other) == memory.scope and not (memory.seq in synced and other in synced)
-            ][: SIMILAR_RULES if gives_value(memory.content) else NEIGHBOURS]
+                if scopes.get(other) == memory.scope
+                and (not (memory.seq in synced and other in synced) or _may_conflict(origins, memory.seq, other))
+            ][: SIMILAR_RULES if memory.seq in origins or gives_value(memory.content) else NEIGHBOURS]
             for memory in mine
         }
 
     def _judge(self, mine: Sequence[Memory], near: dict[int, dict[int, float]]) -> dict[int, list[PairFinding]]:
         """Return by row number the relations of each memory to its neighbors, in the order of writing."""
         with self.database.read() as db:
-            comparable = duplicates.list_comparable(
-                db, sorted({other for cosines in near.values() for other in cosines})
-            )
+            seqs = sorted({other for cosines in near.values() for other in cosines})
+            comparable = duplicates.list_comparable(db, seqs)
+            origins = ingested.list_native_origins(db, [*seqs, *near])
         others = {memory.seq: memory for memory in comparable}
         return {
             memory.seq: [
                 finding
                 for other, cosine in sorted(near.get(memory.seq, {}).items())
                 if other in others and others[other].scope == memory.scope
-                for finding in _compare(memory, others[other], cosine)
+                for finding in _compare(memory, others[other], cosine, origins)
             ]
             for memory in mine
         }
 
 
-def _compare(first: Memory, second: Memory, cosine: float) -> Iterator[PairFinding]:
+def _may_conflict(origins: Origins, seq: int, other: int) -> bool:
+    """Return whether two memories are from the stores of different tools, or from different rule files."""
+    mine, theirs = origins.get(seq, set()), origins.get(other, set())
+    if not mine or not theirs or not mine.isdisjoint(theirs):
+        return False
+    tools, other_tools = ({origin.tool for origin in those} for those in (mine, theirs))
+    return tools.isdisjoint(other_tools) or tools == other_tools == {ingested.RULES_TOOL}
+
+
+def _compare(first: Memory, second: Memory, cosine: float, origins: Origins) -> Iterator[PairFinding]:
     older, newer = sorted((first, second), key=lambda memory: memory.seq)
     judgement = classify_pair(older.content, newer.content, cosine)
+    are_native = older.seq in origins and newer.seq in origins
+    if are_native or (judgement.relation is Relation.DIFFERENT and (older.seq in origins or newer.seq in origins)):
+        how = find_contradiction(older.content, newer.content)
+        judgement = Judgement(Relation.DIFFERENT) if how is None else Judgement(Relation.CONTRADICTS, (how,))
     if judgement.relation is not Relation.DIFFERENT:
         yield PairFinding(older, newer, cosine, judgement)
 
@@ -163,6 +181,20 @@ def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
         _refuse_again(db, older, newer, finding.judgement.relation, now)
     elif len(ingested.list_synced(db, list(current))) < 2:
         _link_or_merge(db, older, newer, finding, now)
+    elif _may_conflict(ingested.list_native_origins(db, list(current)), older.seq, newer.seq):
+        _link_conflict(db, older, newer, finding.judgement.relation, now)
+
+
+def _link_conflict(db: Connection, older: Memory, newer: Memory, relation: Relation, now: str) -> None:
+    """Link two memories of different stores that contradict each other; the leading one contradicts the other."""
+    if relation is not Relation.CONTRADICTS or duplicates.is_marked_different(db, older.seq, newer.seq):
+        return
+    # A rule file leads, then the newer statement.
+    other, leading = sorted(
+        (older, newer), key=lambda memory: (memory.is_of_rule_file, *duplicates.find_last_statement(db, memory.seq))
+    )
+    if edges.find(db, leading.seq, EdgeKind.CONTRADICTS, other.seq, duplicates.DEDUP, now):
+        changes.append(db, changes.RELATE, [leading.id, other.id])
 
 
 def _link_or_merge(db: Connection, older: Memory, newer: Memory, finding: PairFinding, now: str) -> None:

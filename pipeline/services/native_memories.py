@@ -10,8 +10,9 @@ from pathlib import Path
 
 from config.places import Places
 from pipeline.ingest.fields import Known, Readings, Skipped
-from pipeline.ingest.native.memory_stores import RULES, TOOLS, MemoryStore, load_reader
+from pipeline.ingest.native.memory_stores import TOOLS, MemoryStore, load_reader
 from pipeline.ingest.native.projects import Projects, is_project, list_projects
+from pipeline.store.ingested import RULES_TOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def find_stores(places: Places, here: Path | None, tools: Sequence[str]) -> Iter
     known = list_projects(places, here)
     folders = dict.fromkeys([here] if here is not None else [])
     for tool in tools:
-        projects = Projects(tuple(folders)) if tool == RULES else known
+        projects = Projects(tuple(folders)) if tool == RULES_TOOL else known
         found = tuple(load_reader(tool).discover(places, projects))
         stores = tuple(entry for entry in found if isinstance(entry, MemoryStore))
         folders |= dict.fromkeys(store.project for store in stores if store.project is not None)

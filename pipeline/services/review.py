@@ -90,11 +90,15 @@ class AutomaticAct:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """How a contradiction was settled: the archived memory, or the authors of the removed edges."""
+    """How a contradiction was settled: the archived memory, or the authors of the removed edges.
+
+    `audit_id` is the entry of the audit trail that records the archival and can undo it.
+    """
 
     archived: str | None = None
     denial_by: str | None = None
     reverse_by: str | None = None
+    audit_id: str | None = None
 
 
 def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
@@ -318,10 +322,12 @@ def settle_contradiction(
         if denying.archived_at is not None or denied.archived_at is not None:
             raise Conflict("this contradiction is settled")
         if verdict is not ContradictionVerdict.BOTH:
-            wrong = denied if verdict is ContradictionVerdict.DENYING else denying
+            right, wrong = (denying, denied) if verdict is ContradictionVerdict.DENYING else (denied, denying)
             archive_memory(db, wrong, now)
             refusals.add(db, wrong.id, wrong.content_hash, RefusedBy.ARCHIVED, now)
-            return Settlement(archived=wrong.id)
+            detail = {REFUSED: wrong.id}
+            audit_id = audit.add(db, now, PERSON, AuditAction.ARCHIVE, wrong.id, right.id, detail)
+            return Settlement(archived=wrong.id, audit_id=audit_id)
         for source, target in ((denying, denied), (denied, denying)):
             edges.erase(db, source.seq, EdgeKind.CONTRADICTS, target.seq, now)
         changes.append(db, changes.RELATE, [denying.id, denied.id])
@@ -338,6 +344,9 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
             if wrong.id != settlement.archived:
                 raise Conflict("this memory is none of the two")
             _restore(db, wrong, now)
+            for entry in audit.of(db, wrong.id, 1):
+                if entry.action is AuditAction.ARCHIVE and entry.actor == PERSON:
+                    audit.mark_undone(db, entry.id, now)
             return
         redrawn = [
             edges.redraw(db, source.seq, EdgeKind.CONTRADICTS, target.seq, maker, now)

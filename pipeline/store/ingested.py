@@ -9,10 +9,15 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
+from typing import NamedTuple
 
 from pipeline.records import Memory, Source, Trust
 from pipeline.store import memories, meta
 
+# The start of the names of sources of native memories and rule files; the tool's name follows, then a colon.
+NATIVE_PREFIX = "memory:"
+# The tool of rule files, which people write.
+RULES_TOOL = "rules"
 # Ends the hash in a text's name if the hash alone does not distinguish two offers.
 NAME_SEPARATOR = "@"
 
@@ -220,6 +225,43 @@ def list_synced(db: Connection, seqs: Sequence[int]) -> set[int]:
         (json.dumps(list(seqs)),),
     )
     return {row[0] for row in rows}
+
+
+class NativeOrigin(NamedTuple):
+    """The tool and the item of a native memory: a note, a rule file, a row of a database."""
+
+    tool: str
+    item_seq: int
+
+
+def list_native_origins(db: Connection, seqs: Sequence[int]) -> dict[int, set[NativeOrigin]]:
+    """Return the tools and items of those of some memories that other tools keep, by row number."""
+    rows = db.execute(
+        "SELECT l.memory_seq, i.source, i.seq FROM ingest_memory l JOIN ingest_item i ON i.seq = l.item_seq "
+        "WHERE l.given = 1 AND i.source >= ? AND i.source < ? "
+        "AND l.memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        (*_range_of(NATIVE_PREFIX), json.dumps(list(seqs))),
+    )
+    origins: dict[int, set[NativeOrigin]] = {}
+    for seq, source, item_seq in rows:
+        origins.setdefault(seq, set()).add(NativeOrigin(source.split(":")[1], item_seq))
+    return origins
+
+
+def list_rule_statements(db: Connection, limit: int) -> list[int]:
+    """List the active memories of the indexed rule files."""
+    rows = db.execute(
+        "SELECT DISTINCT m.seq FROM ingest_item i JOIN ingest_memory l ON l.item_seq = i.seq AND l.given = 1 "
+        "JOIN memory m ON m.seq = l.memory_seq WHERE i.source >= ? AND i.source < ? AND i.digest <> '' "
+        "AND m.archived_at IS NULL ORDER BY m.seq LIMIT ?",
+        (*_range_of(f"{NATIVE_PREFIX}{RULES_TOOL}:"), limit),
+    )
+    return [row[0] for row in rows]
+
+
+def _range_of(prefix: str) -> tuple[str, str]:
+    """Return the limits of the texts with a prefix that ends in a colon."""
+    return prefix, f"{prefix[:-1]};"
 
 
 def find_purged(db: Connection, names: Iterable[str]) -> set[str]:

@@ -6,8 +6,9 @@ from pydantic import AliasPath, Field
 
 from pipeline.records import Memory, Outcome, Page
 from pipeline.records.people import Role
-from pipeline.services import review, turns
-from pipeline.services.review import CandidateVerdict, DuplicatePair, PairVerdict
+from pipeline.services import conflicts, review, turns
+from pipeline.services.conflicts import ConflictAction, MemoryConflict, Standing
+from pipeline.services.review import CandidateVerdict, DuplicatePair, PairVerdict, Settlement
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.refusals import RefusedBy
 from pipeline.store.review import Decision
@@ -31,6 +32,12 @@ class CandidateBody(bodies.Body):
     action: Annotated[CandidateVerdict, Field(strict=False)]
 
 
+class ConflictBody(bodies.Body):
+    """Whether to archive the second of two contradicting memories, or to keep both."""
+
+    action: Annotated[ConflictAction, Field(strict=False)]
+
+
 class AdmissionsQuery(bodies.ViewerQuery):
     """Filters of a list of decisions."""
 
@@ -50,6 +57,34 @@ class PairAnswer(Answer):
 
 class PairsAnswer(PageAnswer[PairAnswer]):
     """A page of pairs."""
+
+
+class ConflictSideAnswer(Answer):
+    """A memory of a conflict, the tool or source that it is from, and its standing in the order of precedence."""
+
+    memory: MemoryAnswer
+    origin: str
+    standing: Standing
+
+
+class ConflictAnswer(Answer):
+    """Two memories that contradict each other; the leading one comes first in the order of precedence."""
+
+    leading: ConflictSideAnswer
+    other: ConflictSideAnswer
+    made_by: str
+    at: str
+
+
+class ConflictsAnswer(PageAnswer[ConflictAnswer]):
+    """A page of conflicts."""
+
+
+class SettlementAnswer(Answer):
+    """The archived memory, if any, and the entry of the audit trail that undoes it."""
+
+    archived: str | None
+    audit_id: str | None
 
 
 class AuditAnswer(Answer):
@@ -82,6 +117,26 @@ def list_pairs(call: Call, query: bodies.ViewerQuery) -> Page[DuplicatePair]:
 def settle_pair(call: Call, body: PairBody, pair_id: str) -> Memory:
     """Merge a pair into its older memory, or keep both."""
     return review.settle_pair(call.workspace, pair_id, body.action)
+
+
+@api.route(Endpoint("GET", "/v1/conflicts", answer=ConflictsAnswer, problems=(404,), needs=Role.OWNER))
+def list_conflicts(call: Call, query: bodies.PageQuery) -> Page[MemoryConflict]:
+    """List memories that contradict each other, each with its origin and its precedence, latest first."""
+    return conflicts.list_conflicts(call.workspace, query.limit, query.before)
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/conflicts/{kept_id}/{other_id}",
+        answer=SettlementAnswer,
+        problems=(404, 409),
+        needs=Role.OWNER,
+    )
+)
+def settle_conflict(call: Call, body: ConflictBody, kept_id: str, other_id: str) -> Settlement:
+    """Keep the first of two contradicting memories and archive the second, or keep both."""
+    return conflicts.settle_conflict(call.workspace, kept_id, other_id, body.action)
 
 
 @api.route(Endpoint("GET", "/v1/candidates", answer=MemoryPage, problems=(404,)))

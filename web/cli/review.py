@@ -13,6 +13,7 @@ from pipeline.errors import Conflict, NotFound
 from web.cli import options
 from web.cli.command import Group, pass_state
 from web.cli.render import format_minute, headline, one_line, plain, print_if_none, print_memory, table
+from web.cli.review_conflicts import review_conflicts
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ NOT_STORED = (Outcome.REJECTED, Outcome.MERGED, Outcome.CANDIDATE)
 
 @click.group(cls=Group)
 def review() -> None:
-    """Review candidates, duplicates, refused offers, and why something was not stored."""
+    """Review candidates, duplicates, conflicts, refused offers, and why something was not stored."""
+
+
+review.add_command(review_conflicts)
 
 
 @review.command()

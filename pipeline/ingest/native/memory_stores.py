@@ -16,12 +16,9 @@ from typing import ClassVar, Final, Protocol
 from config.places import Places
 from pipeline.ingest.fields import Known, Readings, Skipped
 from pipeline.ingest.native.projects import Projects
+from pipeline.store.ingested import NATIVE_PREFIX, RULES_TOOL
 
-# The start of the names of all sources of native memories and rule files; the name of the tool follows.
-SOURCE_PREFIX: Final = "memory:"
 SLUG_CHARS: Final = 40
-# The tool of rule files, which people write.
-RULES: Final = "rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ class MemoryStore:
         slug = re.sub(r"[^a-z0-9]+", "-", named.name.lower()).strip("-")[:SLUG_CHARS] or "store"
         reach = "" if self.project is None else "project"
         digest = hashlib.sha256(b"\0".join([os.fsencode(self.path), self.part.encode(), reach.encode()])).hexdigest()
-        return f"{SOURCE_PREFIX}{self.tool}:{slug}-{digest[:8]}"
+        return f"{NATIVE_PREFIX}{self.tool}:{slug}-{digest[:8]}"
 
 
 class MemoryReader(Protocol):
@@ -78,7 +75,7 @@ TOOLS: Final[Mapping[str, tuple[str, str]]] = {
     "mcp-memory": ("mcp_memory", "MCP memory server"),
     "mempalace": ("mempalace", "MemPalace"),
     "mem0": ("mem0_local", "mem0 and OpenMemory"),
-    RULES: ("rules", "rule files"),
+    RULES_TOOL: ("rules", "rule files"),
 }
 
 

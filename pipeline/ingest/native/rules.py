@@ -15,11 +15,12 @@ from pipeline.ingest.front_matter import split_front_matter
 from pipeline.ingest.native.drafts import NativeFile, NativeMemory, make_drafts, read_file
 from pipeline.ingest.native.gemini import ADDED as GEMINI_ADDED, split_added
 from pipeline.ingest.native.generated import is_generated_file, strip_generated
-from pipeline.ingest.native.memory_stores import RULES, MemoryStore
+from pipeline.ingest.native.memory_stores import MemoryStore
 from pipeline.ingest.native.projects import Projects
 from pipeline.ingest.native.qwen import ADDED as QWEN_ADDED
 from pipeline.ingest.native.statements import split_statements
 from pipeline.records import RULE_FILE_TAG, Draft, Kind
+from pipeline.store.ingested import RULES_TOOL
 
 # Paths and patterns in a project, and in the user's home.
 _OF_PROJECT: Final = (
@@ -51,7 +52,7 @@ MAX_INCLUDED: Final = 50
 class Reader:
     """Read the rule files of projects and of the user."""
 
-    tool: ClassVar[str] = RULES
+    tool: ClassVar[str] = RULES_TOOL
 
     def discover(self, places: Places, projects: Projects) -> Iterator[MemoryStore | Skipped]:
         """Yield the user's home and each project, if there are rule files in them."""

@@ -13,11 +13,11 @@ from werkzeug.wrappers import Response
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Memory, Page
 from pipeline.records.people import Role
-from pipeline.services import guard_offers, review
+from pipeline.services import conflicts, guard_offers, review
+from pipeline.services.conflicts import MemoryConflict
 from pipeline.services.guard_offers import GuardVerdict
 from pipeline.services.review import (
     CandidateVerdict,
-    Contradiction,
     ContradictionVerdict,
     DuplicatePair,
     PairVerdict,
@@ -117,7 +117,7 @@ class InboxEntry:
     """An inbox entry: `about` is the pending or completed decision; `sides` are its memories, older first."""
 
     anchor: str
-    about: DuplicatePair | Contradiction | AuditEntry | Decision | RefusedOffer | None
+    about: DuplicatePair | MemoryConflict | AuditEntry | Decision | RefusedOffer | None
     sides: tuple[ComparedMemory, ...]
 
 
@@ -235,7 +235,8 @@ def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response
     if settlement.archived is not None:
         message = "The other memory was archived."
     path = {"denying_id": denying_id, "denied_id": denied_id}
-    undo = Undo("undo_contradiction", path, f"e-{denying_id}.{denied_id}", asdict(settlement))
+    fields = {name: value for name, value in asdict(settlement).items() if name in SettlementForm.model_fields}
+    undo = Undo("undo_contradiction", path, f"e-{denying_id}.{denied_id}", fields)
     return _go_on(view, message, undo)
 
 
@@ -307,11 +308,13 @@ def _list_pairs(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
 
 
 def _list_contradictions(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
-    page = review.list_contradictions(workspace, PAGE, before)
+    page = conflicts.list_conflicts(workspace, PAGE, before)
     entries = []
-    for pair in page.items:
-        older, newer = sorted((pair.denying, pair.denied), key=lambda memory: (memory.occurred_at, memory.seq))
-        entries.append(InboxEntry(f"e-{pair.denying.id}.{pair.denied.id}", pair, _compare(older, newer)))
+    for conflict in page.items:
+        both = (conflict.leading.memory, conflict.other.memory)
+        older, newer = sorted(both, key=lambda memory: (memory.occurred_at, memory.seq))
+        anchor = f"e-{conflict.denying_id}.{conflict.denied_id}"
+        entries.append(InboxEntry(anchor, conflict, _compare(older, newer)))
     return Page(entries, page.next_cursor)
 
 

@@ -1,0 +1,45 @@
+"""Leave out memories that repeat a rule file, which the agent's host loads itself."""
+
+from collections.abc import Sequence
+from sqlite3 import Connection
+
+from pipeline.recall.relevance import RELEVANT
+from pipeline.records import Kind, Memory
+from pipeline.records.recall import Hit
+from pipeline.store import ingested, memories
+from pipeline.store.database import Database
+from pipeline.text.similarity.repetition import is_repeated
+
+# Enough for long rule files; each is compared with the few memories that may be shown.
+MAX_STATEMENTS = 1000
+
+
+def list_rules(*databases: Database | None) -> list[str]:
+    """Return the statements of the indexed rule files of the project and the user."""
+    rules: list[str] = []
+    for database in databases:
+        if database is not None:
+            with database.read() as db:
+                rules += read_rules(db)
+    return rules
+
+
+def read_rules(db: Connection) -> list[str]:
+    """Return the statements of the indexed rule files in a store."""
+    seqs = ingested.list_rule_statements(db, MAX_STATEMENTS)
+    return list(memories.contents(db, seqs).values()) if seqs else []
+
+
+def leave_out_rules(databases: Sequence[Database], hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the results that may be injected and do not repeat a rule file."""
+    shown = tuple(hit for hit in hits if hit.memory.may_be_injected)
+    # The others are not shown, and outlines of code repeat no rule.
+    certain = [hit for hit in shown if hit.relevance >= RELEVANT and hit.memory.kind is not Kind.CODE]
+    rules = list_rules(*databases) if certain else []
+    repeated = {hit.memory.id for hit in certain if repeats_rule(hit.memory, rules)}
+    return tuple(hit for hit in shown if hit.memory.id not in repeated)
+
+
+def repeats_rule(memory: Memory, rules: Sequence[str]) -> bool:
+    """Return whether a rule file says what a memory says."""
+    return any(is_repeated(memory.content, rule) for rule in rules)
