@@ -91,7 +91,8 @@ def start_import(state: "State", offer: ImportOffer) -> None:
     if questions:
         click.echo("\nAsk what your past sessions already answer:")
     for workspace, question in questions:
-        click.echo(f"  reverie recall -w {workspace} {_quote_argument(question)}")
+        chosen = "" if workspace == state.workspace else f"-w {workspace} "
+        click.echo(f"  reverie recall {chosen}{_quote_argument(question)}")
 
 
 def find_questions(state: "State") -> list[tuple[str, str]]:
