@@ -17,8 +17,10 @@ SHOP_SESSIONS: dict[str, tuple[str, Sequence[Entry]]] = {
             ("user", "Round each line, never the sum, because the bank does the same."),
             (
                 "assistant",
-                "To summarize: the invoice rounds VAT per line with ROUND_HALF_UP, never on the sum, because the bank"
-                " rounds each line as well.",
+                (
+                    "To summarize: the invoice rounds VAT per line with ROUND_HALF_UP, never on the sum, because the bank"
+                    " rounds each line as well."
+                ),
             ),
             ("Bash", "make test"),
         ],
@@ -31,8 +33,10 @@ SHOP_SESSIONS: dict[str, tuple[str, Sequence[Entry]]] = {
             ("user", "No Redis. We store sessions in PostgreSQL because we already back it up."),
             (
                 "assistant",
-                "Got it. So the decision is: sessions are stored in PostgreSQL in the table web_session, no Redis,"
-                " because PostgreSQL is backed up already.",
+                (
+                    "Got it. So the decision is: sessions are stored in PostgreSQL in the table web_session, no Redis,"
+                    " because PostgreSQL is backed up already."
+                ),
             ),
             ("Bash", "make test"),
             ("Bash", "alembic upgrade head"),
@@ -46,8 +50,10 @@ SHOP_SESSIONS: dict[str, tuple[str, Sequence[Entry]]] = {
             ("user", "Five attempts with jitter, at most 30 seconds in total. Only for GET."),
             (
                 "assistant",
-                "Agreed: the warehouse client retries GET requests up to five times with jitter and gives up after 30"
-                " seconds. The alert threshold is still open.",
+                (
+                    "Agreed: the warehouse client retries GET requests up to five times with jitter and gives up after 30"
+                    " seconds. The alert threshold is still open."
+                ),
             ),
             ("Bash", "alembic upgrade head"),
         ],

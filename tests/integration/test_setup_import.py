@@ -104,7 +104,7 @@ def test_a_setup_ends_with_questions_that_past_sessions_answer(machine):
     for _, *arguments in commands:
         answer = json.loads(machine.reverie(*arguments, "--json"))
         assert answer["sessions"][0]["session_id"] in SHOP_SESSIONS
-        assert all(hit["memory"]["content"] in decided for hit in answer["results"][:1])
+        assert all(hit["content"] in decided for hit in answer["results"][:1])
     imported = "sessions imported: 3 (2026-03-02 to 2026-03-09)"
     wait_until("imported", lambda: imported in machine.reverie("status"))
     assert json.loads(machine.reverie("status", "--json"))["sessions"]["text"] == imported
