@@ -18,8 +18,8 @@ SHOP_SESSIONS: dict[str, tuple[str, Sequence[Entry]]] = {
             (
                 "assistant",
                 (
-                    "To summarize: the invoice rounds VAT per line with ROUND_HALF_UP, never on the sum, because the bank"
-                    " rounds each line as well."
+                    "To summarize: the invoice rounds VAT per line with ROUND_HALF_UP, never on the sum, because the"
+                    " bank rounds each line as well."
                 ),
             ),
             ("Bash", "make test"),
@@ -51,8 +51,8 @@ SHOP_SESSIONS: dict[str, tuple[str, Sequence[Entry]]] = {
             (
                 "assistant",
                 (
-                    "Agreed: the warehouse client retries GET requests up to five times with jitter and gives up after 30"
-                    " seconds. The alert threshold is still open."
+                    "Agreed: the warehouse client retries GET requests up to five times with jitter and gives up after"
+                    " 30 seconds. The alert threshold is still open."
                 ),
             ),
             ("Bash", "alembic upgrade head"),
