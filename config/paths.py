@@ -60,6 +60,16 @@ class WorkspacePaths:
         return self.root / "lexical"
 
     @property
+    def turn_segments(self) -> Path:
+        """Return the folder of lexical segments of turns."""
+        return self.lexical / "turns"
+
+    @property
+    def segment_folders(self) -> tuple[Path, ...]:
+        """Return the folders of all lexical segments."""
+        return self.lexical, self.turn_segments
+
+    @property
     def snapshots(self) -> Path:
         """Return the folder of the store's snapshots."""
         return self.root / SNAPSHOTS

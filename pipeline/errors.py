@@ -21,6 +21,7 @@ ReverieError
 ├── EncoderUnavailable   no compiled encoder exists yet
 │   └── EncoderPending       it is being made in the background
 ├── ExtraMissing         a package of an optional feature is not installed (501)
+├── ForeignDatabaseUnreadable  another program's database is locked, incomplete or no database
 ├── UnreadableTranscript a host's transcript is not a regular file, or cannot be opened
 ├── StageFailed          a stage could not digest a memory
 ├── PeerRefused          another machine's data is rejected, or the other machine rejects ours (403)
@@ -160,6 +161,13 @@ class EncoderPending(EncoderUnavailable):
 
 class ExtraMissing(ReverieError):
     """Say which packages an optional feature lacks, and which command installs them."""
+
+
+class ForeignDatabaseUnreadable(ReverieError):
+    """Another program's database cannot be read now."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(f"The database {file} was not read: it {reason}. The next import tries again.")
 
 
 class UnreadableTranscript(ReverieError):

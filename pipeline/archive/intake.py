@@ -16,7 +16,8 @@ from pipeline.archive.prepare import PreparedMessage, PreparedPart
 from pipeline.capture.nosave import NoSave
 from pipeline.records import Stage
 from pipeline.store import agent_sessions, archive, turns, work
-from pipeline.store.archive import ArchivedAction, ArchivedSession
+from pipeline.store.agent_sessions import Action
+from pipeline.store.archive import ArchivedSession
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import normalize_id
 from pipeline.times import utc_now
@@ -85,7 +86,8 @@ def store_part(
     queued = [seq for seq, message in zip(seqs, messages, strict=True) if message.role is Role.USER]
     if queued:
         work.add(db, queued, [Stage.CAPTURE], time.time())
-    archive.add_actions(db, actions)
+    for action in actions:
+        agent_sessions.add_action(db, action)
     times = [*(message.at for message in messages), *(action.at for action in actions)]
     if times or not reading.is_stored:
         _put_session(db, part, reading, times)
@@ -120,7 +122,7 @@ def _choose_messages(db: Connection, part: PreparedPart, reading: SessionReading
     ]
 
 
-def _choose_actions(db: Connection, part: PreparedPart, reading: SessionReading) -> list[ArchivedAction]:
+def _choose_actions(db: Connection, part: PreparedPart, reading: SessionReading) -> list[Action]:
     if not part.actions:
         return []
     before = archive.list_session_actions(db, part.session.id)
@@ -134,7 +136,7 @@ def _choose_actions(db: Connection, part: PreparedPart, reading: SessionReading)
     ]
 
 
-def _time_of(item: PreparedMessage | ArchivedAction, reading: SessionReading) -> str:
+def _time_of(item: PreparedMessage | Action, reading: SessionReading) -> str:
     reading.last_at = item.at or reading.last_at or reading.fallback_at
     return reading.last_at
 

@@ -12,14 +12,14 @@ from pipeline.capture.nosave import NoSave, find_no_save
 from pipeline.capture.said_text import clean_said, name_session
 from pipeline.capture.unsaved import split_said
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNED
-from pipeline.store.archive import ArchivedAction
+from pipeline.store.agent_sessions import Action
 from pipeline.store.turns import Message, Role, hash_text
-from pipeline.text.normalize import content_hash, normalize_id, normalize_text, shorten
+from pipeline.text.normalize import normalize_id, normalize_text, shorten
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.unfinished_turns import find_finished
 from pipeline.times import normalize_time
-from pipeline.transcripts.reader import ERROR_CHARS, Said, SessionHead, SessionPart, ToolUse
-from pipeline.write.tool_actions import recognize_action
+from pipeline.transcripts.reader import Said, SessionHead, SessionPart, ToolUse
+from pipeline.write.tool_actions import Outcome as ToolOutcome, describe_action
 
 # Why something is not stored.
 NO_SESSION_ID = "session without a usable id"
@@ -52,7 +52,7 @@ class PreparedPart:
     session: SessionHead
     mark: str
     messages: tuple[PreparedMessage, ...] = ()
-    actions: tuple[ArchivedAction, ...] = ()
+    actions: tuple[Action, ...] = ()
     left_out: Counter[str] = field(default_factory=Counter)
     problems: tuple[str, ...] = ()
     mode: NoSave | None = None
@@ -82,7 +82,7 @@ class PartPreparer:
         }
         stored, mode, forgets_before = self._split(list(messages.values()))
         prepared: list[PreparedMessage] = []
-        actions: list[ArchivedAction] = []
+        actions: list[Action] = []
         for number, entry in enumerate(part.entries):
             if isinstance(entry, Said):
                 self._is_silent = id(messages[number]) not in stored
@@ -139,27 +139,14 @@ def _prepare_message(said: Said, left_out: Counter[str]) -> Iterator[PreparedMes
         left_out[EMPTY] += 1
 
 
-def _prepare_action(use: ToolUse, head: SessionHead, left_out: Counter[str]) -> Iterator[ArchivedAction]:
+def _prepare_action(use: ToolUse, head: SessionHead, left_out: Counter[str]) -> Iterator[Action]:
     has_failed = use.ok is False or (use.ok is None and bool(use.exit_code))
-    at = _clean_time(use.at)
-    action = recognize_action(head.id, None, at, use.tool, use.arguments, ok=not has_failed, cwd=head.cwd)
+    outcome = ToolOutcome(not has_failed, use.exit_code, use.error, use.replaced)
+    action = describe_action(head.id, None, _clean_time(use.at), use.tool, use.arguments, outcome, head.cwd)
     if action is None:
         left_out[ONLY_READS] += 1
-        return
-    yield ArchivedAction(
-        *(action.at, action.session_id, action.agent_id, action.tool, action.type, action.target, action.ok),
-        exit_code=use.exit_code,
-        error=_clean_error(use.error) or None,
-        replaced_hash=content_hash(use.replaced) if use.replaced else None,
-    )
-
-
-def _clean_error(error: str) -> str:
-    """Return the start of a failed call's output, without a word that is cut: it may be half of a secret."""
-    if len(error) >= ERROR_CHARS:
-        words = error[:ERROR_CHARS].rsplit(maxsplit=1)
-        error = words[0] if len(words) > 1 else ""
-    return redact(normalize_text(error)).text[:ERROR_CHARS]
+    else:
+        yield action
 
 
 def clean_mark(mark: str) -> str:

@@ -25,6 +25,7 @@ from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.facts import FactKeyResolver
 from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.hook_runs import HookRunLog
+from pipeline.services.past_decisions import DecisionBriefings
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.snapshots import KeptSnapshots
@@ -80,13 +81,22 @@ class WebContainer:
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.team_briefings = TeamBriefings(self.teams)
         self.last_messages = LastMessages()
-        usual, said_records = self.workspace(settings.workspace), SaidRecordStore(self.stores.transcripts)
-        self.agent_sessions = AgentSessionService(
-            usual, self.contexts, self.feedback, self.team_briefings, said_records, self.last_messages
-        )
+        self.decision_briefings = DecisionBriefings(self.contexts)
+        self.agent_sessions = self._make_agent_sessions(settings)
         self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
         self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)
         self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))
+
+    def _make_agent_sessions(self, settings: Settings) -> AgentSessionService:
+        return AgentSessionService(
+            self.workspace(settings.workspace),
+            self.contexts,
+            self.feedback,
+            self.team_briefings,
+            SaidRecordStore(self.stores.transcripts),
+            self.last_messages,
+            self.decision_briefings,
+        )
 
     @cached_property
     def sync(self) -> "SyncService":

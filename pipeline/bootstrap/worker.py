@@ -31,6 +31,7 @@ from pipeline.index.storage import (
     open_storage,
     shared_models,
     shared_segments,
+    shared_turn_segments,
     vector_table,
 )
 from pipeline.index.vectors import VectorTable
@@ -118,6 +119,7 @@ class WorkerContainer:
             partial(self.vectors, workspace_id),
             partial(self.operations.record_error, workspace=workspace_id),
             shared_segments(paths, self.objects),
+            shared_turn_segments(paths, self.objects),
             shared_snapshots(self.settings, paths, database, self.objects),
         )
 
@@ -141,7 +143,7 @@ class WorkerContainer:
             Stage.PURGE: PurgeStage(
                 context.database,
                 partial(all_vector_tables, context.paths, context.database, self.objects),
-                context.rebuild_segment,
+                context.rebuild_segments,
                 context.scrub_snapshots,
                 partial(finish_purges, self.workspace(workspace_id)),
             ),

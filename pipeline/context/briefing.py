@@ -62,10 +62,14 @@ RECENT_ACTIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class BriefingLimits:
-    """The deadline of recall in milliseconds and the longest text in characters."""
+    """The deadline of recall in milliseconds and the longest text in characters.
+
+    Of the text, `reserved` characters are only for rules: the caller adds something else below them.
+    """
 
     budget_ms: int
     max_chars: int
+    reserved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +305,9 @@ def _render(
         *beside,
     ]
     opening = [briefing.text] if briefing.text else []
-    text, rendered = render_block(entries, min(limits.max_chars, MESSAGE_CHARS) - len(briefing.text), now)
+    text, rendered = render_block(
+        entries, min(limits.max_chars, MESSAGE_CHARS) - len(briefing.text), now, limits.reserved
+    )
     ids = {entry.impression_id for entry in rendered}
     return replace(
         briefing,

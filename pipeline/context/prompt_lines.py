@@ -5,7 +5,6 @@ from dataclasses import replace
 from sqlite3 import Connection
 
 from pipeline.context.code_names import defines, read_code_names
-from pipeline.context.excerpt import CUT, find_excerpt
 from pipeline.context.lesson_records import is_rule
 from pipeline.context.render import Entry
 from pipeline.kinds import is_indexed, is_said, render_text
@@ -15,6 +14,7 @@ from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Kind, Memory, Source, Viewer
 from pipeline.records.recall import Hit, Step
 from pipeline.store import ingested, memories
+from pipeline.text.excerpts import CUT, find_excerpt
 from pipeline.text.tokens import search_tokens
 
 # Unrequested memories delay an agent, so only the few best are shown.

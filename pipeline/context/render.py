@@ -40,10 +40,12 @@ class Entry:
         return SAID_HEADER if is_said and self.memory.trust is not Trust.TRUSTED else HEADER
 
 
-def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
+def render_block(
+    entries: Sequence[Entry], max_chars: int, now: datetime, reserved: int = 0
+) -> tuple[str | None, list[Entry]]:
     """Render memories that fit, rules and statements first; return the text and the rendered entries.
 
-    Skip entries that are too long. The text is None if no entry fits.
+    Skip entries that are too long. Only rules may use the reserved characters. The text is None if no entry fits.
     """
     rendered: list[Entry] = []
     lines: list[str] = []
@@ -54,7 +56,7 @@ def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tup
         for entry in part:
             added = [render_line(entry, now)] if opened else [header, render_line(entry, now)]
             size = sum(1 + len(line) for line in added)
-            if used + size <= max_chars:
+            if used + size <= max_chars - (reserved if header != RULES_HEADER else 0):
                 rendered.append(entry)
                 lines += added
                 used += size

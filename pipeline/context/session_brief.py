@@ -27,7 +27,7 @@ from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.store import agent_sessions, goals, memories, meta
-from pipeline.store.agent_sessions import Action
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
 from pipeline.store.impressions import Impression, make_impressions
@@ -181,6 +181,8 @@ def _render_actions(did: Sequence[Action], room: int) -> list[str]:
     room -= len(LEFT_OFF) + 1
     for action in reversed(did):
         # Quoted, because a hostile project chooses its file names.
+        if action.type is ActionType.READ:
+            continue
         line = f"- {action.type} {quote(action.target)}{'' if action.ok else ' (failed)'}"
         if lines and lines[-1] == line:
             continue

@@ -12,7 +12,7 @@ from pipeline.context.rule_clauses import CLAUSE, CONDITION, EDITS, FORBIDS
 from pipeline.kinds import render_text
 from pipeline.records import Memory
 from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.write.tool_actions import ToolTarget, find_commit_subject, find_test_run, shorten_command
+from pipeline.write.tool_actions import ToolTarget, find_commit_subject, repeats_action, shorten_command
 
 FILES_TOLD = 5
 COMMITS_TOLD = 3
@@ -72,7 +72,7 @@ def list_failing(did: Sequence[Action]) -> list[str]:
         if not action.ok:
             failing[action.target] = action
             continue
-        for target in [target for target, before in failing.items() if _proves(action, before)]:
+        for target in [target for target, before in failing.items() if repeats_action(action, before)]:
             del failing[target]
     return [f"{quote(shorten_command(target))} failed" for target in list(failing)[-FAILURES_TOLD:]]
 
@@ -85,7 +85,13 @@ def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[L
     """
     outcomes = []
     for shown_lesson in shown:
-        mine = [action for action in did if action.agent_id == shown_lesson.agent_id and action.at >= shown_lesson.at]
+        mine = [
+            action
+            for action in did
+            if action.agent_id == shown_lesson.agent_id
+            and action.at >= shown_lesson.at
+            and action.type is not ActionType.READ
+        ]
         # Failed tests were run anyway; other failed actions may never have happened.
         since = [action for action in mine if action.ok or action.type is ActionType.TEST]
         proofs = {proof for action in since for proof in _proofs(shown_lesson.lesson, action)}
@@ -160,7 +166,7 @@ def _describe_fix(did: Sequence[Action]) -> str | None:
         if not action.ok:
             failed[action.target] = action
             continue
-        proven = [target for target, before in failed.items() if _proves(action, before)]
+        proven = [target for target, before in failed.items() if repeats_action(action, before)]
         if proven:
             mended = failed[proven[-1]]
         for target in proven:
@@ -169,16 +175,6 @@ def _describe_fix(did: Sequence[Action]) -> str | None:
         return None
     state = "passes" if mended.type is ActionType.TEST else "works"
     return f"Fixed: `{shorten_command(mended.target)}` failed and {state} now."
-
-
-def _proves(now: Action, before: Action) -> bool:
-    """Return whether a success repeats a failed action: the same command, the same tests, or all tests."""
-    if now.target == before.target:
-        return True
-    if now.type is not ActionType.TEST or before.type is not ActionType.TEST:
-        return False
-    (program, tested), (failing, failed) = find_test_run(now.target), find_test_run(before.target)
-    return program == failing and (not tested or tested == failed)
 
 
 def _describe_commits(did: Sequence[Action]) -> str | None:

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable, StorageUnreachable, StoreUnavailable
+from pipeline.index.documents import MEMORIES, Documents
 from pipeline.index.encoder import rarity
-from pipeline.index.row_arrays import NOBODY, Floats, Seqs, SessionMap, best_positions, mask_scores, values_at
+from pipeline.index.row_arrays import NOBODY, Floats, Seqs, SessionNumbers, best_positions, mask_scores, values_at
 from pipeline.index.segment import (
     K1,
     Posting,
@@ -30,11 +31,10 @@ from pipeline.index.segment import (
     idf,
     index_documents,
     length_norms,
-    list_documents,
     load_segment,
 )
 from pipeline.index.shared_segments import SharedSegments
-from pipeline.store import changes, index_state, meta
+from pipeline.store import meta
 from pipeline.text.tokens import is_field, metadata_term
 
 # How long a first search waits for a segment that is being fetched.
@@ -194,15 +194,20 @@ class LexicalScores:
 
 
 class LexicalIndex:
-    """Search a workspace's segment and tail in memory; a new segment is loaded while the old one is used."""
+    """Search a segment and its tail in memory, by default those of memories.
+
+    A new segment is loaded while the old one is used.
+    """
 
     def __init__(
         self,
         folder: Path,
-        sessions: SessionMap,
+        sessions: SessionNumbers,
         shared: SharedSegments | None = None,
         on_lost: Callable[[StoreUnavailable], object] = lambda _error: None,
+        documents: Documents = MEMORIES,
     ) -> None:
+        self._documents = documents
         self._folder = folder
         self._sessions = sessions
         self._shared = shared
@@ -253,15 +258,16 @@ class LexicalIndex:
     def refresh(self, db: Connection) -> Corpus:
         """Read later writes; raise IndexUnavailable if the segment cannot be loaded."""
         self._sessions.refresh(db)
-        generation = changes.generation(db)
+        generation = self._documents.generation(db)
         with self._lock:
             if self._corpus is not None and generation < self._generation:
                 # Another thread with a newer snapshot has done this already.
                 return self._corpus
-            name = meta.get(db, meta.SEGMENT) or ""
+            keys = self._documents.keys
+            name = meta.get(db, keys.name) or ""
             if name != self._name:
-                self._switch(db, name, meta.get_int(db, meta.SEGMENT_COVERS))
-            rows = index_state.list_tail_after(db, self._tail.last_change)
+                self._switch(db, name, meta.get_int(db, keys.covers))
+            rows = self._documents.list_tail(db, self._tail.last_change)
             if rows or self._corpus is None:
                 self._corpus = self._extend_tail(rows)
             self._generation = generation
@@ -271,8 +277,8 @@ class LexicalIndex:
         """Switch to a segment.
 
         While another segment is in use, load the new one in a thread, unless it absorbed tail rows that were never
-        read here: then the old segment cannot be used. If the new segment is not available now, index the store
-        itself instead.
+        read here: then the old segment cannot be used. If the new segment is not available now, use what the
+        documents offer instead.
         """
         if not name:
             self._begin("", index_documents([]))
@@ -295,7 +301,7 @@ class LexicalIndex:
         if isinstance(loaded, Segment):
             return loaded
         self._on_lost(loaded or StorageUnreachable(f"lexical segment {name} is still being fetched"))
-        return index_documents(list_documents(db))
+        return self._documents.index_without_storage(db)
 
     def _load_beside(self, name: str) -> threading.Thread:
         if self._loading is None or not self._loading.is_alive():

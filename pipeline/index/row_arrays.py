@@ -2,6 +2,7 @@
 
 import bisect
 import threading
+from collections.abc import Callable
 from sqlite3 import Connection
 from typing import Any
 
@@ -14,6 +15,8 @@ from pipeline.text.tokens import speaker_of
 
 Seqs = NDArray[np.int64]
 Floats = NDArray[np.float32]
+# Lists (row number, session, time or role) of the documents after a row number, up to a number.
+ListAfter = Callable[[Connection, int, int], list[tuple[int, str | None, str]]]
 
 PAGE = 20_000
 FIRST_CAPACITY = 1024
@@ -49,26 +52,25 @@ def best_positions(scores: Floats, limit: int) -> Seqs:
     return positive[np.lexsort((positive, -scores[positive]))][:limit]
 
 
-class SessionMap:
-    """The session and the neighbors of each memory, updated from the store.
+class SessionNumbers:
+    """The session of each document, updated from the store.
 
-    A memory without a session is a session by itself. Arrays are indexed by row number.
+    A document without a session is a session by itself. Arrays are indexed by row number.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, list_after: ListAfter = memories.after) -> None:
+        self._list_after = list_after
         self._lock = threading.Lock()
         self._last_seq = 0
         self._count = 1
         self._numbers: dict[str, int] = {}
-        self._orders: dict[int, list[tuple[str, int]]] = {}
+        self._ids: list[str | None] = [None]
         self._session_of = np.zeros(FIRST_CAPACITY, np.int32)
-        self._before = np.zeros(FIRST_CAPACITY, np.int64)
-        self._after = np.zeros(FIRST_CAPACITY, np.int64)
 
     def refresh(self, db: Connection) -> None:
-        """Read the memories since the last call."""
+        """Read the documents since the last call."""
         with self._lock:
-            while rows := memories.after(db, self._last_seq, PAGE):
+            while rows := self._list_after(db, self._last_seq, PAGE):
                 self._grow(rows[-1][0] + 1)
                 for seq, session, occurred_at in rows:
                     self._add(seq, session, occurred_at)
@@ -80,8 +82,35 @@ class SessionMap:
             return self._session_of[: self._last_seq + 1], self._count
 
     def sessions(self, seqs: Seqs) -> NDArray[np.int32]:
-        """Return the session numbers of memories."""
+        """Return the session numbers of documents."""
         return values_at(self._session_of, seqs)
+
+    def id_of(self, number: int) -> str | None:
+        """Return the id of a session, None for a document without a session."""
+        return self._ids[number]
+
+    def _add(self, seq: int, session: str | None, _at: str) -> int:
+        number = self._count if session is None else self._numbers.setdefault(session, self._count)
+        if number == self._count:
+            self._ids.append(session)
+            self._count += 1
+        self._session_of[seq] = number
+        return number
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._session_of):
+            more = max(size, 2 * len(self._session_of)) - len(self._session_of)
+            self._session_of = np.pad(self._session_of, (0, more))
+
+
+class SessionMap(SessionNumbers):
+    """The session and the neighbors of each memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._orders: dict[int, list[tuple[str, int]]] = {}
+        self._before = np.zeros(FIRST_CAPACITY, np.int64)
+        self._after = np.zeros(FIRST_CAPACITY, np.int64)
 
     def before(self, seqs: Seqs) -> Seqs:
         """Return the memories right before the given ones in their sessions, 0 for none."""
@@ -96,14 +125,11 @@ class SessionMap:
         before, after = self.before(seqs), self.after(seqs)
         return np.concatenate((before, after, self.before(before), self.after(after)))
 
-    def _add(self, seq: int, session: str | None, occurred_at: str) -> None:
-        if session is None:
-            number, self._count = self._count, self._count + 1
-        else:
-            number = self._numbers.setdefault(session, self._count)
-            self._count = max(self._count, number + 1)
+    def _add(self, seq: int, session: str | None, occurred_at: str) -> int:
+        number = super()._add(seq, session, occurred_at)
+        if session is not None:
             self._link(self._orders.setdefault(number, []), seq, occurred_at)
-        self._session_of[seq] = number
+        return number
 
     def _link(self, order: list[tuple[str, int]], seq: int, occurred_at: str) -> None:
         at = bisect.bisect(order, (occurred_at, seq))
@@ -117,11 +143,9 @@ class SessionMap:
             self._before[after] = seq
 
     def _grow(self, size: int) -> None:
-        if size > len(self._session_of):
-            more = max(size, 2 * len(self._session_of)) - len(self._session_of)
-            self._session_of = np.pad(self._session_of, (0, more))
-            self._before = np.pad(self._before, (0, more))
-            self._after = np.pad(self._after, (0, more))
+        super()._grow(size)
+        more = len(self._session_of) - len(self._before)
+        self._before, self._after = np.pad(self._before, (0, more)), np.pad(self._after, (0, more))
 
 
 class RankingFeatures:

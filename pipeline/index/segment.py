@@ -1,9 +1,9 @@
 """The lexical segment on disk: bm25s's index of every memory, named by the store and replaced completely.
 
-bm25s stores a matrix of final scores, idf(t) · tf / (tf + norm(m)), with a column per word (decision 0005). Fields
-are not words and do not count for the length, so they are separate lists. Files are read, not memory-mapped: a
-truncated mapped file kills the process with SIGBUS. In an encrypted data directory, words and fields are encrypted
-(decision 0038).
+bm25s stores a matrix of final scores, idf(t) · tf / (tf + norm(m)), with a column per word (decision 0005);
+`postings` counts the words. Fields are not words and do not count for the length, so they are separate lists. Files
+are read, not memory-mapped: a truncated mapped file kills the process with SIGBUS. In an encrypted data directory,
+words and fields are encrypted (decision 0038).
 """
 
 import importlib
@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,13 @@ from ulid import ULID
 
 from config.import_stubs import BM25S_EXTRAS, hide_packages
 from pipeline.errors import IndexUnavailable
+from pipeline.index.postings import CountedWords, WordCounter
 from pipeline.index.row_arrays import NO_ROWS, Floats, Seqs
-from pipeline.store import memories
 from pipeline.store.atomic_files import writing
 from pipeline.store.encryption import erase
 from pipeline.store.key import StoreKey, find_key
-from pipeline.text.memory_terms import memory_terms
 from pipeline.text.tokens import is_field
 
-PAGE = 5000
 FORMAT = 3
 # Names ascend with the build time.
 NAME_PREFIX = "segment-"
@@ -95,6 +92,12 @@ class Segment:
         """Return the row numbers of the memories that have a field."""
         return self.fields.get(field, NO_ROWS)
 
+    @property
+    def counted(self) -> CountedWords:
+        """Return the counts of words, from which a later segment can be built."""
+        scores = self.words.scores
+        return CountedWords(scores["indices"], self.counts, scores["indptr"], self.lengths, self.words.vocab_dict)
+
 
 def idf(count: int, frequency: int) -> np.float32:
     """Return the inverse document frequency of a term, as Lucene and bm25s compute and round it."""
@@ -108,39 +111,48 @@ def length_norms(lengths: NDArray[Any], average: float) -> NDArray[np.float64]:
 
 
 def index_documents(documents: Iterable[Document]) -> Segment:
-    """Index (row number, terms) documents with bm25s, in row order."""
+    """Index (row number, terms) documents, in row order."""
     rows: list[int] = []
-    texts: list[list[int]] = []
-    vocabulary: dict[str, int] = {}
+    counter = WordCounter()
     fields: dict[str, list[int]] = {}
     for row, terms in documents:
         rows.append(row)
-        texts.append([vocabulary.setdefault(term, len(vocabulary)) for term in terms if not is_field(term)])
+        counter.add_terms(term for term in terms if not is_field(term))
         for field in set(filter(is_field, terms)):
             fields.setdefault(field, []).append(row)
-    words = _library().BM25(k1=K1, b=B, method="lucene")
-    # Texts without words have the average length 0 if there are no others.
-    with np.errstate(invalid="ignore"):
-        # bm25s does not support an empty corpus: use one empty text.
-        words.index((texts or [[]], vocabulary), create_empty_token=False, show_progress=False)
-    lengths = np.array([len(text) for text in texts], np.int32)
     holders = {field: np.array(rows, np.int64) for field, rows in fields.items()}
-    return Segment(words, _read_back_counts(words.scores, lengths), holders, np.array(rows, np.int64), lengths)
+    return index_counted(np.array(rows, np.int64), counter.finish(), holders)
 
 
-def list_documents(db: Connection) -> list[Document]:
-    """List the documents of a segment of all active memories."""
-    documents: list[Document] = []
-    last = 0
-    while page := memories.list_searchable(db, last, PAGE):
-        documents.extend((memory.seq, memory_terms(memory)) for memory in page)
-        last = page[-1].seq
-    return documents
+def index_counted(rows: Seqs, counted: CountedWords, fields: Mapping[str, Seqs]) -> Segment:
+    """Score counted texts as bm25s does; each text has a row number."""
+    frequencies = np.diff(counted.starts)
+    known, numbers = np.unique(frequencies, return_inverse=True)
+    weights = np.array([idf(len(rows), int(frequency)) for frequency in known], np.float32)[numbers]
+    norms = length_norms(counted.lengths, float(counted.lengths.mean()) if len(rows) else 0.0)
+    counts = counted.counts.astype(np.float64)
+    scores = np.repeat(weights, frequencies) * (counts / (counts + norms[counted.texts]))
+    words = _library().BM25(k1=K1, b=B, method="lucene")
+    # An empty corpus has one empty text: bm25s supports no other.
+    words.scores = {
+        "data": scores.astype(np.float32),
+        "indices": counted.texts,
+        "indptr": counted.starts,
+        "num_docs": max(len(rows), 1),
+    }
+    words.nonoccurrence_array = None
+    words.vocab_dict = counted.vocabulary
+    words.unique_token_ids_set = set(counted.vocabulary.values())
+    return Segment(words, counted.counts, fields, rows, counted.lengths)
 
 
 def build_segment(folder: Path, documents: Iterable[Document]) -> str:
     """Write a new segment of (row number, terms) documents, in row order; return its name."""
-    segment = index_documents(documents)
+    return write_segment(folder, index_documents(documents))
+
+
+def write_segment(folder: Path, segment: Segment) -> str:
+    """Write a new segment; return its name."""
     name = f"{NAME_PREFIX}{ULID()}".lower()
     target = folder / name
     target.mkdir(mode=0o700, parents=True)
@@ -214,19 +226,9 @@ def find_plain_names(folder: Path) -> list[Path]:
 
 def remove_segments(folder: Path, keep: str) -> None:
     """Delete all other segments; a process that has loaded one of them can use it until it reloads."""
-    for entry in folder.iterdir():
-        if entry.is_dir() and entry.name != keep:
-            shutil.rmtree(entry)
-
-
-def _read_back_counts(scores: Mapping[str, Any], lengths: NDArray[np.int32]) -> NDArray[np.uint16]:
-    """Return the count of each word in each text: exact up to two thousand, and the same as the tail's counts."""
-    frequencies = np.diff(scores["indptr"])
-    weights = np.array([idf(scores["num_docs"], int(frequency)) for frequency in frequencies], np.float64)
-    norms = length_norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
-    counts = scores["data"] * norms[scores["indices"]] / (np.repeat(weights, frequencies) - scores["data"])
-    rounded: NDArray[np.uint16] = np.rint(counts).astype(np.uint16)
-    return rounded
+    for name in list_segments(folder):
+        if name != keep:
+            shutil.rmtree(folder / name)
 
 
 def _write_names(

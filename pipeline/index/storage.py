@@ -46,3 +46,10 @@ def shared_models(settings: Settings, objects: ObjectStorage | None) -> SharedMo
 def shared_segments(paths: WorkspacePaths, objects: ObjectStorage | None) -> SharedSegments | None:
     """Return the lexical segments of a workspace on object storage, None where they lie under the home."""
     return None if objects is None else SharedSegments(objects.below(f"segments/{paths.root.name}"), paths.lexical)
+
+
+def shared_turn_segments(paths: WorkspacePaths, objects: ObjectStorage | None) -> SharedSegments | None:
+    """Return the lexical segments of a workspace's turns on object storage, None without object storage."""
+    if objects is None:
+        return None
+    return SharedSegments(objects.below(f"segments/{paths.root.name}/turns"), paths.turn_segments)

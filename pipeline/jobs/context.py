@@ -8,6 +8,7 @@ from config.paths import WorkspacePaths
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import EncoderPending, IndexUnavailable
+from pipeline.index.documents import TURNS
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
@@ -33,8 +34,9 @@ class JobContext:
     table: Callable[[], VectorTable]
     # Takes the name of a component and a description of the problem.
     log_problem: Callable[[str, str], None]
-    # Location of the lexical segments that other machines also read.
+    # Locations of the lexical segments that other machines also read.
     segments: SharedSegments | None = None
+    turn_segments: SharedSegments | None = None
     # Snapshots of a store that is on a server.
     snapshots: SharedSnapshots | None = None
 
@@ -85,7 +87,8 @@ class JobContext:
         """Tell whether the indexes need a job."""
         match name:
             case "segment":
-                return indexes.needs_segment(self.database, 1 if tidy else self.settings.segment_tail_rows)
+                rows = self.settings.segment_tail_rows
+                return indexes.needs_segment(self.database, 1 if tidy else rows) or self._needs_turn_segment()
             case "vectors":
                 return self._needs_compaction(FEW_FRAGMENTS if tidy else MANY_FRAGMENTS)
             case _:
@@ -101,6 +104,20 @@ class JobContext:
     def rebuild_segment(self) -> int:
         """Rebuild the lexical segment; return its number of memories, 0 if no rebuild was needed."""
         return indexes.rebuild_segment(self.database, self.paths.lexical, self.segments)
+
+    def rebuild_turn_segment(self) -> int:
+        """Rebuild the lexical segment of turns; return its number of turns, 0 if too few turns are outside of it."""
+        if not self._needs_turn_segment():
+            return 0
+        return indexes.rebuild_segment(self.database, self.paths.turn_segments, self.turn_segments, TURNS)
+
+    def rebuild_segments(self) -> None:
+        """Rebuild the segments of memories and turns where necessary."""
+        self.rebuild_segment()
+        self.rebuild_turn_segment()
+
+    def _needs_turn_segment(self) -> bool:
+        return indexes.needs_segment(self.database, self.settings.segment_tail_rows, TURNS)
 
     def repair_vectors(self) -> int:
         """Queue memories that are missing from the vector index; return their number."""

@@ -3,66 +3,73 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from sqlite3 import Connection
 
 from filelock import FileLock
 
 from pipeline.errors import IndexUnavailable
-from pipeline.index.segment import build_segment, list_documents, remove_segments
+from pipeline.index.documents import MEMORIES, Documents
+from pipeline.index.segment import Segment, load_segment, remove_segments, write_segment
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Stage
 from pipeline.records.digestion import DIGESTION
-from pipeline.store import changes, index_state, memories, meta, work
+from pipeline.store import index_state, memories, meta, work
 from pipeline.store.database import Database, wake_on_commit
 
 
-def needs_segment(database: Database, tail_rows: int) -> bool:
+def needs_segment(database: Database, tail_rows: int, documents: Documents = MEMORIES) -> bool:
     """Tell whether the tail exceeds a number of rows, or a purge or a broken segment requires a new segment."""
     with database.read() as db:
-        return index_state.count_tail(db) >= tail_rows or meta.get(db, meta.SEGMENT_WANTED) is not None
+        return documents.needs_segment(db, tail_rows)
 
 
-def rebuild_segment(database: Database, folder: Path, shared: SharedSegments | None = None) -> int:
-    """Build a segment of every active memory and make it current; return its number of memories, 0 if not needed.
+def rebuild_segment(
+    database: Database, folder: Path, shared: SharedSegments | None = None, documents: Documents = MEMORIES
+) -> int:
+    """Build a segment of every document and make it current; return its number of documents, 0 if not needed.
 
     The store names the current segment in the transaction that trims the tail, so that a reader sees either the old
     pair or the new pair. A shared segment is named only after its upload.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keys, load = documents.keys, partial(_load_segment, folder, shared)
     with FileLock(folder / "build.lock"):
         # Several workers may be sent for one segment: those that waited here find it already built.
-        while needs_segment(database, 1):
+        while needs_segment(database, 1, documents):
             with database.read() as db:
-                before, covered = meta.get(db, meta.SEGMENT), changes.generation(db)
-                documents = list_documents(db)
-            name = build_segment(folder, documents)
+                before, request = meta.get(db, keys.name), meta.get(db, keys.wanted)
+                covered = documents.generation(db)
+                segment = documents.index(db, load)
+            name = write_segment(folder, segment)
             if shared is not None:
                 shared.send(name)
             with database.write() as db:
-                request = meta.get(db, meta.SEGMENT_WANTED)
                 # Another machine may have been faster; the tail no longer contains the rows that its segment covers.
-                is_named = meta.get(db, meta.SEGMENT) == before
+                is_named = meta.get(db, keys.name) == before
                 if is_named:
-                    _name_segment(db, name, covered)
+                    meta.put(db, keys.name, name)
+                    meta.put(db, keys.covers, str(covered))
+                    documents.trim_tail(db, covered)
+                # A purge that arrived while we read is still in the segment that we built: keep its request.
+                if is_named and meta.get(db, keys.wanted) == request:
+                    meta.drop(db, keys.wanted)
             if is_named:
                 remove_segments(folder, keep=name)
                 if shared is not None:
                     # A purged memory must not remain readable.
                     shared.remove_others(name, datetime.now(UTC), at_once=request is not None)
-                return len(documents)
+                return len(segment.rows)
     return 0
 
 
-def _name_segment(db: Connection, name: str, covered: int) -> None:
-    meta.put(db, meta.SEGMENT, name)
-    meta.put(db, meta.SEGMENT_COVERS, str(covered))
-    index_state.trim_tail(db, covered)
-    # A purge that arrived while we read is still in the segment that we built: keep its request.
-    request = meta.get(db, meta.SEGMENT_WANTED)
-    if request is not None and int(request) <= covered:
-        meta.drop(db, meta.SEGMENT_WANTED)
+def _load_segment(folder: Path, shared: SharedSegments | None, name: str) -> Segment | None:
+    try:
+        return load_segment(folder, name) if shared is None else shared.load(name)
+    except IndexUnavailable:
+        # Every document is in the store.
+        return None
 
 
 def request_rebuild(database: Database) -> int:
@@ -75,6 +82,7 @@ def request_rebuild(database: Database) -> int:
         for seq in seqs:
             index_state.forget_embedding(db, seq)
         meta.put(db, meta.SEGMENT_WANTED, "0")
+        index_state.request_turn_segment(db, anew=True)
         wake_on_commit(db, None)
         meta.increment(db, meta.VECTORS_EPOCH)
         work.add(db, seqs, DIGESTION, time.time())

@@ -124,7 +124,7 @@ def _touches(_run: JobRun, _context: "JobContext") -> Report:
 
 
 def _segment(_run: JobRun, context: "JobContext") -> Report:
-    return Report({"memories": context.rebuild_segment()})
+    return Report({"memories": context.rebuild_segment(), "turns": context.rebuild_turn_segment()})
 
 
 def _vectors(_run: JobRun, context: "JobContext") -> Report:
@@ -319,7 +319,8 @@ def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
 def list_requested_jobs(db: Connection) -> list[str]:
     """List requested jobs that have not started, including a segment that a reader found broken."""
     asked = runs.list_requested(db)
-    needs_segment = meta.get(db, meta.SEGMENT_WANTED) is not None and "segment" not in asked
+    wanted = (meta.get(db, key) for key in (meta.SEGMENT_WANTED, meta.TURN_SEGMENT_WANTED))
+    needs_segment = any(request is not None for request in wanted) and "segment" not in asked
     return [*asked, "segment"] if needs_segment else asked
 
 

@@ -14,6 +14,7 @@ from sqlite3 import Connection
 
 from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreDamaged
+from pipeline.index.documents import MEMORIES, TURNS
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import backup, meta, predictions, purges, turns
@@ -280,8 +281,9 @@ def prepare_copy(chosen: Snapshot) -> Path:
     with closing(SqliteDatabase(draft, _COPY, create=False)) as database:
         request_rebuild(database)
         with database.write() as db:
-            meta.drop(db, meta.SEGMENT)
-            meta.drop(db, meta.SEGMENT_COVERS)
+            for keys in (MEMORIES.keys, TURNS.keys):
+                meta.drop(db, keys.name)
+                meta.drop(db, keys.covers)
         database.checkpoint()
     backup.settle(draft)
     return draft

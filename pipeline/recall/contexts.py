@@ -9,7 +9,8 @@ from pipeline.index.encoder import Encoder
 from pipeline.index.encoders import usual_model
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import RankingFeatures, SessionMap
-from pipeline.index.storage import shared_segments, vector_table
+from pipeline.index.storage import shared_segments, shared_turn_segments, vector_table
+from pipeline.index.turn_index import TurnIndex
 from pipeline.lru import LruCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext
@@ -89,4 +90,9 @@ class SearchContexts:
             self._channels,
             AnswerCache(),
             on_error,
+            TurnIndex.open(
+                workspace.paths.turn_segments,
+                shared_turn_segments(workspace.paths, self._objects),
+                partial(on_error, Channel.LEXICAL),
+            ),
         )

@@ -26,6 +26,7 @@ from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import NO_ROWS, RankingFeatures, Seqs, SessionMap, values_at
+from pipeline.index.turn_index import TurnIndex
 from pipeline.recall.annotations import find_annotations, refresh_staleness
 from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
 from pipeline.recall.current_values import rank_current_first
@@ -130,6 +131,7 @@ class SearchContext:
     channels: ChannelPool
     answers: AnswerCache
     on_error: ErrorSink
+    turns: TurnIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ MAX_FOLDER_CHARS = 4096
 UNSTORED = 0
 # The metadata key of memories that were captured from a person's words.
 CAPTURED_TAG = "said"
+# The tag of memories that index a rule file, which agents read anyway.
+RULE_FILE_TAG = "rule-file"
 # The name of the data directory's owner as the author of statements; other people's statements have their id.
 THE_USER = "user"
 
@@ -220,7 +222,12 @@ class Memory(OptionalFields):
     @property
     def may_be_injected(self) -> bool:
         """Return whether the memory may be injected into a prompt."""
-        return self.sensitivity in (None, Sensitivity.NORMAL)
+        return self.sensitivity in (None, Sensitivity.NORMAL) and not self.is_of_rule_file
+
+    @property
+    def is_of_rule_file(self) -> bool:
+        """Return whether the memory indexes a rule file, which agents read anyway."""
+        return self.source is Source.IMPORT and RULE_FILE_TAG in self.tags
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,17 +55,19 @@ from pipeline.services.encoder import list_session_notes
 from pipeline.services.ended_turns import close_turn
 from pipeline.services.guard_offers import make_guard_offer
 from pipeline.services.no_save import NoSaveService
+from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings, DecisionText
 from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
 from pipeline.store import agent_sessions, meta
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
-from pipeline.write.tool_actions import find_target_for_guard, recognize_action
+from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard
 
 # Why a hook shows nothing.
 HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
@@ -110,11 +112,13 @@ class AgentSessionService:
         teams: TeamBriefings,
         said_records: SaidRecordStore,
         last_messages: LastMessages,
+        decisions: DecisionBriefings,
     ) -> None:
         self._usual = usual
         self._said_records = said_records
         self._last_messages = last_messages
         self._teams = teams
+        self._decisions = decisions
         self._contexts = contexts
         self._feedback = feedback
         self._refused = RefusedCalls()
@@ -148,26 +152,29 @@ class AgentSessionService:
         if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
         self._begin_turn(workspace, session, message)
-        briefing, theirs = Briefing(), TeamBriefing()
+        briefing, theirs, decided = Briefing(), TeamBriefing(), NO_DECISIONS
         if settings.hook_recall:
-            briefing = self._compose(workspace, session, message, limits)
+            briefing, decided = self._compose(workspace, session, message, limits)
             theirs = self._teams.tell(asked, briefing, limits, session)
         text = "\n".join(filter(None, [*replies, join_texts(briefing, theirs)])) or None
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not replies:
             # The host has stopped waiting: the agent was shown nothing, and no memory is recorded as shown.
             return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
-        self._note_briefing(workspace, session, briefing)
+        self._note_briefing(workspace, session, briefing, decided)
         self._teams.note_told(session, theirs)
         reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
         shown = (*briefing.shown, *briefing.person_shown, *(act.memory for act in obeyed if act.memory is not None))
         return HookAnswer(text, shown, None if text else reason, trace=trace_of(briefing) if settings.trace else None)
 
-    def _compose(self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits) -> Briefing:
+    def _compose(
+        self, workspace: Workspace, session: AgentSession, message: str, limits: BriefingLimits
+    ) -> tuple[Briefing, DecisionText]:
         readable = find_readable(workspace, self._contexts, holdout=True)
         last, now = self._last_messages, datetime.now(UTC)
-        briefing = compose_briefing(readable, session, message, limits, now, only_new=True, last=last)
+        compose = partial(compose_briefing, readable, session, message, now=now, only_new=True, last=last)
+        briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
         self._contexts.count(degraded=briefing.degraded)
-        return briefing
+        return briefing, decided
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
         if self._is_incognito(workspace, session):
@@ -187,7 +194,11 @@ class AgentSessionService:
             self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
 
     def _note_briefing(
-        self, workspace: Workspace, session: AgentSession, shown_brief: "Briefing | SessionBrief"
+        self,
+        workspace: Workspace,
+        session: AgentSession,
+        shown_brief: "Briefing | SessionBrief",
+        decided: DecisionText = NO_DECISIONS,
     ) -> None:
         """Record what an agent was shown, and which lessons were withheld, to measure whether lessons help."""
         made = make_impressions(shown_brief.withheld, session.id, session.agent_id)
@@ -201,6 +212,7 @@ class AgentSessionService:
                 self._feedback.record_accesses(owner, shown)
         self._note_seen(workspace, session, [*seen, *shown_brief.withheld])
         self._note_seen(workspace.person, session, shown_brief.person_shown)
+        self._decisions.note_shown(session, decided)
 
     def _with_budget(self, settings: Settings, waits_ms: int) -> Settings:
         if not self._contexts.is_warming:
@@ -220,6 +232,7 @@ class AgentSessionService:
         notes_sessions = workspace.exists and workspace.notes_sessions
         if source in FORGETFUL and session.id is not None and notes_sessions:
             self._note(workspace, partial(agent_sessions.clear_seen, session_id=session.id))
+            self._decisions.forget_shown(session)
         # Write pending records first, so that the brief contains them.
         self._feedback.flush()
         notes = list_session_notes(workspace)
@@ -273,12 +286,12 @@ class AgentSessionService:
         return guard
 
     def record_tool_use(
-        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], *, ok: bool
+        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
     ) -> None:
         """Record an action; the first one in a project creates its workspace."""
         if session.id is not None and workspace.settings.hooks and workspace.keeps_journal:
-            self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, ok=ok))
-        elif ok:
+            self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, outcome))
+        elif outcome.ok:
             self._allowed.note_made(workspace.id, session, tool, arguments)
 
     def end_turn(self, workspace: Workspace, session: AgentSession, source: SaidSource | None = None) -> None:
@@ -317,12 +330,19 @@ class AgentSessionService:
         return any(is_any_incognito(store, list_session_names(None, session.id)) for store in known)
 
     def _add_action(
-        self, workspace: Workspace, session: AgentSession, at: str, tool: str, arguments: Mapping[str, Any], *, ok: bool
+        self,
+        workspace: Workspace,
+        session: AgentSession,
+        at: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        outcome: Outcome,
     ) -> None:
-        action = recognize_action(session.id or "", session.agent_id, at, tool, arguments, ok=ok, cwd=session.cwd)
-        if action is not None and not self._is_incognito(workspace, session):
-            with workspace.create().write() as db:
-                agent_sessions.add_action(db, action)
+        action = describe_action(session.id or "", session.agent_id, at, tool, arguments, outcome, session.cwd)
+        if action is None or self._is_incognito(workspace, session) or not _is_worth_storing(workspace, action):
+            return
+        with workspace.create().write() as db:
+            agent_sessions.add_action(db, action)
 
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
         # The actions of this turn may have just created the workspace.
@@ -346,6 +366,16 @@ class AgentSessionService:
 def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
     with workspace.database.write() as db:
         note(db)
+
+
+def _is_worth_storing(workspace: Workspace, action: Action) -> bool:
+    """Return whether to store an action; most commands only read, and they neither create nor lock a store."""
+    if action.type is not ActionType.READ:
+        return True
+    if not workspace.exists:
+        return not action.ok and action.error_signature is not None
+    with workspace.database.read() as db:
+        return agent_sessions.is_worth_storing(db, action)
 
 
 def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from pipeline.context.briefing import Briefing, BriefingLimits, compose_briefing, find_readable, once
 from pipeline.context.follow_up import LastMessages
@@ -11,6 +12,7 @@ from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import list_session_names
 from pipeline.records.hooks import AgentSession
+from pipeline.services.past_decisions import NO_DECISIONS, DecisionBriefings
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings
 from pipeline.text.messages import says_little
 from pipeline.workspace import Workspace, is_incognito
@@ -21,12 +23,14 @@ def prepare_message(
     contexts: SearchContexts,
     feedback: FeedbackWriter,
     last: LastMessages,
+    decisions: DecisionBriefings,
     session: AgentSession,
     message: str,
 ) -> Briefing:
     """Gather the memories for a message on this machine, including those that the session was shown before.
 
-    The first message of a session, and one that says too little to search, get the state of the work.
+    The first message of a session, and one that says too little to search, get the state of the work, unless an
+    earlier session decided something about it.
     Raises NotFound if neither the workspace nor the personal store exists.
     """
     settings = workspace.settings
@@ -40,12 +44,12 @@ def prepare_message(
     # Without a session or the name of an agent, no message is known to be the first one.
     is_known = not silent and (session.id is not None or session.viewer.agent is not None)
     is_first = is_known and last.find(session) is None
-    if vague:
-        briefing = Briefing()
-    else:
-        briefing = compose_briefing(readable, session, message, limits, now, last=None if silent else last)
+    briefing, decided = Briefing(), NO_DECISIONS
+    if not vague:
+        compose = partial(compose_briefing, readable, session, message, now=now, last=None if silent else last)
+        briefing, decided = decisions.brief(workspace, session, message, limits, compose)
         contexts.count(degraded=briefing.degraded)
-    if workspace.exists and (vague or is_first):
+    if workspace.exists and (vague or is_first) and not decided.shown:
         briefing = _add_open_work(workspace, session, briefing, now)
     if is_first and last.find(session) is None:
         last.note(session, "", {})
@@ -77,6 +81,7 @@ def prepare_beside_teams(
     contexts: SearchContexts,
     feedback: FeedbackWriter,
     last: LastMessages,
+    decisions: DecisionBriefings,
     teams: TeamBriefings,
     session: AgentSession,
     message: str,
@@ -89,7 +94,7 @@ def prepare_beside_teams(
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
     asked = teams.ask(workspace, session, message, settings.recall_budget_ms)
     try:
-        own = prepare_message(workspace, contexts, feedback, last, session, message)
+        own = prepare_message(workspace, contexts, feedback, last, decisions, session, message)
     except NotFound:
         theirs = teams.tell(asked, Briefing(), limits)
         if not theirs.hits:

@@ -51,7 +51,10 @@ def describe_encryption(paths: HomePaths) -> EncryptionState:
         problem = str(error)
     stores = [file for file in encryption.list_all(paths) if driver.is_plain(file)]
     words = [
-        file for name in encryption.list_folders(paths) for file in find_plain_names(paths.workspace(name).lexical)
+        file
+        for name in encryption.list_folders(paths)
+        for folder in paths.workspace(name).segment_folders
+        for file in find_plain_names(folder)
     ]
     return EncryptionState(True, key_file, problem, (*stores, *words))
 
@@ -150,9 +153,9 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
             converted.files[name] = converted.files.get(name, 0) + is_changed
             converted.already += not is_changed
     for workspace in encryption.list_folders(paths):
-        folder = paths.workspace(workspace).lexical
-        for name in list_segments(folder):
-            convert_segment(folder, name, to)
+        for folder in paths.workspace(workspace).segment_folders:
+            for name in list_segments(folder):
+                convert_segment(folder, name, to)
     return converted
 
 

@@ -1,8 +1,23 @@
 """Search the sessions of a workspace by what was said in them."""
 
+from datetime import UTC, datetime
+
+from pipeline.archive import search
+from pipeline.archive.search import SessionQuery
+from pipeline.errors import IndexUnavailable
 from pipeline.recall.contexts import SearchContexts
+from pipeline.records import Filter
+from pipeline.records.recall import Answer, Query
 from pipeline.records.sessions import SessionHit
+from pipeline.store import index_state
+from pipeline.text.memory_terms import embedded_text
+from pipeline.text.tokens import search_tokens
 from pipeline.workspace import Workspace
+
+# Sessions in an answer of recall.
+SESSIONS_BESIDE = 3
+# A memory with this share of a quote's words says the same.
+SAID_SHARE = 0.7
 
 
 def search_sessions(
@@ -13,11 +28,69 @@ def search_sessions(
     *,
     relevant_only: bool = False,
     except_session: str | None = None,
+    only_normal: bool = True,
 ) -> list[SessionHit]:
     """Return the sessions of the workspace's person that are most about a text, best first.
 
     Sessions of other people and incognito sessions are left out, and so is `except_session`, the session that asks.
-    With `relevant_only`, an unrelated text has no results.
+    With `relevant_only`, an unrelated text has no results. With `only_normal`, turns that a private memory was made of
+    are not quoted: they are only for the person.
     """
-    _ = workspace, contexts, text, limit, relevant_only, except_session
-    return []
+    if not workspace.exists:
+        return []
+    query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session, only_normal)
+    context, now = contexts.get(workspace), datetime.now(UTC)
+    try:
+        return search.search_sessions(context.database, context.turns, query, now)
+    except IndexUnavailable as error:
+        first = error
+    try:
+        # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
+        return search.search_sessions(context.database, context.turns, query, now)
+    except IndexUnavailable:
+        _request_repair(workspace, first)
+        return []
+
+
+def find_sessions_beside(
+    workspace: Workspace, contexts: SearchContexts, query: Query, answer: Answer
+) -> list[SessionHit]:
+    """Return the sessions that are surely about a query and say something that the memories found for it do not.
+
+    There are none for a query with a filter, which selects memories, and none after the deadline of the query.
+    """
+    if not query.text or not _is_unfiltered(query.filter) or answer.took_ms > query.budget_ms:
+        return []
+    viewer = query.filter.viewer
+    found = search_sessions(
+        workspace,
+        contexts,
+        query.text,
+        SESSIONS_BESIDE,
+        relevant_only=True,
+        except_session=viewer.session,
+        only_normal=viewer.only_normal,
+    )
+    said = [
+        (hit.memory.metadata.get("turn"), frozenset(search_tokens(embedded_text(hit.memory))))
+        for hit in answer.hits[: query.k]
+    ]
+    return [session for session in found if not any(_is_said(session, turn, words) for turn, words in said)]
+
+
+def _is_unfiltered(criteria: Filter) -> bool:
+    return criteria == Filter(viewer=criteria.viewer, current=criteria.current)
+
+
+def _is_said(session: SessionHit, turn: object, words: frozenset[str]) -> bool:
+    """Return whether a memory was made of the quoted turn, or contains most words of the quote."""
+    quoted = frozenset(search_tokens(session.quote))
+    return turn == session.turn_seq or len(quoted & words) >= SAID_SHARE * len(quoted)
+
+
+def _request_repair(workspace: Workspace, error: IndexUnavailable) -> None:
+    with workspace.database.write() as db:
+        is_news = not index_state.is_turn_segment_wanted_anew(db)
+        index_state.request_turn_segment(db, anew=True)
+    if is_news:
+        workspace.operations.record_error("sessions", str(error), workspace=workspace.id)

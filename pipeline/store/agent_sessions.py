@@ -16,18 +16,23 @@ _OPEN, _ENDED = "open", "ended"
 
 
 class ActionType(StrEnum):
-    """The type of an action."""
+    """The type of an action. Of commands that only read, failures are recorded, and a success after a failure."""
 
     EDIT = "edit"
     TEST = "test"
     COMMIT = "commit"
     DEPLOY = "deploy"
     COMMAND = "command"
+    READ = "read"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action of an agent on a target, and whether it succeeded."""
+    """An action of an agent on a target, and whether it succeeded.
+
+    A failed action has the telling lines of its output, redacted, and their signature
+    (`pipeline.text.error_signature`); a successful edit has a hash of the text that it replaced.
+    """
 
     at: str
     session_id: str
@@ -36,21 +41,55 @@ class Action:
     type: ActionType
     target: str
     ok: bool
+    exit_code: int | None = None
+    error: str | None = None
+    error_signature: str | None = None
+    replaced_hash: str | None = None
+
+
+# The columns of an action, in the order of its fields.
+COLUMNS = "at, session_id, agent_id, tool, type, target, ok, exit_code, error, error_signature, replaced_hash"
 
 
 def add_action(db: Connection, action: Action) -> None:
-    """Store an action."""
+    """Store an action, unless it is a reading command that had not failed before in its session."""
+    if not is_worth_storing(db, action):
+        return
     db.execute(
-        "INSERT INTO action (at, session_id, agent_id, tool, type, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (action.at, action.session_id, action.agent_id, action.tool, action.type, action.target, action.ok),
+        f"INSERT INTO action ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            action.at,
+            action.session_id,
+            action.agent_id,
+            action.tool,
+            action.type,
+            action.target,
+            action.ok,
+            action.exit_code,
+            action.error,
+            action.error_signature,
+            action.replaced_hash,
+        ),
     )
+
+
+def is_worth_storing(db: Connection, action: Action) -> bool:
+    """Return whether an action changes something, failed with an error, or repeats a failure of its session."""
+    if action.type is not ActionType.READ:
+        return True
+    if not action.ok:
+        return action.error_signature is not None
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND type = ? AND target = ? AND ok = 0)",
+        (action.session_id, action.type, action.target),
+    ).fetchone()
+    return bool(row[0])
 
 
 def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
     """List a session's newest actions since a time (or all) in order of time."""
     rows = db.execute(
-        "SELECT at, session_id, agent_id, tool, type, target, ok FROM action "
-        "WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",
+        f"SELECT {COLUMNS} FROM action WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
         (session_id, at, limit),
     ).fetchall()
     return [_action(row) for row in reversed(rows)]
@@ -60,7 +99,7 @@ def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[A
 class JournalRow(Action):
     """An action and its row number."""
 
-    seq: int
+    seq: int = 0
 
 
 def page_actions(
@@ -69,11 +108,17 @@ def page_actions(
     """List actions of one session or of all sessions of a person, newest first, below a row number."""
     whose, values = ("session_id = ?", [session_id]) if session_id else (named_by_condition("session_id", person), [])
     rows = db.execute(
-        "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "  # noqa: S608 - constant text
+        f"SELECT seq, {COLUMNS} FROM action "  # noqa: S608 - constant text
         f"WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
         (*values, 2**62 if before is None else before, limit),
     )
-    return [JournalRow(*_read_fields(fields), seq) for seq, *fields in rows]
+    return [read_row(row) for row in rows]
+
+
+def read_row(row: Sequence[Any]) -> JournalRow:
+    """Return an action from its row number and its columns."""
+    seq, *fields = row
+    return JournalRow(*_read_fields(fields), seq=seq)
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
@@ -157,7 +202,7 @@ def forget_seen(db: Connection, before: str) -> None:
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
     """Purge the actions of sessions that match."""
     rows = db.execute(
-        "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "
+        f"SELECT seq, {COLUMNS} FROM action "  # noqa: S608 - constant text
         "WHERE session_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(session_ids)),),
     ).fetchall()
@@ -169,9 +214,9 @@ def _action(row: Sequence[Any]) -> Action:
     return Action(*_read_fields(row))
 
 
-def _read_fields(row: Sequence[Any]) -> tuple[str, str, str | None, str, ActionType, str, bool]:
-    at, session_id, agent_id, tool, action_type, target, ok = row
-    return at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok)
+def _read_fields(row: Sequence[Any]) -> tuple[Any, ...]:
+    at, session_id, agent_id, tool, action_type, target, ok, *outcome = row
+    return at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok), *outcome
 
 
 def purge_seen(db: Connection, memory_seq: int) -> None:

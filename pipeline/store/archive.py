@@ -1,17 +1,15 @@
 """The session archive: what transcripts say of sessions, each message and action once, within a storage budget."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.store import turns
-from pipeline.store.agent_sessions import Action
+from pipeline.store import index_state, turns
 from pipeline.store.turns import Role
 
 # Room made at once when the budget is exceeded, so that the next messages do not exceed it again.
 FREED_SHARE = 0.1
-_ACTION_COLUMNS = "at, session_id, agent_id, tool, type, target, ok, exit_code, error, error_signature, replaced_hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +23,6 @@ class ArchivedSession:
     name: str | None
     started_at: str
     last_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedAction(Action):
-    """An action with its result: the exit code, the start of a failed call's output, and what an edit replaced."""
-
-    exit_code: int | None = None
-    error: str | None = None
-    error_signature: str | None = None
-    replaced_hash: str | None = None
 
 
 def put_session(db: Connection, session: ArchivedSession) -> None:
@@ -97,20 +85,6 @@ def find_action_copies(db: Connection, times: Iterable[str]) -> set[tuple[tuple[
     return {((tool, target), at) for tool, target, at in rows}
 
 
-def add_actions(db: Connection, actions: Sequence[ArchivedAction]) -> None:
-    """Store actions in order."""
-    db.executemany(
-        f"INSERT INTO action ({_ACTION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
-        [
-            (
-                *(action.at, action.session_id, action.agent_id, action.tool, action.type, action.target, action.ok),
-                *(action.exit_code, action.error, action.error_signature, action.replaced_hash),
-            )
-            for action in actions
-        ],
-    )
-
-
 # Budget
 
 # What is deleted first: the agents' messages, then actions, then the words of the person.
@@ -150,4 +124,6 @@ def _delete_oldest(db: Connection, table: str, measure: str, condition: str, exc
         (excess,),
     ).fetchall()
     db.executemany(f"DELETE FROM {table} WHERE seq = ?", [(seq,) for seq, _ in rows])  # noqa: S608 - constant text
+    if rows and table == "turn":
+        index_state.request_turn_segment(db)
     return sum(int(size) for _, size in rows)

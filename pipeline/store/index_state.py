@@ -4,8 +4,15 @@ import json
 from collections.abc import Sequence
 from sqlite3 import Connection
 
+from ulid import ULID
+
 from pipeline.store import meta
 from pipeline.store.database import wake_on_commit
+
+# Turns outside of the segment are split into words by every process that searches, so they are limited.
+MOST_TAIL_TURNS = 4_000
+# At the start of a request for a segment of turns that must not reuse the present one.
+_ANEW = "anew:"
 
 
 def put_tokens(db: Connection, seq: int, tokens: Sequence[str], change_seq: int) -> None:
@@ -38,6 +45,30 @@ def list_tail_after(db: Connection, change_seq: int) -> list[tuple[int, int, lis
         "SELECT seq, change_seq, tokens FROM tail WHERE change_seq > ? ORDER BY change_seq", (change_seq,)
     )
     return [(seq, change, tokens.split(" ") if tokens else []) for seq, change, tokens in rows]
+
+
+def request_turn_segment(db: Connection, *, anew: bool = False) -> None:
+    """Request a new segment of turns because some were deleted, or, with `anew`, because the present one is damaged.
+
+    Without a segment, only processes that check their hits have words of turns in memory.
+    """
+    if meta.get(db, meta.TURN_SEGMENT) is not None:
+        # Each request is distinct: a segment that was begun before it does not fulfil it.
+        meta.put(db, meta.TURN_SEGMENT_WANTED, f"{_ANEW if anew else ''}{ULID()}")
+        wake_on_commit(db, None)
+
+
+def is_turn_segment_wanted_anew(db: Connection) -> bool:
+    """Return whether the next segment of turns must not reuse the present one."""
+    return (meta.get(db, meta.TURN_SEGMENT_WANTED) or "").startswith(_ANEW)
+
+
+def note_turns_added(db: Connection, last_seq: int) -> None:
+    """Request a new segment of turns if too many turns, of which this is the last, are outside of the present one."""
+    is_many = last_seq - meta.get_int(db, meta.TURN_SEGMENT_COVERS) >= MOST_TAIL_TURNS
+    if is_many and meta.get(db, meta.TURN_SEGMENT_WANTED) is None:
+        meta.put(db, meta.TURN_SEGMENT_WANTED, str(ULID()))
+        wake_on_commit(db, None)
 
 
 def note_embedding(db: Connection, memory_seq: int, model: str, passages: int) -> None:

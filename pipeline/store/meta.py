@@ -14,6 +14,10 @@ SEGMENT = "segment"
 SEGMENT_COVERS = "segment_covers"
 # The change number that the next segment must cover; set by a purge, or 0 if the segment is broken.
 SEGMENT_WANTED = "segment_wanted"
+# The same for the segment of turns: the last covered row number, and a text that differs between requests.
+TURN_SEGMENT = "turn_segment"
+TURN_SEGMENT_COVERS = "turn_segment_covers"
+TURN_SEGMENT_WANTED = "turn_segment_wanted"
 # The model whose vectors are used in searches, while another model may be embedding.
 SERVING_MODEL = "serving_model"
 # The evidence that a workspace is not only in English; the numbers of foreign and of all queries.

@@ -8,7 +8,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Memory
-from pipeline.store import conclusions
+from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
 
 _HASH_BYTES = 8
@@ -50,7 +50,7 @@ def hash_text(role: str, content: str) -> int:
 
 def add(db: Connection, messages: Iterable[Message]) -> list[int]:
     """Store messages in order; return their row numbers."""
-    return [
+    seqs = [
         db.execute(
             "INSERT INTO turn (session_id, role, content, at, text_hash) VALUES (?, ?, ?, ?, ?) RETURNING seq",
             (
@@ -63,6 +63,9 @@ def add(db: Connection, messages: Iterable[Message]) -> list[int]:
         ).fetchone()[0]
         for message in messages
     ]
+    if seqs:
+        index_state.note_turns_added(db, seqs[-1])
+    return seqs
 
 
 def find_copies(db: Connection, hashes: Iterable[int]) -> set[tuple[int, str]]:
@@ -117,6 +120,7 @@ def forget_all(db: Connection) -> None:
     conclusions.forget_all(db)
     db.execute("UPDATE agent_session SET name = NULL WHERE id IN (SELECT session_id FROM turn)")
     db.execute("DELETE FROM turn")
+    index_state.request_turn_segment(db)
 
 
 def forget(db: Connection, seqs: Iterable[int]) -> None:
@@ -126,6 +130,8 @@ def forget(db: Connection, seqs: Iterable[int]) -> None:
     # A session may be named by its first message.
     db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", keys)
     db.executemany("DELETE FROM turn WHERE seq = ?", keys)
+    if keys:
+        index_state.request_turn_segment(db)
 
 
 def forget_names(db: Connection, session_ids: Iterable[str]) -> None:

@@ -52,8 +52,9 @@ _IDENTIFIER = re.compile(r"[^\W\d_][-_.:]*\d|\d[-_.:]*[^\W\d_]|[a-z][A-Z]|\w[_./
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
-_NEGATION = re.compile(r"n't\b", re.IGNORECASE)
-_CLITIC = re.compile(r"(?<=\w)'(?:s|d|m|re|ve|ll)\b", re.IGNORECASE)
+# Without a lookbehind at its start, an expression looks for the apostrophe first.
+_NEGATION = re.compile(r"[nN]'[tT]\b")
+_CLITIC = re.compile(r"'(?<=\w')(?:s|d|m|re|ve|ll)\b", re.IGNORECASE)
 
 _SPEAKER = re.compile(r"\s*([^\W\d_][\w .'’-]{0,39}):\s")
 _QUESTION_MARK = re.compile(r"[?？؟]")
@@ -70,7 +71,7 @@ _local = threading.local()
 def search_tokens(text: str) -> list[str]:
     """Return the tokens of a text in order, repeats included."""
     tokens: list[str] = []
-    for compound in _compounds(text):
+    for compound in list_compounds(text):
         tokens.extend(_tokens_of(compound))
     return tokens
 
@@ -85,7 +86,10 @@ def memory_tokens(content: str, occurred_at: str) -> list[str]:
 def identifiers(text: str) -> list[str]:
     """Return the tokens that identify one thing by their spelling: paths, symbols, versions, tickets, addresses."""
     candidates = (
-        token for compound in _compounds(text) if _IDENTIFIER.search(compound) for token in _identifier_tokens(compound)
+        token
+        for compound in list_compounds(text)
+        if _IDENTIFIER.search(compound)
+        for token in _identifier_tokens(compound)
     )
     return [token for token in dict.fromkeys(candidates) if len(token) >= SHORTEST_IDENTIFIER]
 
@@ -120,8 +124,10 @@ def _field_terms(content: str) -> Iterator[str]:
         yield from map(speaker_term, dict.fromkeys(search_tokens(speaker[1])))
 
 
-def _compounds(text: str) -> list[str]:
-    normal = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+def list_compounds(text: str) -> list[str]:
+    """Return the spellings in a text: words, and runs of words with connectors; their tokens are the text's tokens."""
+    # Transcripts are mostly ASCII, which needs no normalization.
+    normal = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
     if "'" in normal:
         normal = _CLITIC.sub("", _NEGATION.sub(" not", normal))
     return _COMPOUND.findall(normal)
@@ -136,10 +142,11 @@ def _identifier_tokens(compound: str) -> Iterator[str]:
 # Texts repeat their words: a cache makes the analysis of a typical memory five times faster.
 @lru_cache(maxsize=50_000)
 def _tokens_of(compound: str) -> tuple[str, ...]:
-    return tuple(_compound_tokens(compound))
+    return tuple(compound_tokens(compound))
 
 
-def _compound_tokens(compound: str) -> Iterator[str]:
+def compound_tokens(compound: str) -> Iterator[str]:
+    """Yield the tokens of a spelling, without a cache."""
     pieces = [piece for piece in _CONNECTORS.split(compound) if piece]
     parts = [part for piece in pieces for part in _CAMEL.split(piece)]
     if len(parts) > 1:

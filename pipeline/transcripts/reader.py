@@ -11,19 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from config.places import Places as Places  # noqa: PLC0414 - readers import the interface from here
 from pipeline.store.turns import Role
 
-# The part of a failed call's output that is kept.
-ERROR_CHARS = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where agents keep their files: the user's home, the environment variables, and the platform (`sys.platform`)."""
-
-    home: Path
-    environment: Mapping[str, str]
-    platform: str
+# The part of a failed call's output that is read: the error is often at its end. The telling lines of it are stored.
+ERROR_CHARS = 8000
 
 
 @dataclass(frozen=True, slots=True)

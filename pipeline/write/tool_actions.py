@@ -1,12 +1,14 @@
-"""Describe tool calls as actions: ignore calls that only read, and remove secrets."""
+"""Describe tool calls as actions, without secrets. Of calls that only read, only a shell's commands are actions."""
 
+import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
 from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.redaction import redact
 
@@ -132,13 +134,31 @@ def find_target(tool: str, arguments: Mapping[str, Any]) -> ToolTarget | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a tool call: the output of a failed call, and the text that an edit replaced."""
+
+    ok: bool
+    exit_code: int | None = None
+    output: str = ""
+    replaced: str = ""
+
+
 def recognize_action(
     session_id: str, agent_id: str | None, at: str, tool: str, arguments: Mapping[str, Any], *, ok: bool, cwd: str = ""
 ) -> Action | None:
     """Return the action of a tool call, None if it only reads; paths of files below `cwd` are relative to it."""
-    touch = find_target(tool, arguments)
+    action = describe_action(session_id, agent_id, at, tool, arguments, Outcome(ok), cwd)
+    return None if action is None or action.type is ActionType.READ else action
+
+
+def describe_action(
+    session_id: str, agent_id: str | None, at: str, tool: str, arguments: Mapping[str, Any], outcome: Outcome, cwd: str
+) -> Action | None:
+    """Return the action of a tool call with its outcome, None if no shell ran and nothing could change."""
+    touch = find_target(tool, arguments) or _find_reading(tool, arguments)
     # Other servers' tools can do anything; only their failures are worth recording.
-    if touch is None or (ok and tool.startswith(OTHER_SERVERS_TOOL)):
+    if touch is None or (outcome.ok and tool.startswith(OTHER_SERVERS_TOOL)):
         return None
     target = touch.target
     if touch.type is ActionType.EDIT and cwd and target.startswith(f"{cwd.rstrip('/')}/"):
@@ -148,7 +168,28 @@ def recognize_action(
     if len(target) > READ_CHARS:
         text = text[:-CUT_CHARS]
     safe = " ".join(text.split())[:MAX_TARGET_CHARS]
-    return Action(at, session_id, agent_id, tool[:MAX_TOOL_CHARS], touch.type, safe, ok) if safe else None
+    if not safe:
+        return None
+    action = Action(at, session_id, agent_id, tool[:MAX_TOOL_CHARS], touch.type, safe, outcome.ok, outcome.exit_code)
+    return _add_outcome(action, outcome)
+
+
+def _add_outcome(action: Action, outcome: Outcome) -> Action:
+    if outcome.ok:
+        replaced = (
+            hashlib.sha256(outcome.replaced.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+            if outcome.replaced
+            else None
+        )
+        return replace(action, replaced_hash=replaced if action.type is ActionType.EDIT else None)
+    # Redact before the cut, as above.
+    error = pick_error(redact(normalize_text(cut_middle(outcome.output, 2 * READ_CHARS))).text)
+    return replace(action, error=error or None, error_signature=sign_error(error))
+
+
+def _find_reading(tool: str, arguments: Mapping[str, Any]) -> ToolTarget | None:
+    command = extract_command(arguments) if tool in SHELLS else ""
+    return ToolTarget(ActionType.READ, command) if command else None
 
 
 def split_commands(command: str) -> list[str]:
@@ -218,6 +259,16 @@ def find_test_run(command: str) -> tuple[str, frozenset[str]]:
             program, *words = part.split()
             return program, frozenset(word for word in words if not word.startswith("-"))
     return command, frozenset()
+
+
+def repeats_action(now: Action, before: Action) -> bool:
+    """Return whether an action repeats an earlier one: the same command, the same tests, or all tests."""
+    if now.target == before.target:
+        return True
+    if now.type is not ActionType.TEST or before.type is not ActionType.TEST:
+        return False
+    (program, tested), (failing, failed) = find_test_run(now.target), find_test_run(before.target)
+    return program == failing and (not tested or tested == failed)
 
 
 def extract_command(arguments: Mapping[str, Any]) -> str:

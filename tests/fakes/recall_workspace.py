@@ -7,6 +7,7 @@ from typing import Any
 from pipeline.index.dense import DenseIndex
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import RankingFeatures, SessionMap
+from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.recall.channels import ChannelPool
@@ -43,6 +44,7 @@ class RecallWorkspace:
             self.channels,
             AnswerCache(),
             lambda channel, error: self.errors.append((channel, error)),
+            TurnIndex.open(self.lexical / "turns", None, lambda error: self.errors.append((Channel.LEXICAL, error))),
         )
 
     def write(self, content: str, **fields: Any) -> str:

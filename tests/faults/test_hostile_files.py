@@ -139,7 +139,7 @@ resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 from datetime import UTC, datetime
 from pipeline.context.advice import read_message
 from pipeline.context.code_names import read_code_names
-from pipeline.context.excerpt import find_excerpt
+from pipeline.text.excerpts import find_excerpt
 from pipeline.ingest.front_matter import split_front_matter
 from pipeline.recall.evidence import longest_common_run
 from pipeline.recall.query import parse_query

@@ -14,6 +14,7 @@ from pipeline.records import Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Channel
 from pipeline.store import agent_sessions, impressions, memories
+from pipeline.write.tool_actions import Outcome
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import HeldEncoder, flush_notes
 
@@ -145,7 +146,9 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container, monkeyp
     assert holding.wait(10)
     try:
         began = time.perf_counter()
-        container.agent_sessions.record_tool_use(workspace(container), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
+        container.agent_sessions.record_tool_use(
+            workspace(container), SESSION, "Edit", {"file_path": "x.py"}, Outcome(ok=True)
+        )
         container.agent_sessions.end_turn(workspace(container), SESSION)
         container.agent_sessions.flush(workspace(container))
         assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
@@ -168,7 +171,9 @@ def test_what_cannot_be_noted_stands_in_the_error_log(container, known, monkeypa
 
     for failure, line in ((busy, "another process holds the store"), (broken, "ValueError: a bug")):
         monkeypatch.setattr(agent_sessions, "add_action", failure)
-        container.agent_sessions.record_tool_use(workspace(container), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
+        container.agent_sessions.record_tool_use(
+            workspace(container), SESSION, "Edit", {"file_path": "x.py"}, Outcome(ok=True)
+        )
         flush_notes(container)
         assert line in errors(container)
 

@@ -20,6 +20,7 @@ from pipeline.anchors import is_stale
 from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
 from pipeline.records.people import display_name
 from pipeline.records.recall import Channel, ChannelState, Step
+from pipeline.store.turns import Role as SpeakerRole
 from pipeline.times import utc_text
 
 Item = TypeVar("Item")
@@ -269,6 +270,22 @@ class SessionHitAnswer(Answer):
     best: list[HitAnswer]
 
 
+class FoundSessionAnswer(Answer):
+    """A past session, and the message in it that says most about the query; `score` orders sessions only.
+
+    `relevance` is the probability that the session is about the query.
+    """
+
+    session_id: Name
+    agent: str | None
+    title: str | None
+    at: str
+    role: SpeakerRole
+    quote: str
+    score: Rounded
+    relevance: Rounded
+
+
 class ChannelAnswer(Answer):
     """The state of a channel."""
 
@@ -280,9 +297,13 @@ TeamChannel = Annotated[str, StringConstraints(pattern=r"^team:.+")]
 
 
 class RecallAnswer(Answer):
-    """The answer to a recall. A team is a channel named `team:` and its name; a skipped step is a channel too."""
+    """The answer to a recall. A team is a channel named `team:` and its name; a skipped step is a channel too.
+
+    `sessions` quotes past sessions that are surely about the query and say something that the results do not.
+    """
 
     results: list[HitAnswer] | list[SessionHitAnswer]
+    sessions: list[FoundSessionAnswer] = Field(default_factory=list, exclude_if=is_missing)
     took_ms: float
     channels: dict[Channel | Step | TeamChannel, ChannelAnswer]
     degraded: bool

@@ -45,8 +45,9 @@ def list_readable(memories: Iterable[Memory], caller: Caller) -> list[Memory]:
 def require_readable(memory: Memory, caller: Caller) -> None:
     """Raise Forbidden if the caller is an agent and the memory must not be injected into a prompt."""
     if not list_readable([memory], caller):
+        nature = "from a rule file" if memory.is_of_rule_file else memory.sensitivity
         raise Forbidden(
-            f"This memory is {memory.sensitivity}, and agents cannot read it. "
+            f"This memory is {nature}, and agents cannot read it. "
             "Its user can read it on the dashboard or with `reverie get`."
         )
 

@@ -90,7 +90,14 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     home = call.container
     try:
         briefing, theirs = prepare_beside_teams(
-            workspace, home.contexts, home.feedback, home.last_messages, home.team_briefings, session, body.message
+            workspace,
+            home.contexts,
+            home.feedback,
+            home.last_messages,
+            home.decision_briefings,
+            home.team_briefings,
+            session,
+            body.message,
         )
     except NotFound:
         # A project that nothing was stored for yet is no mistake of the caller.

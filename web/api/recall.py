@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pipeline.records.recall import Answer, Hit, Query
 from pipeline.services.memories import check_open, read_chain
 from pipeline.services.recall import explain_memory
+from pipeline.services.session_search import find_sessions_beside
 from pipeline.services.team import recall_beside_teams
 from pipeline.workspace import find_home
 from web.api import answers, bodies
@@ -22,9 +23,13 @@ MEMORIES_PER_SESSION = 12
 def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     """Search memories within a deadline, best first."""
     home = call.container
-    answer = recall_beside_teams(call.workspace, home.contexts, home.feedback, home.teams, _query(call, body))
+    query = _query(call, body)
+    answer = recall_beside_teams(call.workspace, home.contexts, home.feedback, home.teams, query)
+    grouped = body.group == "session"
+    sessions = [] if grouped else find_sessions_beside(call.workspace, home.contexts, query, answer)
     return answers.RecallAnswer(
-        results=_group_by_session(answer, body.k) if body.group == "session" else _hits(answer.hits[: body.k]),
+        results=_group_by_session(answer, body.k) if grouped else _hits(answer.hits[: body.k]),
+        sessions=[answers.FoundSessionAnswer.model_validate(session) for session in sessions],
         took_ms=answer.took_ms,
         channels={name: answers.ChannelAnswer.model_validate(report) for name, report in answer.channels.items()},
         degraded=answer.degraded,

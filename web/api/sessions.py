@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 from pipeline.records import Page, Receipt, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.people import Role, qualified_name
-from pipeline.services import agent_history, distill
+from pipeline.services import agent_history, distill, session_search
 from pipeline.services.agent_history import SessionRecord
 from pipeline.services.turns import obey
 from pipeline.store.agent_sessions import ActionType, SessionSummary
@@ -15,7 +15,7 @@ from pipeline.store.turns import Message, Role as SpeakerRole
 from pipeline.times import utc_now
 from pipeline.write.fields import Moment
 from web.api import bodies
-from web.api.answers import Answer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
+from web.api.answers import Answer, FoundSessionAnswer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
 from web.api.caller_scope import viewer_of
 from web.api.hook_runs import RunAnswer
 from web.call import Call, workspace_of_folder
@@ -27,6 +27,7 @@ api = Api("sessions")
 MOST_MESSAGES = 200
 MAX_MESSAGE_CHARS = 100_000
 MAX_NAME_CHARS = 200
+MOST_FOUND = 50
 # The number of entries of each kind that one answer shows.
 SHOWN = 100
 
@@ -53,6 +54,13 @@ class NameBody(bodies.Body):
     name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS, strip_whitespace=True)]
 
 
+class SearchQuery(bodies.QueryString):
+    """The words to search for, and the maximum number of sessions."""
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=bodies.MAX_QUERY_CHARS, strip_whitespace=True)]
+    limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 10
+
+
 class QueuedAnswer(Answer):
     """The number of messages queued for extracting memories, and the results of memory commands in them."""
 
@@ -74,6 +82,12 @@ class SessionAnswer(Answer):
 
 class SessionPage(PageAnswer[SessionAnswer]):
     """A page of sessions."""
+
+
+class FoundSessions(Answer):
+    """Sessions that are about a query, best first."""
+
+    items: list[FoundSessionAnswer]
 
 
 class TurnAnswer(Answer):
@@ -139,6 +153,19 @@ def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
 def list_sessions(call: Call, query: bodies.PageQuery) -> Page[SessionSummary]:
     """List sessions, most recently active first."""
     return agent_history.list_sessions(call.workspace, query.limit, query.before or 0)
+
+
+@api.route(Endpoint("GET", "/v1/sessions/search", answer=FoundSessions, problems=(404,)))
+def search_sessions(call: Call, query: SearchQuery) -> FoundSessions:
+    """Search sessions by what was said in them, best first; each with a quote."""
+    hits = session_search.search_sessions(
+        call.workspace,
+        call.container.contexts,
+        query.query,
+        query.limit,
+        only_normal=call.caller.is_agent,
+    )
+    return FoundSessions(items=[FoundSessionAnswer.model_validate(hit) for hit in hits])
 
 
 @api.route(Endpoint("GET", "/v1/sessions/{session_id}", answer=SessionRecordAnswer, problems=(404,)))

@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "goals": Entry("goals", "Goals and their progress"),
         "lessons": Entry("lessons", "Lessons and their effect"),
         "sessions": Entry("sessions", "Agent sessions, incognito"),
+        "fix": Entry("history", "What fixed an error before"),
         "me": Entry("me", "Memories about you"),
         "review": Entry("review", "Memories to review"),
         "graph": Entry("graph", "Entities and threads"),

@@ -11,6 +11,7 @@ from pipeline.services.ingestion import IMPORTS, SOURCES, source_name
 from web.cli import options
 from web.cli.command import Command, Group, pass_state
 from web.cli.export import import_bundle, import_notes
+from web.cli.import_memories import import_memories
 from web.cli.render import format_minute, table
 from web.cli.session_import import sessions
 from web.cli.source_import import SourceImport
@@ -125,6 +126,7 @@ for _name in IMPORTS:
 
 import_.add_command(import_bundle)
 import_.add_command(sessions)
+import_.add_command(import_memories)
 
 
 def _was_exported(folder: Path) -> bool:

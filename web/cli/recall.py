@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +13,7 @@ from web.cli.command import Command, pass_state
 from web.cli.errors import STILL_LOADING
 from web.cli.excerpts import fit_excerpt
 from web.cli.render import count_of, one_line, plain, table, terminal_width
+from web.cli.sessions import print_found_session
 from web.cli.state import State
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def recall(
         state.print_json(answer)
         return STILL_LOADING if is_loading else 0
     hits = _print_results(answer["results"], None if full else query)
+    _print_sessions(answer.get("sessions", ()), with_relevance=explain)
     if explain and hits:
         click.echo()
         _print_signals(hits)
@@ -176,6 +178,13 @@ def _print_results(results: list[dict[str, Any]], query: str | None) -> list[dic
             hits.append(hit)
             _print_hit(hit, len(hits), query, width, in_session="best" in result)
     return hits
+
+
+def _print_sessions(sessions: Sequence[Mapping[str, Any]], *, with_relevance: bool) -> None:
+    if sessions:
+        click.echo("Said in past sessions:")
+    for session in sessions:
+        print_found_session(session, with_relevance=with_relevance)
 
 
 def _print_hit(hit: Mapping[str, Any], number: int, query: str | None, width: int, *, in_session: bool) -> None:

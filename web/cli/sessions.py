@@ -1,5 +1,7 @@
 """Commands for the sessions of agents: list, show and rename them, and keep one out of memory."""
 
+from collections.abc import Mapping
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -62,6 +64,36 @@ def resolve_session(client: "Client", prefix: str) -> str:
         shown = ", ".join(plain(session_id) for session_id in ids[:5])
         raise NotFound(f'{len(ids)} sessions start with "{prefix}": {shown}. Type more of the ID.')
     return str(ids[0])
+
+
+@sessions.command("search")
+@options.words("query", "QUERY...")
+@options.limit(10)
+@pass_state
+def search_sessions(state: State, query: str, limit: int) -> None:
+    """Search sessions for QUERY in what was said in them, best match first."""
+
+    def fetch(client: "Client") -> Any:
+        return client.call("GET", "/v1/sessions/search", query={"query": query, "limit": limit})
+
+    answer = state.ask_about_content(fetch, {"items": []})
+    state.show(answer, lambda: _print_found(answer["items"]))
+
+
+def _print_found(items: list[dict[str, Any]]) -> None:
+    print_if_none(items, "No session contains these words.")
+    for session in items:
+        print_found_session(session)
+
+
+def print_found_session(session: Mapping[str, Any], *, with_relevance: bool = False) -> None:
+    """Print a session that a search found, and its quote."""
+    agent = f"  {plain(session['agent'])}" if session["agent"] else ""
+    relevance = f"  relevance {session['relevance']:.2f}" if with_relevance else ""
+    title = f"  {one_line(session['title'], 60)}" if session["title"] else ""
+    click.echo(f"{format_minute(session['at'])}{agent}  {plain(session['session_id'])}{title}{relevance}")
+    for line in wrap(f"{session['role']}: {plain(' '.join(session['quote'].split()))}", max(20, terminal_width() - 2)):
+        click.echo(f"  {line}")
 
 
 @sessions.command("show")

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from flask import Response, request
 
@@ -18,12 +17,14 @@ from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.said_records import SaidRecord, SaidSource
 from pipeline.store.turns import Role
 from pipeline.workspace import Workspace
+from pipeline.write.tool_actions import Outcome
 from web.access_log import note_memories, note_workspace
 from web.call import Call, workspace_finder, workspace_of_folder
 from web.contract import WAIT_HEADER
 from web.endpoint import Api, Endpoint, json_response
 from web.hooks.event import HookEvent, read_event
 from web.hooks.event_fields import Fields, unify_fields
+from web.hooks.tool_outcome import read_outcome
 from web.hooks.transcript import read_transcript
 from web.json_text import ReadObject, read_object
 from web.metrics import count_hook_event
@@ -169,24 +170,16 @@ def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
 
 
 def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    return _record(call, workspace, event, ok=_worked(event.tool_response))
-
-
-def _worked(response: Any) -> bool:
-    """Return whether a tool's response reports no failure. Hosts without PostToolUseFailure report failures there."""
-    if not isinstance(response, dict):
-        return True
-    code = response.get("exit_code", response.get("exitCode", 0))
-    return not (response.get("is_error") is True or response.get("interrupted") is True or code not in (0, None))
+    return _record(call, workspace, event, read_outcome(event, failed=False))
 
 
 def _after_failure(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    return _record(call, workspace, event, ok=False)
+    return _record(call, workspace, event, read_outcome(event, failed=True))
 
 
-def _record(call: Call, workspace: Workspace, event: HookEvent, *, ok: bool) -> Handled:
+def _record(call: Call, workspace: Workspace, event: HookEvent, outcome: Outcome) -> Handled:
     call.container.agent_sessions.record_tool_use(
-        workspace, _session(call, event), event.tool_name, event.tool_input, ok=ok
+        workspace, _session(call, event), event.tool_name, event.tool_input, outcome
     )
     return NOTED
 

@@ -184,7 +184,8 @@ def _read_item(item: Payload) -> Iterator[Event]:
     if ok is None:
         return
     if kind == "CommandExecution":
-        yield _event("shell", {"command": item.get("command")}, ok=ok)
+        output = {name: item.get(name) for name in ("exit_code", "aggregated_output")}
+        yield _event("shell", {"command": item.get("command")}, ok=ok, output=output)
     elif kind == "FileChange" and isinstance(item.get("changes"), dict):
         for file in item["changes"]:
             yield _event("apply_patch", {"path": file}, ok=ok)
@@ -218,12 +219,19 @@ def _read_call(call: Payload, output: Any) -> Iterator[Event]:
         if ok is True and (_exit_code(output) == 0 or _PATCHED_WELL.search(str(output))):
             yield from (_event(name, {"path": file}, ok=True) for file in list_patched_files(patch))
     elif ok is not None:
-        yield _event(name, arguments, ok=ok)
+        yield _event(name, arguments, ok=ok, output=output)
 
 
-def _event(tool: str, arguments: dict[str, Any], *, ok: bool) -> Event:
-    name = "PostToolUse" if ok else "PostToolUseFailure"
-    return {"hook_event_name": name, "tool_name": tool, "tool_input": arguments}
+def _event(tool: str, arguments: dict[str, Any], *, ok: bool, output: Any = None) -> Event:
+    event = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": arguments}
+    return event if ok else event | {"hook_event_name": "PostToolUseFailure"} | _read_failure(output)
+
+
+def _read_failure(output: Any) -> Event:
+    """Return the exit status and the output of a failed call."""
+    read = _read_json(output)
+    text = read.get("aggregated_output") or read.get("output") or (output if isinstance(output, str) else "")
+    return {"tool_response": {"exit_code": _exit_code(output), "output": text}}
 
 
 def _arguments(call: Payload) -> dict[str, Any]:

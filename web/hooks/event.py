@@ -30,6 +30,7 @@ class HookEvent:
     tool_name: str = ""
     tool_input: Mapping[str, Any] = field(default_factory=dict)
     tool_response: Any = None
+    error: str = ""
     transcript_path: str = ""
     said: tuple[dict[str, str], ...] = ()
     dropped: frozenset[str] = frozenset()
@@ -49,6 +50,7 @@ def read_event(fields: Fields, *, can_ask: bool) -> HookEvent:
         tool_name=reader.read_text("tool_name"),
         tool_input=reader.read_object("tool_input"),
         tool_response=fields.get("tool_response"),
+        error=reader.read_text("error", None),
         transcript_path=reader.read_text("transcript_path", MAX_FOLDER_CHARS),
         said=reader.read_said("said"),
         dropped=frozenset(reader.dropped),

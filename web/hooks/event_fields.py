@@ -25,15 +25,31 @@ _SPELLINGS = {
     "toolResult": "tool_response",
 }
 # Texts of an event that may be shortened. Half of an id or of a path would name something else.
-_LONG_TEXTS = frozenset(("prompt", "prompt_response", "content", "command", "cmd", "input", "error", "llmContent"))
+_LONG_TEXTS = frozenset(
+    (
+        "prompt",
+        "prompt_response",
+        "content",
+        "command",
+        "cmd",
+        "input",
+        "error",
+        "llmContent",
+        "stderr",
+        "stdout",
+        "output",
+    )
+)
 _NAMES = ("hook_event_name", "cwd", "session_id", "agent_id", "source", "tool_name", "transcript_path")
 _TARGETS = frozenset(("command", "cmd", "input", "file_path", "notebook_path", "path"))
 _PARTS = {
     "tool_input": _TARGETS,
-    "tool_response": frozenset(("is_error", "interrupted", "exit_code", "exitCode", "error", "llmContent")),
+    "tool_response": frozenset(
+        ("is_error", "interrupted", "exit_code", "exitCode", "error", "llmContent", "stderr", "stdout", "output")
+    ),
 }
 # The fields that the server reads; other fields of a long event are not sent.
-_FIELDS = frozenset((*_NAMES, *_PARTS, "prompt", "prompt_response", "said"))
+_FIELDS = frozenset((*_NAMES, *_PARTS, "prompt", "prompt_response", "said", "error"))
 _LONGEST_NAME = 10_000
 _MOST_ITEMS = 400
 # Levels: an event, its messages, a message, its content.

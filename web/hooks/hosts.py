@@ -83,8 +83,15 @@ def read_gemini(event: Fields) -> Fields:
     if isinstance(tool, str):
         read["tool_name"] = GEMINI_TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))
     if name == "AfterTool":
-        read["tool_response"] = {"is_error": _has_failed(event.get("tool_response"))}
+        read["tool_response"] = _read_response(event.get("tool_response"))
     return read
+
+
+def _read_response(response: Any) -> Fields:
+    """Return whether a call failed, and the output of a failed call."""
+    failed = _has_failed(response)
+    output = {name: response[name] for name in ("error", "llmContent") if name in response} if failed else {}
+    return {"is_error": failed} | output
 
 
 def _has_failed(response: Any) -> bool:

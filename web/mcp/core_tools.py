@@ -13,11 +13,11 @@ from web.mcp.rendering import (
     explain_reason,
     render_fact,
     render_goal,
-    render_memories,
     render_memory,
     render_outcome,
     render_record,
     render_section,
+    render_session,
     shorten,
     shorten_lesson,
 )
@@ -55,6 +55,8 @@ DETAILS = record(reason=TEXT, alternatives=TEXTS, rule=TEXT, applies_when=TEXT, 
 TO = text("A team to store it for, if the user says so")
 DECISIONS = {"kind": "decision", "current": "true", "limit": SHOWN_EACH}
 # Goals and keyed facts have separate tools.
+# Lines about past sessions below the memories.
+SESSION_LINES = 2
 RECALL_FIELDS = ("query", "k", "kinds", "tags", "since", "until", "as_of", "history", "min_relevance")
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
@@ -83,8 +85,10 @@ def recall(call: ToolCall) -> ToolResult:
         return ToolResult(NOTHING, {"degraded": False})
     hits = [shorten(hit) for hit in answer["results"]]
     none = NOTHING if body.get("min_relevance") == 0 else NOTHING_RECALLED
+    lines = [render_memory(hit, call.shown, call.now) for hit in hits]
+    lines += [render_session(session, call.now) for session in answer.get("sessions", ())[:SESSION_LINES]]
     return ToolResult(
-        _say_if_degraded(render_memories(hits, call.shown, "", call.now), degraded=answer["degraded"], none=none),
+        _say_if_degraded("\n".join(lines), degraded=answer["degraded"], none=none),
         {"degraded": answer["degraded"]},
         [hit["id"] for hit in hits],
         [hit["score"] for hit in hits],

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten
+from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten, quote
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import CUT, SHORT_ID, Outcome
 from pipeline.times import age
@@ -124,6 +124,17 @@ def render_memory(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> 
     """Render a memory in one line."""
     quoted = speaker_of(memory).say(str(memory["content"]))
     return f"{_head(memory, shown, now)} {quoted}{_notes(memory, shown)}"
+
+
+def render_session(session: Mapping[str, Any], now: datetime) -> str:
+    """Render a session that a search found, with its quote, in one line."""
+    names = [
+        f"session {quote(session['session_id'])}",
+        *map(quote, filter(None, [session["agent"]])),
+        age(session["at"], now),
+    ]
+    speaker = Speaker("the user" if session["role"] == "user" else str(session["role"]), verb="said")
+    return f"- [{' · '.join(names)}] {speaker.say(session['quote'])}"
 
 
 def render_memories(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none: str, now: datetime) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.context.quoting import ANYBODY, quote
 from pipeline.errors import FieldError, InvalidField
 from pipeline.services.ingestion import open_reader, source_name
-from web.mcp.rendering import render_memory, shorten
+from web.mcp.rendering import render_memory, render_session, shorten
 from web.mcp.tool import Effect, Server, Tool, ToolCall, ToolResult, limit, one_of, segment, text
 
 PAGE_OF_ITEMS = 1000
@@ -16,8 +16,11 @@ TURN_CHARS = 300
 
 
 def sessions(call: ToolCall) -> ToolResult:
-    """List sessions, or show one of them."""
+    """List or search sessions, or show one of them."""
     session_id = call.arguments.get("id")
+    if session_id is None and call.arguments.get("query"):
+        found = call.server.call("GET", "/v1/sessions/search", query=call.pick("query", "limit"))["items"]
+        return ToolResult("\n".join(render_session(session, call.now) for session in found) or "No session matches.")
     if session_id is None:
         page = call.server.call("GET", "/v1/sessions", query=call.pick("limit", "cursor"))
         lines = [
@@ -82,9 +85,15 @@ def index(call: ToolCall) -> ToolResult:
 SESSION_TOOLS = (
     Tool(
         "sessions",
-        "List earlier sessions, newest first; with id show the messages, actions and memories of one.",
+        "List earlier sessions, newest first; with query search what was said in them; "
+        "with id show the messages, actions and memories of one.",
         sessions,
-        {"id": text("Session ID"), "limit": limit(200), "cursor": text("next_cursor of the previous page")},
+        {
+            "query": text("What was said"),
+            "id": text("Session ID"),
+            "limit": limit(200),
+            "cursor": text("next_cursor of the previous page"),
+        },
     ),
     Tool(
         "index",

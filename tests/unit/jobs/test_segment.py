@@ -8,7 +8,7 @@ from pipeline.errors import IndexUnavailable
 from pipeline.feedback.writer import ask_for_segment
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.row_arrays import SessionMap
-from pipeline.jobs import indexes as segment
+from pipeline.jobs import indexes
 from pipeline.jobs.indexes import needs_segment, rebuild_segment
 from pipeline.records import Draft, Revision
 from pipeline.store import changes, index_state, meta
@@ -73,14 +73,14 @@ class Meanwhile:
     """Do something after the texts were read and before the segment becomes current."""
 
     def __init__(self, monkeypatch, act):
-        build = segment.build_segment
+        write = indexes.write_segment
 
-        def build_then_act(folder, documents):
-            name = build(folder, documents)
+        def write_then_act(folder, segment):
+            name = write(folder, segment)
             act()
             return name
 
-        monkeypatch.setattr(segment, "build_segment", build_then_act)
+        monkeypatch.setattr(indexes, "write_segment", write_then_act)
 
 
 def test_what_is_written_while_the_segment_is_built_stays_findable(database, folder, monkeypatch):

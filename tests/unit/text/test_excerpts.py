@@ -1,6 +1,6 @@
 from hypothesis import given, strategies as st
 
-from pipeline.context.excerpt import CUT, find_excerpt
+from pipeline.text.excerpts import CUT, find_excerpt
 
 LONG = "We met on Monday. The port of billing is 8123. Ops gave it to us. " + "Nobody remembers why. " * 9
 

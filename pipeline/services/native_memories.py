@@ -1,0 +1,52 @@
+"""Find the memories and rule files that other programs keep on this machine, in the process of the caller.
+
+discover the stores of each tool → the caller chooses their workspaces → read each store as a source
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from config.places import Places
+from pipeline.ingest.fields import Known, Readings, Skipped
+from pipeline.ingest.native.memory_stores import RULES, TOOLS, MemoryStore, load_reader
+from pipeline.ingest.native.projects import Projects, is_project, list_projects
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStores:
+    """The stores of a tool, and what cannot be imported with the reasons."""
+
+    tool: str
+    label: str
+    stores: tuple[MemoryStore, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def list_tools() -> tuple[str, ...]:
+    """List the names of the tools whose memories can be imported."""
+    return tuple(TOOLS)
+
+
+def find_stores(places: Places, here: Path | None, tools: Sequence[str]) -> Iterator[FoundStores]:
+    """Yield what is found of each tool, of those that were ever used on this machine.
+
+    Rule files are read for the current project and for the projects with memories.
+    """
+    here = here if here is not None and is_project(here, places.home) else None
+    known = list_projects(places, here)
+    folders = dict.fromkeys([here] if here is not None else [])
+    for tool in tools:
+        projects = Projects(tuple(folders)) if tool == RULES else known
+        found = tuple(load_reader(tool).discover(places, projects))
+        stores = tuple(entry for entry in found if isinstance(entry, MemoryStore))
+        folders |= dict.fromkeys(store.project for store in stores if store.project is not None)
+        if found:
+            skipped = tuple(entry for entry in found if isinstance(entry, Skipped))
+            yield FoundStores(tool, TOOLS[tool][1], stores, skipped)
+
+
+def open_store(store: MemoryStore) -> Callable[[Known], Readings]:
+    """Return a function that reads a store, given the digests of known items."""
+    return partial(load_reader(store.tool).read, store)

@@ -1,0 +1,77 @@
+"""What the search over turns reads: their texts, their sessions, and the state of their lexical segment."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from pipeline.records import Sensitivity
+from pipeline.store.turns import Role, Turn
+from pipeline.store.visibility import named_by_condition
+
+
+def list_after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
+    """List (row number, session, role) of the turns after a row number, in row order."""
+    return db.execute(
+        "SELECT seq, session_id, role FROM turn WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
+    ).fetchall()
+
+
+def list_texts_after(db: Connection, seq: int, limit: int) -> list[tuple[int, str]]:
+    """List (row number, text) of the turns after a row number, in row order."""
+    return db.execute("SELECT seq, content FROM turn WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)).fetchall()
+
+
+def all_seqs(db: Connection) -> list[int]:
+    """List the row numbers of all turns, in order."""
+    return [seq for (seq,) in db.execute("SELECT seq FROM turn ORDER BY seq")]
+
+
+def last_seq(db: Connection) -> int:
+    """Return the highest row number, 0 without turns."""
+    return int(db.execute("SELECT coalesce(max(seq), 0) FROM turn").fetchone()[0])
+
+
+def count_after(db: Connection, seq: int) -> int:
+    """Count the turns after a row number."""
+    return int(db.execute("SELECT count(*) FROM turn WHERE seq > ?", (seq,)).fetchone()[0])
+
+
+def list_hidden_sessions(db: Connection) -> set[str]:
+    """List the sessions that a search must not show: incognito sessions."""
+    return {session_id for (session_id,) in db.execute("SELECT session_id FROM incognito")}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTurn(Turn):
+    """A turn with its session's agent and title."""
+
+    agent: str | None = None
+    title: str | None = None
+
+
+# A memory that must not be injected into a prompt was made of the turn.
+_NOT_PRIVATE = f"""NOT EXISTS (SELECT 1 FROM memory m WHERE m.session_id = t.session_id
+    AND m.sensitivity <> '{Sensitivity.NORMAL}'
+    AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq)"""  # noqa: S608 - constant text
+
+
+def list_found(
+    db: Connection, seqs: Sequence[int], person: str | None, *, only_normal: bool = False
+) -> dict[int, FoundTurn]:
+    """Return turns by row number: those that exist, of a person's sessions that are not incognito.
+
+    With `only_normal`, turns that a private memory was made of are left out.
+    """
+    rows = db.execute(
+        "SELECT t.session_id, t.role, t.content, t.at, t.seq, s.agent, s.name "  # noqa: S608 - constant text
+        "FROM turn t LEFT JOIN agent_session s ON s.id = t.session_id "
+        "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        "AND t.session_id NOT IN (SELECT session_id FROM incognito) "
+        f"AND {named_by_condition('t.session_id', person)} AND {_NOT_PRIVATE if only_normal else 'true'}",
+        (json.dumps(list(seqs)),),
+    )
+    return {
+        int(seq): FoundTurn(session, Role(role), content, at, int(seq), agent, title)
+        for session, role, content, at, seq, agent, title in rows
+    }

@@ -1,0 +1,122 @@
+"""Read Cursor's sessions: the logs of its agents, and the database of its editor."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from pipeline.store.turns import Role
+from pipeline.transcripts.cursor_database import list_databases, read_database
+from pipeline.transcripts.documents import describe_file, list_folder
+from pipeline.transcripts.fields import as_mapping, as_text, as_time, list_blocks
+from pipeline.transcripts.log_lines import parse_records
+from pipeline.transcripts.log_reader import LogReader, folder_of
+from pipeline.transcripts.path_slugs import find_folder
+from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
+from pipeline.transcripts.session_log import LeftOut, SessionLog
+from pipeline.transcripts.tool_names import record_call, record_result
+
+_AGENT = "cursor"
+_QUERY = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
+_TEXT_LINE = re.compile(r"(user|assistant):\s*(.*)")
+_TEXT_TOOL = re.compile(r"\[(?:Tool call|Tool result|Thinking)\]")
+
+
+class Reader(LogReader):
+    """Reads Cursor."""
+
+    agent: ClassVar[str] = _AGENT
+    label: ClassVar[str] = "Cursor"
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the logs of sessions, without those of subagents, and the editor's database."""
+        projects = folder_of(places, "CURSOR_CONFIG_DIR", ".cursor") / "projects"
+        for project in list_folder(projects):
+            folder = projects / project.name / "agent-transcripts"
+            for entry in list_folder(folder):
+                path = folder / entry.name
+                yield from describe_file(_AGENT, path if path.suffix else path / f"{entry.name}.jsonl")
+        yield from list_databases(_AGENT, places)
+
+    def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
+        """Yield what was said and done since a mark, or all of it without one."""
+        return read_database(file, mark) if file.path.suffix == ".vscdb" else super().read(file, mark)
+
+    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
+        """Return the session of a file."""
+        folder = next((path for path in file.path.parents if path.name == "agent-transcripts"), file.path.parent)
+        # The log has no times: those of the file are the best estimate, exact for what was just written.
+        modified = as_time(file.modified)
+        cwd = "" if as_mapping(state.get("head")).get("cwd") else find_folder(folder.parent.name)
+        head = SessionHead(_AGENT, file.path.stem, cwd=cwd, started_at=modified)
+        kind = _CursorText if file.path.suffix == ".txt" else _CursorLog
+        return kind(head, state, modified)
+
+
+class _CursorLog(SessionLog):
+    """The entries of a log. Its records have no ids: their numbers are the ids."""
+
+    def __init__(self, head: SessionHead, state: Mapping[str, Any], modified: str | None) -> None:
+        super().__init__(head, state)
+        number = state.get("number")
+        self._number = number if isinstance(number, int) else 0
+        self._modified = modified
+
+    def save(self) -> dict[str, Any]:
+        return super().save() | {"number": self._number}
+
+    def take(self, line: bytes) -> None:
+        records = parse_records(line)
+        if records is None:
+            self.report("A line is not valid JSON.")
+        for record in records or ():
+            self._number += 1
+            content = as_mapping(record.get("message")).get("content")
+            for position, block in enumerate(list_blocks(content)):
+                self._take_block(as_text(record.get("role")), block, f"{self._number}.{position}")
+
+    def _take_block(self, role: str, block: Mapping[str, Any], key: str) -> None:
+        kind = as_text(block.get("type"))
+        text = as_text(block.get("text"))
+        if kind == "text" and role == "user":
+            self._take_prompt(text, key)
+        elif kind == "text" and text.strip() != "[REDACTED]":
+            self.say(Role.ASSISTANT, text, self._modified, key)
+        elif kind in ("tool_use", "tool_call"):
+            # The log has no results.
+            record_call(self, key, as_text(block.get("name")), block.get("input"), self._modified)
+            record_result(self, key, ok=None)
+        else:
+            self.left_out[LeftOut.OUTPUT if "result" in kind else LeftOut.THINKING] += 1
+
+    def _take_prompt(self, text: str, key: str) -> None:
+        queries = _QUERY.findall(text)
+        self.say(Role.USER, "\n\n".join(queries) if queries else text, self._modified, key)
+
+
+class _CursorText(_CursorLog):
+    """The entries of a log as older versions wrote it: text after the name of the speaker."""
+
+    def __init__(self, head: SessionHead, state: Mapping[str, Any], modified: str | None) -> None:
+        super().__init__(head, state, modified)
+        self._role, self._lines = as_text(state.get("role")), [as_text(state.get("text"))]
+
+    def save(self) -> dict[str, Any]:
+        return super().save() | {"role": self._role, "text": "\n".join(self._lines)}
+
+    def take(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if speaker := _TEXT_LINE.fullmatch(text):
+            self.settle()
+            self._role, self._lines = speaker[1], [speaker[2]]
+        elif self._role:
+            self._lines.append(text)
+
+    def settle(self) -> None:
+        message = "\n".join(self._lines)
+        tool = _TEXT_TOOL.search(message)
+        self._number += 1
+        if self._role == "user":
+            self._take_prompt(message, str(self._number))
+        elif self._role:
+            self.say(Role.ASSISTANT, message[: tool.start()] if tool else message, self._modified, str(self._number))
+        self._role, self._lines = "", []

@@ -1,0 +1,112 @@
+"""Read transcripts that are JSON documents, and what agents wrote next to their transcripts."""
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pipeline.transcripts.fields import as_mapping, as_text
+from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, TranscriptFile
+from pipeline.transcripts.session_log import PART_ENTRIES, SessionLog
+
+# A document is parsed as a whole; agents keep one per session.
+MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
+
+
+def parse_json(text: Any) -> Any:
+    """Return the value of a JSON text, None if it is not valid; any other value is returned unchanged."""
+    if not isinstance(text, str | bytes):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def load_document(path: Path) -> tuple[Any, str]:
+    """Return a file's JSON value and no problem, or None and the problem."""
+    try:
+        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+            return None, f"{path.name} is larger than {MAX_DOCUMENT_BYTES >> 20} MiB"
+        return json.loads(path.read_bytes()), ""
+    except OSError as error:
+        return None, f"{path.name} cannot be read: {error.strerror}"
+    except (ValueError, RecursionError):
+        return None, f"{path.name} is not valid JSON"
+
+
+def read_file_uri(uri: Any) -> str:
+    """Return the path of a `file:` URI, empty for any other value."""
+    try:
+        parts = urlsplit(as_text(uri))
+    except ValueError:
+        return ""
+    path = unquote(parts.path) if parts.scheme == "file" else ""
+    # "/c:/x" is a path of Windows.
+    return path[1:] if path[2:3] == ":" else path
+
+
+def list_folder(folder: Path) -> list[os.DirEntry[str]]:
+    """List a folder's entries by name; nothing if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def describe_file(agent: str, path: Path) -> Iterator[TranscriptFile]:
+    """Yield a transcript if there is such a file."""
+    try:
+        state = path.stat()
+    except OSError:
+        return
+    yield TranscriptFile(agent, path, state.st_size, state.st_mtime)
+
+
+def build_problem(file: TranscriptFile, mark: str | None, problem: str, session_id: str = "") -> SessionPart:
+    """Return a part that only reports a problem; the next reading starts where this one did."""
+    return SessionPart(SessionHead(file.agent, session_id), (), mark or "", problems=(problem,))
+
+
+def continue_session(log: SessionLog, mark: str | None) -> Iterator[SessionPart]:
+    """Yield the entries of a rewritten document that follow those at a mark; all if those are no longer the same."""
+    entries, left_out = log.entries, log.left_out
+    known = as_mapping(parse_json(mark))
+    first = _find_first(entries, known)
+    if not first:
+        known = {}
+    before = Counter({key: count for key, count in as_mapping(known.get("left_out")).items() if isinstance(count, int)})
+    for start in range(first, len(entries) - PART_ENTRIES, PART_ENTRIES):
+        end = first = start + PART_ENTRIES
+        yield SessionPart(log.head, tuple(entries[start:end]), _format_mark(entries[:end], before))
+    rest, new = tuple(entries[first:]), left_out - before
+    if rest or new or log.problems:
+        yield SessionPart(log.head, rest, _format_mark(entries, left_out), new, tuple(log.problems))
+
+
+def _find_first(entries: Sequence[Entry], known: Mapping[str, Any]) -> int:
+    """Return the position of the first entry after the mark; the last entry before it may have grown."""
+    count = known.get("entries")
+    if isinstance(count, int):
+        for end, name in ((count, "digest"), (count - 1, "before")):
+            if 0 < end <= len(entries) and known.get(name) == _digest(entries[:end]):
+                return end
+    return 0
+
+
+def _format_mark(entries: Sequence[Entry], left_out: Counter[str]) -> str:
+    digests = {"digest": _digest(entries), "before": _digest(entries[:-1])}
+    return json.dumps({"entries": len(entries), "left_out": left_out} | digests)
+
+
+def _digest(entries: Sequence[Entry]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for entry in entries:
+        text = entry.content if isinstance(entry, Said) else f"{entry.tool} {entry.ok} {entry.arguments}"
+        digest.update(f"{entry.id} {text}".encode("utf-8", "replace"))
+    return digest.hexdigest()

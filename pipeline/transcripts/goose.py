@@ -1,0 +1,154 @@
+"""Read Goose's sessions: its database, or the logs of versions before 1.10."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pipeline.store.foreign_database import ForeignDatabase, open_foreign_database
+from pipeline.store.turns import Role
+from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
+from pipeline.transcripts.documents import describe_file, list_folder, parse_json
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
+from pipeline.transcripts.log_lines import parse_records
+from pipeline.transcripts.log_reader import LogReader
+from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
+from pipeline.transcripts.session_log import LeftOut, SessionLog
+from pipeline.transcripts.tool_names import record_call, record_result
+
+_AGENT = "goose"
+_DATABASE = "sessions.db"
+_SESSION = ("id", "name", "description", "session_type", "working_dir", "created_at")
+_MESSAGE = ("message_id", "role", "content_json", "created_timestamp", "metadata_json")
+# Sessions that no person led.
+_UNATTENDED = {"sub_agent": LeftOut.SUBAGENT, "hidden": LeftOut.UNATTENDED, "scheduled": LeftOut.UNATTENDED}
+
+
+class Reader(LogReader):
+    """Reads Goose."""
+
+    agent: ClassVar[str] = _AGENT
+    label: ClassVar[str] = "Goose"
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the database; without one, the logs, which a migration leaves."""
+        folder = _find_sessions(places)
+        database = folder / _DATABASE
+        if database.exists():
+            yield from describe_file(_AGENT, database)
+            return
+        for entry in list_folder(folder):
+            if entry.name.endswith(".jsonl"):
+                yield from describe_file(_AGENT, folder / entry.name)
+
+    def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
+        """Yield what was said and done since a mark, or all of it without one."""
+        if file.path.suffix == ".db":
+            return report_unreadable(_read_database(file, mark), file, mark)
+        return super().read(file, mark)
+
+    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
+        """Return the session of a file."""
+        return _GooseLog(SessionHead(_AGENT, file.path.stem), state)
+
+
+def _find_sessions(places: Places) -> Path:
+    environment = places.environment
+    if root := environment.get("GOOSE_PATH_ROOT"):
+        return Path(root) / "data/sessions"
+    if places.platform == "win32":
+        return Path(environment.get("APPDATA") or places.home / "AppData/Roaming") / "Block/goose/data/sessions"
+    return Path(environment.get("XDG_DATA_HOME") or places.home / ".local/share") / "goose/sessions"
+
+
+def _read_database(file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
+    with open_foreign_database(file.path) as db:
+        round_ = Round.resume(mark, db.largest("messages", "id"))
+        yield from end_round(_read_sessions(db, round_), round_)
+
+
+def _read_sessions(db: ForeignDatabase, round_: Round) -> Iterator[SessionPart]:
+    changed = set(map(as_text, db.values("messages", "session_id", round_.changes("id"))))
+    for session_id in sorted(key for key in changed if key > round_.session):
+        for row in db.rows("sessions", _SESSION, [("id", "=", session_id)]):
+            yield from _read_session(db, row, round_)
+
+
+def _read_session(db: ForeignDatabase, row: Mapping[str, Any], round_: Round) -> Iterator[SessionPart]:
+    session_id = as_text(row["id"])
+    head = SessionHead(
+        _AGENT,
+        session_id,
+        cwd=as_text(row["working_dir"]),
+        title=as_text(row["name"]) or as_text(row["description"]) or None,
+        started_at=as_time(row["created_at"]),
+    )
+    log = _GooseLog(head, {})
+    if reason := _UNATTENDED.get(as_text(row["session_type"])):
+        log.left_out[reason] += 1
+    else:
+        # A result may be in this round, and its call in the last.
+        for message in db.rows("messages", ("id", *_MESSAGE), [("session_id", "=", session_id)], order="id"):
+            if message["id"] > round_.until:
+                break
+            log.take_message(
+                message | {"content": parse_json(message["content_json"])},
+                as_mapping(parse_json(message["metadata_json"])),
+                is_new=message["id"] > round_.since,
+            )
+            if log.is_full:
+                yield log.part(round_.mark)
+    yield log.part(round_.after(session_id))
+
+
+class _GooseLog(SessionLog):
+    def take(self, line: bytes) -> None:
+        records = parse_records(line)
+        if records is None:
+            self.report("A line is not valid JSON.")
+        for record in records or ():
+            if "working_dir" in record:
+                # The first line of a log describes the session.
+                title = record.get("description")
+                self.learn(cwd=record["working_dir"], title=title, started_at=as_time(record.get("created_at")))
+            else:
+                fields = {"message_id": record.get("id"), "created_timestamp": record.get("created")}
+                self.take_message(record | fields, as_mapping(record.get("metadata")), is_new=True)
+
+    def take_message(self, message: Mapping[str, Any], metadata: Mapping[str, Any], *, is_new: bool) -> None:
+        """Read a message; of one that is not new, only the calls that wait for results."""
+        if metadata.get("userVisible") is False:
+            # Summaries, and what the program tells the model.
+            self.left_out[LeftOut.SUMMARY] += is_new
+            return
+        at, number = (
+            message.get("created_timestamp"),
+            as_text(message.get("message_id")) or str(message.get("id") or ""),
+        )
+        role = Role.USER if message.get("role") == "user" else Role.ASSISTANT
+        for position, block in enumerate(map(as_mapping, as_list(message.get("content")))):
+            kind = block.get("type")
+            if kind == "toolRequest":
+                call = as_mapping(as_mapping(block.get("toolCall")).get("value"))
+                record_call(self, as_text(block.get("id")), as_text(call.get("name")), call.get("arguments"), at)
+            elif kind == "toolResponse":
+                self._take_result(block, is_new=is_new)
+            elif not is_new:
+                continue
+            elif kind == "text":
+                self.say(role, block.get("text"), at, f"{number}.{position}" if position else number)
+            else:
+                self.left_out[LeftOut.THINKING if "hinking" in as_text(kind) else LeftOut.META] += 1
+
+    def _take_result(self, block: Mapping[str, Any], *, is_new: bool) -> None:
+        key, result = as_text(block.get("id")), as_mapping(block.get("toolResult"))
+        if not is_new:
+            self.calls.pop(key, None)
+            return
+        value = result.get("value")
+        failed = result.get("status") == "error" or as_mapping(value).get("isError") is True
+        output = as_text(result.get("error")) or output_text(value)
+        if "declined to run this tool" in output[:200]:
+            self.drop_call(key)
+            return
+        code = as_mapping(as_mapping(value).get("structuredContent")).get("exit_code")
+        record_result(self, key, ok=not failed, output=output, exit_code=code)
