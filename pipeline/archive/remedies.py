@@ -20,6 +20,8 @@ COMPARED_ERRORS = 3000
 MOST_SIMILAR = 5
 LEAST_LIKENESS = 0.62
 MOST_STEPS = 3
+# The number of occurrences that are looked at while an agent waits.
+RECENT = 8
 # How much a success counts: of the same command, or only that the error did not come back.
 REPEATED, PASSED, NOT_BACK, RETRIED = 1.0, 0.8, 0.35, 0.2
 # A step that was followed by the same error.
@@ -85,14 +87,15 @@ def find_fixes(db: Connection, error: str, person: str | None, limit: int) -> Fi
     return Fixes(fixes.occurrences or others.occurrences, others.remedies)
 
 
+def find_remedy_of(db: Connection, signature: str, person: str | None) -> Remedy | None:
+    """Return the best remedy against exactly this error."""
+    return next(iter(_collect(db, {signature: 1.0}, person, 1).remedies), None)
+
+
 def find_known_remedy(db: Connection, signature: str, person: str | None) -> Remedy | None:
     """Return the best remedy that worked against exactly this error."""
-    remedies = _collect(db, {signature: 1.0}, person, 1, RECENT).remedies
+    remedies = _collect(db, {signature: 1.0}, person, RECENT, RECENT).remedies
     return next((remedy for remedy in remedies if remedy.confirmed and remedy.steps), None)
-
-
-# The number of occurrences that are looked at while an agent waits.
-RECENT = 8
 
 
 def _list_similar(db: Connection, signatures: Sequence[str], person: str | None) -> dict[str, float]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.anchors import find_checkout
+from pipeline.archive.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.context.briefing import (
     Briefing,
     BriefingLimits,
@@ -32,6 +33,7 @@ from pipeline.context.lesson_guard import (
     decide,
     list_critical,
 )
+from pipeline.context.remedy_line import render_remedy
 from pipeline.context.session_brief import (
     BriefRoom,
     SessionBrief,
@@ -73,6 +75,7 @@ from pipeline.write.tool_actions import Outcome, describe_action, find_target_fo
 HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
 INCOGNITO, NOTHING_WRITTEN = "the session or the workspace is incognito", "nothing was written here yet"
 HOST_NOTICE = "the host wrote all of the prompt"
+NOTED = "noted"
 NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing to tell at the beginning"
 
 # Budget of the first prompts after a start, so that they get at least the results of the lexical search.
@@ -123,6 +126,7 @@ class AgentSessionService:
         self._feedback = feedback
         self._refused = RefusedCalls()
         self._allowed = AllowedCalls()
+        self._hints = RemedyHints()
         self.no_save = NoSaveService(usual, feedback)
 
     def answer_prompt(
@@ -287,12 +291,30 @@ class AgentSessionService:
 
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
-    ) -> None:
-        """Record an action; the first one in a project creates its workspace."""
+    ) -> HookAnswer:
+        """Record an action; return the remedy if it failed with an error that was solved before.
+
+        The first action in a project creates its workspace.
+        """
+        hint = None if outcome.ok else self._find_remedy(workspace, session, tool, arguments, outcome)
         if session.id is not None and workspace.settings.hooks and workspace.keeps_journal:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, arguments, outcome))
         elif outcome.ok:
             self._allowed.note_made(workspace.id, session, tool, arguments)
+        return HookAnswer(hint, reason=None if hint else NOTED)
+
+    def _find_remedy(
+        self, workspace: Workspace, session: AgentSession, tool: str, arguments: Mapping[str, Any], outcome: Outcome
+    ) -> str | None:
+        settings = workspace.settings
+        if session.id is None or not (settings.hooks and settings.hook_recall and workspace.exists):
+            return None
+        action = describe_action(session.id, session.agent_id, "", tool, arguments, outcome, session.cwd)
+        if action is None or self._is_incognito(workspace, session):
+            return None
+        with workspace.database.read() as db:
+            remedy = self._hints.find(db, workspace.id, action, workspace.person_id)
+        return None if remedy is None else render_remedy(list_remedy_steps(remedy), remedy.at)
 
     def end_turn(self, workspace: Workspace, session: AgentSession, source: SaidSource | None = None) -> None:
         """Record which lessons the turn followed, its result if the agent stored none, and its messages."""

@@ -1,14 +1,24 @@
 """Answer from past sessions: what fixed an error, which command works, who changed a file, what often fails."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from sqlite3 import Connection
 
+from pipeline.anchors import find_checkout
 from pipeline.archive.explanations import find_explanation
-from pipeline.archive.remedies import Remedy, find_fixes
+from pipeline.archive.file_history import CommitTime, FileSession, find_file_history
+from pipeline.archive.invocations import Invocation, find_invocations
+from pipeline.archive.remedies import Remedy, find_fixes, find_remedy_of
+from pipeline.identity import line_commit
+from pipeline.identity.line_commit import LineCommit
+from pipeline.records import Memory
 from pipeline.store import action_history
-from pipeline.store.agent_sessions import JournalRow
+from pipeline.store.action_history import ErrorCount
 from pipeline.workspace import Workspace
+
+# An error in fewer sessions is no friction.
+LEAST_SESSIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +31,86 @@ class ReportedRemedy:
 
 
 @dataclass(frozen=True, slots=True)
-class FixReport:
-    """The past occurrences of an error, newest first, and its remedies, best first."""
+class ReportedSession:
+    """A session behind a file, with its name."""
 
-    occurrences: Sequence[JournalRow]
-    remedies: Sequence[ReportedRemedy]
+    session: FileSession
+    session_name: str | None
 
 
-def find_fix(workspace: Workspace, error: str, limit: int) -> FixReport:
+@dataclass(frozen=True, slots=True)
+class Friction:
+    """A frequent error with the remedy that worked, if one is known."""
+
+    error: ErrorCount
+    remedy: ReportedRemedy | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryReport:
+    """The answer to one question; lists that do not belong to it are empty."""
+
+    occurrences: int = 0
+    remedies: Sequence[ReportedRemedy] = ()
+    commands: Sequence[Invocation] = ()
+    sessions: Sequence[ReportedSession] = ()
+    memories: Sequence[Memory] = ()
+    errors: Sequence[Friction] = ()
+
+
+def find_fix(workspace: Workspace, error: str, limit: int) -> HistoryReport:
     """Find what was done about an error in past sessions."""
     with workspace.database.read() as db:
         fixes = find_fixes(db, error, workspace.person_id, limit)
-        return FixReport(fixes.occurrences, _report(db, fixes.remedies))
+        return HistoryReport(len(fixes.occurrences), _report(db, fixes.remedies))
+
+
+def find_commands(workspace: Workspace, about: str, limit: int) -> HistoryReport:
+    """Find the commands that work for a tool or a task."""
+    with workspace.database.read() as db:
+        return HistoryReport(commands=find_invocations(db, about, workspace.person_id, limit))
+
+
+def explain_file(workspace: Workspace, path: str, commit: CommitTime | None, limit: int) -> HistoryReport:
+    """Find the sessions and decisions behind a file; with the commit of a line, first the session that made it."""
+    with workspace.database.read() as db:
+        history = find_file_history(db, path, workspace.onlooker, limit, commit)
+        names = _list_names(db, (session.session_id for session in history.sessions))
+    sessions = [ReportedSession(session, names.get(session.session_id)) for session in history.sessions]
+    return HistoryReport(sessions=sessions, memories=history.memories)
+
+
+def list_friction(workspace: Workspace, limit: int) -> HistoryReport:
+    """List the errors that occurred in several sessions, with the remedy that worked last."""
+    person = workspace.person_id
+    with workspace.database.read() as db:
+        frequent = action_history.list_frequent_errors(db, person, LEAST_SESSIONS, limit)
+        remedies = {error.signature: find_remedy_of(db, error.signature, person) for error in frequent}
+        reported = {signature: _report(db, [remedy])[0] for signature, remedy in remedies.items() if remedy is not None}
+    return HistoryReport(errors=[Friction(error, reported.get(error.signature)) for error in frequent])
+
+
+def locate_file(folder: Path, path: str) -> tuple[Path, str]:
+    """Return a file by a path from a folder, and its path in the git checkout that contains it."""
+    file = (folder / path).absolute()
+    checkout = find_checkout(str(file.parent))
+    if checkout is None or not file.is_relative_to(checkout):
+        return file, path
+    return file, file.relative_to(checkout).as_posix()
+
+
+def find_line_commit(file: Path, line: int) -> LineCommit | None:
+    """Return the commit that last changed a line of a file on this machine."""
+    return line_commit.find_line_commit(file, line)
 
 
 def _report(db: Connection, remedies: Sequence[Remedy]) -> list[ReportedRemedy]:
-    names = action_history.list_names(db, [remedy.failure.session_id for remedy in remedies])
+    names = _list_names(db, (remedy.failure.session_id for remedy in remedies))
     return [
         ReportedRemedy(remedy, names.get(remedy.failure.session_id), find_explanation(db, remedy))
         for remedy in remedies
     ]
+
+
+def _list_names(db: Connection, session_ids: Iterable[str]) -> Mapping[str, str]:
+    return action_history.list_names(db, list(session_ids))

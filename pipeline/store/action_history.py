@@ -186,10 +186,23 @@ def list_conclusions(db: Connection, session_ids: Sequence[str]) -> list[Session
         "WHERE session_id IN (SELECT value FROM json_each(?)) AND superseded_by IS NULL ORDER BY at DESC, seq DESC",
         (json.dumps(list(session_ids)),),
     )
-    return [
-        SessionConclusion(session_id, kind, content, tuple(json.loads(topic)), at)
-        for session_id, kind, content, topic, at in rows
-    ]
+    return [_conclusion(row) for row in rows]
+
+
+def list_conclusions_about(db: Connection, name: str, person: str | None, limit: int) -> list[SessionConclusion]:
+    """List the current conclusions whose topic contains a name, newest first."""
+    rows = db.execute(
+        "SELECT session_id, kind, content, topic, at FROM conclusion WHERE superseded_by IS NULL "  # noqa: S608
+        "AND EXISTS (SELECT 1 FROM json_each(topic) WHERE lower(value) = ? OR lower(value) LIKE ?) "
+        f"AND {_visible(person)} ORDER BY at DESC, seq DESC LIMIT ?",
+        (name.lower(), f"%/{name.lower()}", limit),
+    )
+    return [_conclusion(row) for row in rows]
+
+
+def _conclusion(row: Sequence[str]) -> SessionConclusion:
+    session_id, kind, content, topic, at = row
+    return SessionConclusion(session_id, kind, content, tuple(json.loads(topic)), at)
 
 
 def list_names(db: Connection, session_ids: Sequence[str]) -> dict[str, str]:

@@ -185,6 +185,16 @@ def page(db: Connection, criteria: Filter, limit: int, before: int | None) -> li
     return select_newest(db, clause, values, limit, before)
 
 
+def list_anchored(db: Connection, criteria: Filter, path: str, limit: int) -> list[Memory]:
+    """List the memories that are anchored to a file, newest first; a path is relative to any folder above it."""
+    clause, values = condition(criteria)
+    ends = "/" + path.lstrip("/")
+    # Compared as text, because a path may contain the signs of a pattern.
+    file = "('/' || json_extract(anchor, '$.path'))"
+    anchored = f"anchor IS NOT NULL AND substr({file}, length({file}) - ? + 1) = ?"
+    return select_newest(db, f"{clause} AND {anchored}", (*values, len(ends), ends), limit, None)
+
+
 def list_latest_happened(db: Connection, criteria: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
     """List memories that happened since a time, the latest first, among the last written ones."""
     clause, values = condition(criteria)

@@ -40,6 +40,8 @@ CALLS = [
     ("entities", {"q": "anna"}),
     ("arcs", {"status": "active"}),
     ("sessions", {}),
+    ("history", {"ask": "friction"}),
+    ("history", {"ask": "fix", "about": "bash: nothing: command not found"}),
     ("restore", {"id": "MEMORY"}),
 ]
 REFUSED = [
@@ -53,6 +55,7 @@ REFUSED = [
     ("goals", {"id": "MEMORY", "title": "A memory that is no goal"}),
     ("jobs", {"run": "fly"}),
     ("sessions", {"id": "nobody"}),
+    ("history", {"ask": "how"}),
     ("entities", {"id": "nothing"}),
     ("graph", {"around": "nothing"}),
     ("timeline", {"cursor": "nonsense"}),

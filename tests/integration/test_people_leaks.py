@@ -124,6 +124,8 @@ LOOKED_AT: dict[str, Way] = {
     "stats": get("/v1/stats"),
     "sources": get("/v1/sources"),
     "journal": get("/v1/journal"),
+    "friction": get("/v1/history", ask="friction"),
+    "history of a file": get("/v1/history", ask="blame", about="billing"),
     "sessions": get("/v1/sessions"),
     "a session": lambda crowd, look: ask(crowd, look, "GET", f"/v1/sessions/{look.session}"),
     "hook runs": get("/v1/hook-runs"),

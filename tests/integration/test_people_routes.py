@@ -21,7 +21,8 @@ GET /v1/goals · GET /v1/goals/<goal_id> · GET /v1/lessons · GET /v1/lessons/e
 GET /v1/entities · GET /v1/entities/<entity_id> · GET /v1/graph · GET /v1/arcs
 GET /v1/duplicates · GET /v1/candidates · GET /v1/admissions · GET /v1/unsaved-statements
 GET /v1/sources · GET /v1/sources/<source>/items
-GET /v1/incognito · POST /v1/incognito · GET /v1/journal · GET /v1/sessions · GET /v1/sessions/<session_id>
+GET /v1/incognito · POST /v1/incognito · GET /v1/journal · GET /v1/history · GET /v1/sessions
+GET /v1/sessions/<session_id>
 GET /v1/stats · GET /v1/queue · GET /v1/jobs · GET /v1/switches
 POST /hooks/claude-code · POST /hooks/codex · POST /hooks/gemini · POST /v1/hook-runs · POST /mcp
 GET /w/<workspace>/ · GET /w/<workspace>/timeline · GET /w/<workspace>/timeline/rows

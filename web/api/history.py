@@ -1,26 +1,46 @@
 """Answers from past sessions: what fixed an error, which command works, who changed a file, what often fails."""
 
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import Annotated
 
 from pydantic import AliasPath, Field, StringConstraints
 
+from pipeline.archive.file_history import CommitTime
+from pipeline.errors import FieldError, InvalidField
 from pipeline.services import history
+from pipeline.services.history import HistoryReport
 from pipeline.store.agent_sessions import ActionType
+from pipeline.write.fields import Moment
 from web.api import bodies
-from web.api.answers import Answer, Name, Rounded
+from web.api.answers import Answer, MemoryAnswer, Name, Rounded
 from web.call import Call
 from web.endpoint import Api, Endpoint
 
 api = Api("history")
 
 MAX_ABOUT_CHARS = 8000
+MAX_SUBJECT_CHARS = 500
 
 
-class HistoryQuery(bodies.QueryString):
-    """A question: `about` is an error text, or a tool or task, or a file."""
+class Ask(StrEnum):
+    """A question about past sessions."""
 
-    ask: Literal["fix", "how", "blame", "friction"]
+    FIX = "fix"
+    HOW = "how"
+    BLAME = "blame"
+    FRICTION = "friction"
+
+
+class PastQuestion(bodies.QueryString):
+    """A question: `about` is an error text, a tool or task, or a file.
+
+    For a line of a file, `commit_at` and `commit_subject` are the time and subject of the commit that changed it.
+    """
+
+    ask: Ask
     about: Annotated[str, StringConstraints(max_length=MAX_ABOUT_CHARS)] = ""
+    commit_at: Moment | None = None
+    commit_subject: Annotated[str, StringConstraints(max_length=MAX_SUBJECT_CHARS)] = ""
     limit: Annotated[int, Field(ge=1, le=50)] = 5
 
 
@@ -50,20 +70,72 @@ class RemedyAnswer(Answer):
     explanation: str | None
 
 
-class HistoryAnswer(Answer):
+class CommandAnswer(Answer):
+    """A command that works: how often it and its variants succeeded, and when and in which session last."""
+
+    command: str
+    type: ActionType
+    successes: int
+    last_at: str
+    session_id: Name
+
+
+class DecisionAnswer(Answer):
+    """A conclusion of a session, or a memory of it with its id."""
+
+    kind: str
+    text: str
+    at: str
+    memory_id: str | None
+
+
+class FileSessionAnswer(Answer):
+    """A session behind a file. `wrote_line` marks the session that made the commit of the line."""
+
+    session_id: Name = Field(validation_alias=AliasPath("session", "session_id"))
+    session_name: str | None
+    edits: int = Field(validation_alias=AliasPath("session", "edits"))
+    first_at: str = Field(validation_alias=AliasPath("session", "first_at"))
+    last_at: str = Field(validation_alias=AliasPath("session", "last_at"))
+    wrote_line: bool = Field(validation_alias=AliasPath("session", "wrote_line"))
+    decisions: list[DecisionAnswer] = Field(validation_alias=AliasPath("session", "decisions"))
+
+
+class FrictionAnswer(Answer):
+    """An error that occurred in several sessions, and the remedy that worked, if one is known."""
+
+    error: str = Field(validation_alias=AliasPath("error", "error"))
+    occurrences: int = Field(validation_alias=AliasPath("error", "occurrences"))
+    sessions: int = Field(validation_alias=AliasPath("error", "sessions"))
+    first_at: str = Field(validation_alias=AliasPath("error", "first_at"))
+    last_at: str = Field(validation_alias=AliasPath("error", "last_at"))
+    remedy: RemedyAnswer | None
+
+
+class PastAnswer(Answer):
     """The answer to a question about past sessions; lists that do not belong to the question are empty.
 
     `occurrences` is the number of times that the error occurred.
     """
 
-    ask: str
-    occurrences: int = 0
-    remedies: list[RemedyAnswer] = Field(default_factory=list)
+    occurrences: int
+    remedies: list[RemedyAnswer]
+    commands: list[CommandAnswer]
+    sessions: list[FileSessionAnswer]
+    memories: list[MemoryAnswer]
+    errors: list[FrictionAnswer]
 
 
-@api.route(Endpoint("GET", "/v1/history", answer=HistoryAnswer, problems=(404,)))
-def ask_history(call: Call, query: HistoryQuery) -> HistoryAnswer:
-    """Ask past sessions: what fixed an error, which command works, who changed a file, which errors are frequent."""
-    report = history.find_fix(call.workspace, query.about, query.limit)
-    remedies = [RemedyAnswer.model_validate(remedy) for remedy in report.remedies]
-    return HistoryAnswer(ask=query.ask, occurrences=len(report.occurrences), remedies=remedies)
+@api.route(Endpoint("GET", "/v1/history", answer=PastAnswer, problems=(404,)))
+def ask_history(call: Call, query: PastQuestion) -> HistoryReport:
+    """Ask past sessions: what fixed an error, which command works, what is behind a file, which errors return."""
+    if query.ask is Ask.FRICTION:
+        return history.list_friction(call.workspace, query.limit)
+    if not query.about.strip():
+        raise InvalidField(FieldError("about", "is required for this question"))
+    if query.ask is Ask.FIX:
+        return history.find_fix(call.workspace, query.about, query.limit)
+    if query.ask is Ask.HOW:
+        return history.find_commands(call.workspace, query.about, query.limit)
+    commit = CommitTime(query.commit_subject, query.commit_at) if query.commit_at else None
+    return history.explain_file(call.workspace, query.about, commit, query.limit)

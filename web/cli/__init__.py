@@ -37,12 +37,17 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "export": Entry("export", "Write memories to files"),
         "mcp": Entry("mcp", "Serve an agent over MCP"),
     },
+    "Past sessions": {
+        "fix": Entry("history", "What fixed an error"),
+        "how": Entry("history", "Which command works here"),
+        "blame": Entry("history", "What is behind a file"),
+        "friction": Entry("history", "Errors that return"),
+    },
     "Topics (groups of commands)": {
         "facts": Entry("facts", "Values that change"),
         "goals": Entry("goals", "Goals and their progress"),
         "lessons": Entry("lessons", "Lessons and their effect"),
         "sessions": Entry("sessions", "Agent sessions, incognito"),
-        "fix": Entry("history", "What fixed an error before"),
         "me": Entry("me", "Memories about you"),
         "review": Entry("review", "Memories to review"),
         "graph": Entry("graph", "Entities and threads"),

@@ -1,17 +1,31 @@
 """Commands that answer from past sessions: what fixed an error, which command works, who changed a file."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from web.cli import options
 from web.cli.command import Command, pass_state
-from web.cli.render import count_of, one_line, plain
+from web.cli.render import count_of, headline, one_line, plain, print_if_none
 from web.cli.state import State
 
-NO_HISTORY: dict[str, Any] = {"occurrences": 0, "remedies": []}
+# The answer of a workspace to which nothing was ever written.
+NO_HISTORY: dict[str, Any] = {
+    "occurrences": 0,
+    "remedies": [],
+    "commands": [],
+    "sessions": [],
+    "memories": [],
+    "errors": [],
+}
+# The server reads no more of an error text.
+MAX_ERROR_CHARS = 8000
 SIMILAR = 0.999
+INDENT = "     "
+_LINE = re.compile(r"(.+?):(\d+)(?::\d+)?")
 
 
 @click.command(cls=Command)
@@ -19,43 +33,110 @@ SIMILAR = 0.999
 @options.limit(3, 50)
 @pass_state
 def fix(state: State, error: str, limit: int) -> None:
-    """Show what fixed ERROR in past sessions. With `-`, read the error from standard input."""
-    answer = _ask(state, "fix", options.read_text(error), limit)
-    state.show(answer, lambda: _print_fixes(answer))
+    """Show what fixed ERROR in past sessions. Read the error from standard input if it is `-`."""
+    text = options.read_text(error)
+    half = MAX_ERROR_CHARS // 2
+    short = text if len(text) <= MAX_ERROR_CHARS else f"{text[: half - 1]}\n{text[-half:]}"
+    _answer(state, _print_fixes, ask="fix", about=short, limit=limit)
 
 
-def _ask(state: State, ask: str, about: str, limit: int) -> dict[str, Any]:
-    query = {"ask": ask, "about": about, "limit": limit}
+@click.command(cls=Command)
+@options.words("task", "TASK...")
+@options.limit(5, 50)
+@pass_state
+def how(state: State, task: str, limit: int) -> None:
+    """Show the commands that work here for a tool or TASK, such as tests, deploy or docker compose."""
+    _answer(state, _print_commands, ask="how", about=task, limit=limit)
+
+
+@click.command(cls=Command)
+@click.argument("path", metavar="PATH[:LINE]")
+@options.limit(5, 50)
+@pass_state
+def blame(state: State, path: str, limit: int) -> None:
+    """Show the sessions and decisions behind the file PATH, or behind one LINE of it."""
+    from pipeline.services.history import find_line_commit, locate_file
+
+    match = None if Path(path).exists() else _LINE.fullmatch(path)
+    file, name = locate_file(Path.cwd(), path if match is None else match[1])
+    commit: dict[str, str] = {}
+    if match is not None:
+        changed = find_line_commit(file, int(match[2]))
+        if changed is None:
+            click.echo("This line is not committed; this is the history of the file.", err=True)
+        else:
+            click.echo(f"commit {changed.id[:10]}  {changed.at[:10]}  {one_line(changed.subject)}", err=True)
+            commit = {"commit_at": changed.at, "commit_subject": changed.subject[:500]}
+    _answer(state, _print_file, ask="blame", about=name, limit=limit, **commit)
+
+
+@click.command(cls=Command)
+@options.limit(10, 50)
+@pass_state
+def friction(state: State, limit: int) -> None:
+    """List the errors that occurred in three or more sessions, with what fixed them."""
+    _answer(state, _print_errors, ask="friction", limit=limit)
+
+
+def _answer(state: State, show: Callable[[Mapping[str, Any]], None], **query: Any) -> None:
     answer: dict[str, Any] = state.ask_about_content(
         lambda client: client.call("GET", "/v1/history", query=query), NO_HISTORY
     )
-    return answer
+    state.show(answer, lambda: show(answer))
 
 
 def _print_fixes(answer: Mapping[str, Any]) -> None:
-    if not answer["remedies"]:
-        times = count_of(answer["occurrences"], "time")
-        known = f"This error occurred {times}, but" if answer["occurrences"] else "This error is new:"
-        click.echo(f"{known} no remedy is known.", err=True)
+    times = answer["occurrences"]
+    problem = f"occurred {count_of(times, 'time')}, but no remedy is known" if times else "did not occur before"
+    print_if_none(answer["remedies"], f"This error {problem}.")
     for remedy in answer["remedies"]:
         _print_remedy(remedy)
 
 
 def _print_remedy(remedy: Mapping[str, Any]) -> None:
-    click.echo(f"{describe_steps(remedy)}")
+    click.echo(_describe_steps(remedy))
     worked = "worked" if remedy["confirmed"] else "the error did not come back"
     name = one_line(remedy["session_name"] or remedy["session_id"], 60)
-    click.echo(f"     {worked} in {count_of(remedy['sessions'], 'session')}, last {remedy['at'][:10]} in {name}")
+    click.echo(f"{INDENT}{worked} in {count_of(remedy['sessions'], 'session')}, last {remedy['at'][:10]} in {name}")
     if remedy["likeness"] < SIMILAR:
-        click.echo(f"     for a similar error: {one_line(remedy['error'] or '')}")
-    click.echo(f"     after: {one_line(remedy['command'])}")
+        click.echo(f"{INDENT}for a similar error: {one_line(remedy['error'] or '')}")
+    click.echo(f"{INDENT}after: {one_line(remedy['command'])}")
     if remedy["explanation"]:
-        click.echo(f"     “{plain(remedy['explanation'])}”")
+        click.echo(f"{INDENT}“{plain(remedy['explanation'])}”")
 
 
-def describe_steps(remedy: Mapping[str, Any]) -> str:
-    """Return the steps of a remedy as one line."""
+def _describe_steps(remedy: Mapping[str, Any]) -> str:
     if not remedy["steps"]:
         return "run it again: it succeeded without a change"
-    verbs = {"edit": "edit "}
-    return ", then ".join(f"{verbs.get(step['type'], '')}{plain(step['target'])}" for step in remedy["steps"])
+    steps = (f"{'edit ' if step['type'] == 'edit' else ''}{plain(step['target'])}" for step in remedy["steps"])
+    return ", then ".join(steps)
+
+
+def _print_commands(answer: Mapping[str, Any]) -> None:
+    print_if_none(answer["commands"], "No command for this succeeded in past sessions.")
+    for found in answer["commands"]:
+        click.echo(plain(found["command"]))
+        times, session = count_of(found["successes"], "time"), plain(found["session_id"])
+        click.echo(f"{INDENT}succeeded {times}, last {found['last_at'][:10]} in {session}")
+
+
+def _print_file(answer: Mapping[str, Any]) -> None:
+    print_if_none([*answer["sessions"], *answer["memories"]], "No session edited this file or decided about it.")
+    for session in answer["sessions"]:
+        name = one_line(session["session_name"] or session["session_id"], 60)
+        wrote = ", made the commit of this line" if session["wrote_line"] else ""
+        click.echo(f"{session['last_at'][:10]}  {name}  ({count_of(session['edits'], 'edit')}{wrote})")
+        for decision in session["decisions"]:
+            click.echo(f"{INDENT}{decision['kind']}: {one_line(decision['text'])}")
+    for memory in answer["memories"]:
+        click.echo(f"{headline(memory)}\n{INDENT}{one_line(memory['content'])}")
+
+
+def _print_errors(answer: Mapping[str, Any]) -> None:
+    print_if_none(answer["errors"], "No error occurred in three or more sessions.")
+    for error in answer["errors"]:
+        click.echo(one_line(error["error"]))
+        counts = f"{count_of(error['occurrences'], 'time')} in {count_of(error['sessions'], 'session')}"
+        click.echo(f"{INDENT}{counts}, {error['first_at'][:10]} to {error['last_at'][:10]}")
+        remedy = error["remedy"]
+        click.echo(f"{INDENT}{'no remedy is known' if remedy is None else f'fixed by: {_describe_steps(remedy)}'}")

@@ -178,10 +178,11 @@ def _after_failure(call: Call, workspace: Workspace, event: HookEvent) -> Handle
 
 
 def _record(call: Call, workspace: Workspace, event: HookEvent, outcome: Outcome) -> Handled:
-    call.container.agent_sessions.record_tool_use(
-        workspace, _session(call, event), event.tool_name, event.tool_input, outcome
+    return _context(
+        call.container.agent_sessions.record_tool_use(
+            workspace, _session(call, event), event.tool_name, event.tool_input, outcome
+        )
     )
-    return NOTED
 
 
 def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:

@@ -1,5 +1,6 @@
 """Tools of the full profile for sessions and for indexing a project."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,12 +8,15 @@ from typing import Any
 
 from pipeline.context.quoting import ANYBODY, quote
 from pipeline.errors import FieldError, InvalidField
+from pipeline.services.history import find_line_commit, locate_file
 from pipeline.services.ingestion import open_reader, source_name
 from web.mcp.rendering import render_memory, render_session, shorten
 from web.mcp.tool import Effect, Server, Tool, ToolCall, ToolResult, limit, one_of, segment, text
 
 PAGE_OF_ITEMS = 1000
 TURN_CHARS = 300
+SUBJECT_CHARS = 500
+_LINE = re.compile(r"(.+?):(\d+)(?::\d+)?")
 
 
 def sessions(call: ToolCall) -> ToolResult:
@@ -82,7 +86,59 @@ def index(call: ToolCall) -> ToolResult:
     return ToolResult(f"Indexed {quote(str(folder))}: {counts.items.total()} items; memories: {outcomes or 'none new'}")
 
 
+def history(call: ToolCall) -> ToolResult:
+    """Answer a question from past sessions."""
+    ask, about = str(call.arguments["ask"]), str(call.arguments.get("about", ""))
+    query = {"ask": ask, "about": about} | call.pick("limit")
+    if ask == "blame" and call.folder:
+        query |= _locate(call.folder, about)
+    answer = call.server.call("GET", "/v1/history", query=query)
+    lines = [_render_remedy(remedy) for remedy in answer["remedies"]]
+    lines += [f"- {quote(one['command'])} ({one['successes']}×, {one['last_at'][:10]})" for one in answer["commands"]]
+    lines += [line for session in answer["sessions"] for line in _render_file_session(session)]
+    lines += [render_memory(shorten(memory), call.shown, call.now) for memory in answer["memories"]]
+    for error in answer["errors"]:
+        lines.append(f"- {quote(error['error'])}: {error['sessions']} sessions, last {error['last_at'][:10]}")
+        lines += [f"  {_render_remedy(error['remedy'])}"] if error["remedy"] else []
+    nothing = "No remedy is known." if ask == "fix" else "Past sessions have no answer."
+    return ToolResult("\n".join(lines) or nothing, ids=[memory["id"] for memory in answer["memories"]])
+
+
+def _locate(folder: str, about: str) -> dict[str, str]:
+    """Return a file's path in its checkout, and the commit of the line that `PATH:LINE` names."""
+    match = _LINE.fullmatch(about)
+    file, path = locate_file(Path(folder), about if match is None else match[1])
+    commit = None if match is None else find_line_commit(file, int(match[2]))
+    named = {"commit_at": commit.at, "commit_subject": commit.subject[:SUBJECT_CHARS]} if commit else {}
+    return {"about": path} | named
+
+
+def _render_remedy(remedy: Mapping[str, Any]) -> str:
+    steps = [f"{step['type']} {quote(step['target'])}" for step in remedy["steps"]]
+    worked = "worked" if remedy["confirmed"] else "the error did not come back"
+    similar = "" if remedy["likeness"] == 1 else f"; similar error: {quote(remedy['error'] or '')}"
+    why = f"; agent explained: {quote(remedy['explanation'])}" if remedy["explanation"] else ""
+    what = ", then ".join(steps) or "run again without a change"
+    return f"- {what} ({worked} in {remedy['sessions']} sessions, {remedy['at'][:10]}{similar}{why})"
+
+
+def _render_file_session(session: Mapping[str, Any]) -> Iterator[str]:
+    name = quote(session["session_name"] or session["session_id"])
+    wrote = ", made the commit of this line" if session["wrote_line"] else ""
+    yield f"- {session['last_at'][:10]} {name}: {session['edits']} edits{wrote}"
+    for decision in session["decisions"]:
+        yield f"  - {decision['kind']}: {ANYBODY.say(decision['text'])}"
+
+
 SESSION_TOOLS = (
+    Tool(
+        "history",
+        "Ask past sessions. fix: what solved an error; how: the command for a task; blame: sessions and decisions "
+        "behind PATH or PATH:LINE; friction: errors that return.",
+        history,
+        {"ask": one_of(("fix", "how", "blame", "friction")), "about": text("Error, task or path"), "limit": limit(50)},
+        ("ask",),
+    ),
     Tool(
         "sessions",
         "List earlier sessions, newest first; with query search what was said in them; "
