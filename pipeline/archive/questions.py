@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.text.languages import may_be_foreign
-from pipeline.text.messages import is_follow_up, says_little
+from pipeline.text.messages import list_own_words, says_little
 
 LONGEST_QUESTION = 90
-SHORTEST_TITLE, LEAST_TITLE_WORDS = 18, 4
-LEAST_NAME_CHARS = 3
+SHORTEST_TITLE, LEAST_TITLE_WORDS, LEAST_OWN_WORDS = 18, 4, 3
 
 # Verbs of decisions in the past, and the same verbs in a question.
 _PAST = {
@@ -39,15 +38,30 @@ _PRESENT = (
     "use|keep|store|run|pin|build|deploy|cache|retry|skip|avoid|log|round|sort|return|treat|send|write|test|freeze|"
     "ship|release|split|limit|disable|require|allow|reject|ignore|prefer|publish|generate|validate"
 )
-_REASON = r"(?:,? because\b|,? since\b|,? so that\b|,? as it\b|;? (?:the )?reason\b)"
-# What is decided must be short and must not contain another clause.
+# What is decided is short and contains no other clause; another clause may precede the reason.
 _OBJECT = r"[^.;:,()“”\"?!\n]{3,60}?"
+_REASON = r"(?:,[^.;:,]{1,40})?(?:,? because\b|,? since\b|,? so that\b|,? as it\b)"
 _DECIDED = re.compile(rf"\b[Ww]e (?:have )?(?P<verb>{'|'.join(_PAST)}) (?P<object>{_OBJECT}){_REASON}")
 _DO = re.compile(rf"\b[Ww]e (?:now |always |only )?(?P<verb>{_PRESENT}) (?P<object>{_OBJECT}){_REASON}")
+_DOES = re.compile(
+    rf"\b(?P<subject>[Tt]he (?:[\w./-]+ ){{1,3}}?)(?P<verb>{_PRESENT})(?:s|es) (?P<object>{_OBJECT}){_REASON}"
+)
+_IS = re.compile(
+    rf"(?:^|[.:;,] )(?P<subject>(?:[Tt]he )?(?:[\w./-]+ ){{1,3}}?)(?P<verb>is|are) "
+    rf"(?P<object>(?:[a-z]+ )?[a-z]+ed {_OBJECT}){_REASON}"
+)
+_WHY = (
+    (_DECIDED, "Why did we {verb} {object}?"),
+    (_DO, "Why do we {verb} {object}?"),
+    (_DOES, "Why does {subject} {verb} {object}?"),
+    (_IS, "Why {verb} {subject} {object}?"),
+)
+_FIRST_QUESTION = re.compile(r"[^.?!]+\?")
 _ASKS = re.compile(r"(?:how|why|what|which|where|when|who|do|does|is|are|can|should) .*\w\?", re.IGNORECASE)
 # Words that refer to something that the question would not name.
 _REFERS = re.compile(r"\b(?:this|that|these|those|it|they|them|he|she|above|below|here|there)\b", re.IGNORECASE)
-_NAME = re.compile(r"[\w./@-]*[A-Za-z][\w./@-]*")
+# A path, an identifier, or a word with a capital letter after its first.
+_NAME = re.compile(r"(?=[\w./@-]{3,40}$)[\w@][\w./@-]*(?:[_/.-]\w|[a-z]\d|\w[A-Z])[\w./@-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +88,9 @@ def make_questions(conclusions: Sequence[Stated], titles: Sequence[Stated]) -> I
         if text is not None:
             yield Question(text, conclusion.session_id)
     for title in titles:
-        if _is_question(title.text):
-            yield Question(title.text.strip(), title.session_id)
+        text = _find_question(title.text)
+        if text is not None:
+            yield Question(text, title.session_id)
     common = _list_common([conclusion.topic for conclusion in conclusions])
     for conclusion in conclusions:
         name = _find_name(conclusion, common)
@@ -85,21 +100,31 @@ def make_questions(conclusions: Sequence[Stated], titles: Sequence[Stated]) -> I
 
 def _ask_why(text: str) -> str | None:
     """Return the question for the reason that a decision states."""
-    for pattern, ask in ((_DECIDED, "Why did we"), (_DO, "Why do we")):
+    if may_be_foreign(text):
+        return None
+    for pattern, form in _WHY:
         match = pattern.search(text)
-        if match is not None and not may_be_foreign(text) and _REFERS.search(match["object"]) is None:
-            verb = _PAST.get(match["verb"], match["verb"])
-            question = f"{ask} {verb} {match['object'].strip()}?"
+        if match is not None and _REFERS.search(match["object"]) is None:
+            parts = {name: value.strip() for name, value in match.groupdict().items()}
+            subject = parts.pop("subject", "")
+            verb = _PAST.get(parts["verb"], parts["verb"])
+            lower = subject if subject[:2].isupper() else subject[:1].lower() + subject[1:]
+            question = form.format(subject=lower, verb=verb, object=parts["object"])
             return question if len(question) <= LONGEST_QUESTION else None
     return None
 
 
+def _find_question(title: str) -> str | None:
+    """Return the question with which a title starts, if it is clear without its session."""
+    question = _FIRST_QUESTION.match(" ".join(title.split()))
+    return question[0] if question is not None and _is_question(question[0]) else None
+
+
 def _is_question(title: str) -> bool:
-    """Return whether a title is a question that is clear without its session."""
-    title = " ".join(title.split())
+    """Return whether a text is a question that is clear without its session."""
     if not SHORTEST_TITLE <= len(title) <= LONGEST_QUESTION or len(title.split()) < LEAST_TITLE_WORDS:
         return False
-    is_vague = _REFERS.search(title) is not None or is_follow_up(title) or says_little(title)
+    is_vague = _REFERS.search(title) is not None or len(list_own_words(title)) < LEAST_OWN_WORDS or says_little(title)
     return _ASKS.fullmatch(title) is not None and not is_vague
 
 
@@ -109,12 +134,11 @@ def _list_common(topics: Sequence[Sequence[str]]) -> set[str]:
 
 
 def _find_name(conclusion: Stated, common: Collection[str]) -> str | None:
-    """Return the name that a decision in English is about: one of its topic that it contains."""
+    """Return the name that a decision in English is about: one of its topic, as the decision writes it."""
     if may_be_foreign(conclusion.text):
         return None
-    names = [name for name in conclusion.topic if _names_thing(name) and name not in common]
-    return next((name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", conclusion.text)), None)
-
-
-def _names_thing(name: str) -> bool:
-    return len(name) >= LEAST_NAME_CHARS and _NAME.fullmatch(name) is not None
+    for name in conclusion.topic:
+        written = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", conclusion.text, re.IGNORECASE)
+        if written is not None and name not in common and _NAME.fullmatch(written[0]) is not None:
+            return written[0]
+    return None

@@ -12,13 +12,16 @@ from pipeline.store import agent_sessions, session_history
 from pipeline.store.session_history import OPEN, CurrentConclusion, ImportedSession
 from pipeline.text.messages import is_follow_up, says_little
 from pipeline.text.normalize import shorten
+from pipeline.text.tokens import search_tokens
 from pipeline.times import age
 
 MOST_CHARS = 900
-SESSIONS, DECISIONS, COMMANDS = 3, 4, 4
+SESSIONS, DECISIONS, COMMANDS = 3, 4, 3
 # Numbers of records that are read to find those that say something.
 SESSIONS_READ, CONCLUSIONS_READ, COMMANDS_READ, ACTIONS_READ = 12, 60, 12, 50
 NAME_CHARS, REQUEST_CHARS, DECISION_CHARS, LONGEST_COMMAND = 60, 70, 140, 60
+# The share of the words of a shown memory in a decision, which then says the same.
+SAID_SHARE = 0.8
 PAST_SESSIONS = "The last sessions in this project, from their transcripts:"
 DECIDED = "Decided in past sessions (check before relying on it):"
 WORKED = "Commands that worked in past sessions:"
@@ -33,19 +36,19 @@ def describe_past_sessions(
     if not imported:
         return []
     conclusions = session_history.list_current_conclusions(db, CONCLUSIONS_READ, person)
-    room = SectionRoom(MOST_CHARS)
+    commands = ", ".join(quote(command) for command in _list_commands(db, person))
+    worked = [WORKED, f"- {commands}"] if commands else []
+    room = SectionRoom(MOST_CHARS - sum(1 + len(line) for line in worked))
     sessions = [line for past in imported if (line := _describe(db, past, conclusions, now))][:SESSIONS]
     room.add(PAST_SESSIONS, sessions, sessions)
-    known = {_comparable(text) for text in shown}
+    known = [frozenset(search_tokens(text)) for text in shown]
     decided = [
         f"- {age(conclusion.at, now)}: {quote(shorten(conclusion.content, DECISION_CHARS))}"
         for conclusion in conclusions
-        if conclusion.kind != OPEN and _comparable(conclusion.content) not in known
+        if conclusion.kind != OPEN and not _is_said(conclusion.content, known)
     ][:DECISIONS]
     room.add(DECIDED, decided, decided)
-    commands = ", ".join(quote(command) for command in _list_commands(db, person))
-    room.add(WORKED, [commands] if commands else [], [f"- {commands}"] if commands else [])
-    return room.lines
+    return [*room.lines, *worked]
 
 
 def _describe(
@@ -71,6 +74,12 @@ def _describe(
 def _list_commands(db: Connection, person: str | None) -> list[str]:
     used = [command.command for command in session_history.list_used_commands(db, COMMANDS_READ, person)]
     return [command for command in used if len(command) <= LONGEST_COMMAND][:COMMANDS]
+
+
+def _is_said(text: str, known: Collection[frozenset[str]]) -> bool:
+    """Return whether a text says what one of some others says, by their words."""
+    tokens = set(search_tokens(text))
+    return any(others and len(others & tokens) >= SAID_SHARE * len(others) for others in known)
 
 
 def _comparable(text: str) -> str:

@@ -12,7 +12,7 @@ from pipeline.transcripts.reader import Places, TranscriptFile, TranscriptReader
 from pipeline.transcripts.readers import READERS, load_reader
 
 # A file's time of change may be that of a copy; so many of the oldest files are asked for their first record.
-OLDEST_READ = 3
+OLDEST_READ = 12
 # What a reader raises for another program's damaged or locked file.
 UNREADABLE = (OSError, ValueError, OperationalError, ReverieError)
 # Files that contain many sessions.

@@ -1,11 +1,13 @@
 """Questions for a new user: what the imported sessions of a workspace answer, each checked by asking it."""
 
 from pipeline.archive.questions import Question, Stated, make_questions
+from pipeline.recall.annotations import drop_superseded
 from pipeline.recall.contexts import SearchContexts
+from pipeline.records import Filter, Kind
 from pipeline.records.recall import Query
 from pipeline.services.recall import measure_recall
 from pipeline.services.session_search import search_sessions
-from pipeline.store import session_history
+from pipeline.store import memories, session_history
 from pipeline.store.session_history import OPEN
 from pipeline.workspace import Workspace
 
@@ -35,11 +37,18 @@ def _make_questions(workspace: Workspace) -> list[Question]:
     with workspace.database.read() as db:
         imported = session_history.list_imported(db, SESSIONS, workspace.person_id)
         current = session_history.list_current_conclusions(db, CONCLUSIONS, workspace.person_id)
+        criteria = Filter(kinds=(Kind.DECISION,), viewer=workspace.onlooker)
+        captured = drop_superseded(db, memories.page(db, criteria, CONCLUSIONS, None))
     ids = {session.id for session in imported}
     decided = [
         Stated(conclusion.session_id, conclusion.content, conclusion.topic)
         for conclusion in current
         if conclusion.kind != OPEN and conclusion.session_id in ids
+    ]
+    decided += [
+        Stated(memory.session_id, memory.content)
+        for memory in captured
+        if memory.session_id in ids and memory.may_be_injected
     ]
     # Without a conclusion, a session may have asked a question that nobody answered.
     concluded = {conclusion.session_id for conclusion in decided}

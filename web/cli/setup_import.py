@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 QUESTIONS = 3
 WORKSPACES_ASKED = 5
 # The time in which the first sessions should be stored, indexed and concluded.
-QUESTIONS_WITHIN_S = 30.0
+QUESTIONS_WITHIN_S = 45.0
 POLL_S = 1.0
 HEADER = ("agent", "connect", "sessions", "size", "oldest")
 
@@ -91,7 +91,8 @@ def start_import(state: "State", offer: ImportOffer) -> None:
     if questions:
         click.echo("\nAsk what your past sessions already answer:")
     for workspace, question in questions:
-        click.echo(f"  reverie recall -w {workspace} {_quote_argument(question)}")
+        chosen = "" if workspace == state.workspace else f"-w {workspace} "
+        click.echo(f"  reverie recall {chosen}{_quote_argument(question)}")
 
 
 def find_questions(state: "State") -> list[tuple[str, str]]:
@@ -106,8 +107,11 @@ def find_questions(state: "State") -> list[tuple[str, str]]:
             questions = [(name, text) for name in names for text in client.starter_questions(name)][:QUESTIONS]
             is_over = bool(names) and not progress["running"] and not any(map(partial(_concludes, client), names))
             if len(questions) == QUESTIONS or is_over or time.monotonic() >= deadline:
-                return questions
+                break
             pause.wait(POLL_S)
+    if progress["text"]:
+        click.echo(plain(progress["text"]))
+    return questions
 
 
 def _concludes(client: "Client", workspace: str) -> bool:

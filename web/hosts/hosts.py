@@ -349,9 +349,9 @@ HOSTS: tuple[Host, ...] = (
     Host("claude-code", "Claude Code", ("claude",), _claude_folder, _claude_code),
     Host("codex", "Codex", ("codex",), _codex_folder, _codex),
     Host("cursor", "Cursor", ("cursor",), lambda m: m.home / ".cursor", _cursor),
-    Host("vscode", "VS Code", ("code",), _vscode_folder, _vscode),
+    Host("vscode", "VS Code", ("code",), _vscode_folder, _vscode, ("vscode-copilot",)),
     Host("windsurf", "Windsurf", ("windsurf",), _windsurf_folder, _windsurf),
-    Host("gemini", "Gemini CLI", ("gemini",), lambda m: m.home / ".gemini", _gemini),
+    Host("gemini", "Gemini CLI", ("gemini",), lambda m: m.home / ".gemini", _gemini, ("gemini-cli",)),
     Host("zed", "Zed", ("zed", "zeditor"), _zed_folder, _zed),
     Host("opencode", "opencode", ("opencode",), _opencode_folder, _opencode),
 )
