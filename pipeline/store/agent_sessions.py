@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
@@ -118,7 +118,7 @@ def page_actions(
 def read_row(row: Sequence[Any]) -> JournalRow:
     """Return an action from its row number and its columns."""
     seq, *fields = row
-    return JournalRow(*_read_fields(fields), seq=seq)
+    return JournalRow(**asdict(_action(fields)), seq=seq)
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
@@ -211,12 +211,8 @@ def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable
 
 
 def _action(row: Sequence[Any]) -> Action:
-    return Action(*_read_fields(row))
-
-
-def _read_fields(row: Sequence[Any]) -> tuple[Any, ...]:
     at, session_id, agent_id, tool, action_type, target, ok, *outcome = row
-    return at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok), *outcome
+    return Action(at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok), *outcome)
 
 
 def purge_seen(db: Connection, memory_seq: int) -> None:

@@ -76,7 +76,7 @@ def search_sessions(state: State, query: str, limit: int) -> None:
     def fetch(client: "Client") -> Any:
         return client.call("GET", "/v1/sessions/search", query={"query": query, "limit": limit})
 
-    answer = state.ask_about_content(fetch, {"items": []})
+    answer: dict[str, Any] = state.ask_about_content(fetch, {"items": []})
     state.show(answer, lambda: _print_found(answer["items"]))
 
 

@@ -7,6 +7,7 @@ import pytest
 from pipeline.index.dense import DenseIndex
 from pipeline.records import (
     CAPTURED_TAG,
+    RULE_FILE_TAG,
     Anchor,
     Draft,
     EdgeDraft,
@@ -644,3 +645,65 @@ def test_what_is_let_in_again_is_not_compared_with_its_refusal(dedup_store):
     offered = dedup_store.write(SAME, CLOSE, source=Source.AGENT)
     dedup_store.digest()
     assert dedup_store.merges() == [(offered, refused)]
+
+
+CLAUDE, CODEX, RULES = "memory:claude-code:a-0d1a25a8", "memory:codex:a-0d1a25a8", "memory:rules:a-0d1a25a8"
+NPM, PNPM = "Install packages with npm.", "Install packages with pnpm."
+JUNE, MARCH = "2025-06-15T00:00:00.000Z", "2026-03-01T00:00:00.000Z"
+
+
+def import_pair(dedup_store, first, second, sources, **fields):
+    """Store two memories of different stores, the later statement first."""
+    later = dedup_store.write(first, 0.7, source=Source.IMPORT, occurred_at=MARCH, **fields)
+    earlier = dedup_store.write(second, source=Source.IMPORT, occurred_at=JUNE)
+    for memory_id, source in zip((later, earlier), sources, strict=True):
+        keep_in_step(dedup_store.database, memory_id, source=source)
+    dedup_store.digest()
+    return later, earlier
+
+
+@pytest.mark.parametrize("sources", [(CODEX, CLAUDE), (CLAUDE, CODEX), (RULES, RULES)])
+def test_stores_of_different_tools_and_rule_files_contradict_each_other_and_the_newer_leads(dedup_store, sources):
+    later, earlier = import_pair(dedup_store, PNPM, NPM, sources)
+    assert dedup_store.active() == {later, earlier}
+    assert dedup_store.edges() == [(later, "contradicts", earlier)]
+    assert (dedup_store.pairs(), dedup_store.merges()) == ([], [])
+    before = dedup_store.state()
+    dedup_store.digest_again()
+    assert dedup_store.state() == before
+
+
+def test_another_value_in_another_store_contradicts_but_supersedes_nothing(dedup_store):
+    later, earlier = import_pair(
+        dedup_store, "The shop listens on port 1", "The shop listens on port 2", (CODEX, CLAUDE)
+    )
+    assert dedup_store.edges() == [(later, "contradicts", earlier)]
+
+
+def test_a_rule_file_leads_over_a_newer_memory(dedup_store):
+    earlier = dedup_store.write(NPM, source=Source.IMPORT, occurred_at=JUNE, kind=Kind.DOCUMENT, tags=(RULE_FILE_TAG,))
+    later = dedup_store.write(PNPM, 0.7, source=Source.IMPORT, occurred_at=MARCH)
+    keep_in_step(dedup_store.database, earlier, source=RULES)
+    keep_in_step(dedup_store.database, later, source=CODEX)
+    dedup_store.digest()
+    assert dedup_store.edges() == [(earlier, "contradicts", later)]
+
+
+@pytest.mark.parametrize("sources", [(CODEX, CODEX), (CODEX, "project:shop-0d1a25a8"), ("mem0", "pmb")])
+def test_other_sources_are_not_compared_with_each_other(dedup_store, sources):
+    import_pair(dedup_store, PNPM, NPM, sources)
+    assert dedup_store.edges() == []
+
+
+def test_an_equal_statement_of_another_store_is_not_merged(dedup_store):
+    both = import_pair(dedup_store, SAME, ONE, (CODEX, CLAUDE))
+    assert dedup_store.active() == set(both)
+    assert (dedup_store.edges(), dedup_store.pairs()) == ([], [])
+
+
+def test_a_person_contradicts_a_store_of_a_tool(dedup_store):
+    imported = dedup_store.write(NPM, source=Source.IMPORT, occurred_at=MARCH)
+    keep_in_step(dedup_store.database, imported, source=CLAUDE)
+    said = dedup_store.write("We use pnpm here, never npm.", 0.7, occurred_at=JUNE)
+    dedup_store.digest()
+    assert dedup_store.edges() == [(imported, "contradicts", said)]

@@ -227,7 +227,10 @@ def list_contradictions(database):
 @pytest.mark.parametrize(("verdict", "loser"), [(ContradictionVerdict.DENYING, 1), (ContradictionVerdict.DENIED, 0)])
 def test_what_does_not_hold_is_archived_and_brought_back(database, denial, verdict, loser):
     settlement = settle_contradiction(workspace_over(database), denial[0].id, denial[1].id, verdict)
-    assert settlement == Settlement(archived=denial[loser].id)
+    assert settlement == Settlement(archived=denial[loser].id, audit_id=settlement.audit_id)
+    with database.read() as db:
+        entry = audit.get(db, settlement.audit_id)
+    assert (entry.memory_id, entry.undone_at) == (denial[loser].id, None)
     assert [read(database, one.id).archived_at is not None for one in denial] == [loser == 0, loser == 1]
     assert list_contradictions(database) == []
     with pytest.raises(Conflict):
