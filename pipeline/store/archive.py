@@ -1,7 +1,7 @@
 """The session archive: what transcripts say of sessions, each message and action once, within a storage budget."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -106,6 +106,15 @@ def add_actions(db: Connection, actions: Sequence[ArchivedAction]) -> None:
             )
             for action in actions
         ],
+    )
+
+
+def forget_errors(db: Connection, matches: Callable[[str], bool]) -> None:
+    """Delete the starts of failed calls' outputs that match."""
+    rows = db.execute("SELECT seq, error FROM action WHERE error IS NOT NULL").fetchall()
+    db.executemany(
+        "UPDATE action SET error = NULL, error_signature = NULL WHERE seq = ?",
+        [(seq,) for seq, error in rows if matches(error)],
     )
 
 
