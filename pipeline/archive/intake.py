@@ -15,11 +15,13 @@ from typing import Generic, TypeVar
 from pipeline.archive.prepare import PreparedMessage, PreparedPart
 from pipeline.capture.nosave import NoSave
 from pipeline.records import Stage
-from pipeline.store import agent_sessions, archive, turns, work
+from pipeline.store import agent_sessions, archive, refusals, turns, work
 from pipeline.store.agent_sessions import Action
 from pipeline.store.archive import ArchivedSession
+from pipeline.store.refusals import RefusedBy
 from pipeline.store.turns import Message, Role
-from pipeline.text.normalize import normalize_id
+from pipeline.text.normalize import content_hash, normalize_id
+from pipeline.text.sentences import split_sentences, split_typed_sentences
 from pipeline.times import utc_now
 
 K = TypeVar("K", bound=Hashable)
@@ -27,6 +29,7 @@ K = TypeVar("K", bound=Hashable)
 # Why something is not stored.
 KNOWN = "already stored"
 INCOGNITO = "incognito session"
+PURGED = "purged text"
 NO_JOURNAL = "the journal is off in this project"
 
 
@@ -82,6 +85,7 @@ def store_part(
     result.left_out[NO_JOURNAL] += 0 if with_actions else len(part.actions)
     known = len(part.messages) - len(messages) + (len(part.actions) - len(actions) if with_actions else 0)
     result.left_out[KNOWN] += known
+    messages = _drop_purged(db, messages, result)
     seqs = turns.add(db, messages)
     queued = [seq for seq, message in zip(seqs, messages, strict=True) if message.role is Role.USER]
     if queued:
@@ -105,6 +109,23 @@ def _obey(db: Connection, part: PreparedPart) -> None:
         agent_sessions.end_incognito(db, session_id)
     if part.forgets_before and (last := turns.find_last_of_person(db, session_id)) is not None:
         turns.forget(db, [turn.seq for turn in turns.list_since(db, session_id, last.seq)])
+
+
+def _drop_purged(db: Connection, messages: list[Message], result: PartResult) -> list[Message]:
+    """Return messages without those of which a sentence was purged: an import must not bring it back."""
+    if not refusals.has_purged(db):
+        return messages
+    remaining = [message for message in messages if not _is_purged(db, message.content)]
+    result.left_out[PURGED] += len(messages) - len(remaining)
+    return remaining
+
+
+def _is_purged(db: Connection, content: str) -> bool:
+    texts = {content}
+    for line in content.splitlines():
+        texts |= {line.strip(), *split_sentences(line), *split_typed_sentences(line)}
+    found = (refusals.find(db, content_hash(text)) for text in texts if text)
+    return any(refusal is not None and refusal.how is RefusedBy.PURGED for refusal in found)
 
 
 def _choose_messages(db: Connection, part: PreparedPart, reading: SessionReading) -> list[Message]:

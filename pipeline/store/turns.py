@@ -104,9 +104,13 @@ def find_before(db: Connection, turn: Turn) -> Turn | None:
     return None if row is None else _turn(row)
 
 
-def find_matching(db: Connection, matches: Callable[[str], bool]) -> list[int]:
-    """Return the row numbers of the turns whose text matches."""
-    return [seq for seq, content in db.execute("SELECT seq, content FROM turn") if matches(content)]
+def find_matching(db: Connection, matches: Callable[[str], bool], word: str = "") -> list[int]:
+    """Return the row numbers of the turns whose text matches.
+
+    Every matching text contains `word`, in ASCII letters and digits: only such texts are read from the store.
+    """
+    rows = db.execute("SELECT seq, content FROM turn WHERE instr(lower(content), ?) > 0", (word.lower(),))
+    return [seq for seq, content in rows if matches(content)]
 
 
 def find_names_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:

@@ -5,12 +5,15 @@ import subprocess
 import pytest
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Stage
+from pipeline.records import Draft, Stage
 from pipeline.services.import_progress import ROLE, read_import_progress
 from pipeline.services.session_import import ImportOptions, import_sessions
 from pipeline.services.session_watch import SessionWatch
-from pipeline.store import agent_sessions, archive, turns, work
+from pipeline.store import agent_sessions, archive, memories, turns, work
+from pipeline.store.purges import PurgeAuthority
 from pipeline.store.turns import Message, Role
+from pipeline.write.accept import accept
+from pipeline.write.erase import erase_memories
 from tests.fakes import transcripts
 from tests.fakes.transcripts import append_records, assistant, ran, user, write_session
 
@@ -260,6 +263,34 @@ def test_an_unreadable_file_does_not_end_the_import(run, agent, project, monkeyp
     summary = run().agents["fake"]
     assert summary.turns == 5
     assert summary.problems == [f"{agent / 'broken.jsonl'}: JSONDecodeError"]
+
+
+def test_a_purged_text_leaves_the_archive_and_is_not_imported_again(run, agent, project, stored, container):
+    workspace = _workspace(container, project)
+    memory = accept(workspace.create(), Draft("The launch code is omega."))
+    talk = [
+        user("Hello there.", T.format(1)),
+        user("Note this. The launch code   is omega. Thanks.", T.format(2)),
+        assistant("The launch code is omega.", T.format(3)),
+        ran("make", T.format(4), ok=False, error="refused: the launch code is omega."),
+    ]
+    write_session(agent, "s1", talk, cwd=str(project), at=1000)
+    run()
+    erase_now(workspace, memory.id)
+    assert [content for _, content in stored()] == ["Hello there."]
+    write_session(agent, "s1-moved", talk, cwd=str(project), session="s1", at=5000)
+    summary = run().agents["fake"]
+    assert [content for _, content in stored()] == ["Hello there."]
+    assert summary.left_out["purged text"] == 2
+    with workspace.database.read() as db:
+        assert db.execute("SELECT error FROM action").fetchall() == [(None,)]
+
+
+def erase_now(workspace, memory_id):
+    """Purge a memory from the store."""
+    with workspace.database.write() as db:
+        memory = memories.get(db, memory_id)
+        erase_memories(db, memory, [memory], PurgeAuthority())
 
 
 @pytest.fixture
