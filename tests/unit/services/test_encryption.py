@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.paths import find_store_key
+from config.paths import HomePaths, find_store_key
 from pipeline.errors import Conflict, InvalidField, KeyUnavailable, StoreBusy, StoreDamaged
 from pipeline.index.segment import build_segment, load_segment
 from pipeline.jobs import local_snapshots
