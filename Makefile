@@ -173,6 +173,10 @@ bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memo
 bench-soak: $(STAMP) ## Watch memory, files, threads, idleness and exits over ten minutes of work (ARGS="--minutes 3")
 	$(BIN)/python -m tests.benchmarks.soak $(ARGS)
 
+.PHONY: bench-import
+bench-import: $(STAMP) ## Measure the import of past sessions beside only parsing them (ARGS="--megabytes 1000")
+	$(BIN)/python -m tests.benchmarks.session_import $(ARGS)
+
 .PHONY: bench-encryption
 bench-encryption: $(STAMP) ## Measure an encrypted store beside a plain one (ARGS="--memories 1000")
 	$(BIN)/python -m tests.benchmarks.encryption $(ARGS)

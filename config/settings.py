@@ -137,7 +137,6 @@ class Settings:
     segment_interval_s: int = declare(
         300, "Seconds after which the lexical index is rebuilt even for fewer new memories.", least=1, most=86400
     )
-    vectors_interval_s: int = declare(900, "Seconds between compactions of the vector index.", least=1, most=86400)
     dense_exact_rows: int = declare(
         200_000,
         "Maximum number of vectors for exact search in memory. Larger workspaces use LanceDB's approximate index.",
@@ -175,6 +174,13 @@ class Settings:
         "Extract lasting statements from users' messages: never (`off`), into the review queue (`suggest`), "
         "or as memories (`on`).",
         choices=("off", "suggest", "on"),
+    )
+    sessions_mb: int = declare(
+        500,
+        "Storage budget for the text of past sessions in megabytes. When it is full, the oldest messages of agents "
+        "are deleted first, yours last.",
+        least=1,
+        most=100_000,
     )
     capture_llm: bool = declare(
         default=False,
@@ -221,7 +227,7 @@ WORKSPACE_SETTINGS = frozenset(
     {
         *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "lesson_holdout", "review"),
         *("incognito", "hooks", "hook_recall", "journal", "capture", "capture_llm", "personal", "write_tools"),
-        *("read_only", "trace"),
+        *("read_only", "trace", "sessions_mb"),
     }
 )
 

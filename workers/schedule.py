@@ -18,11 +18,13 @@ from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.services.leadership import Leadership
+from pipeline.services.session_watch import WATCH_S, SessionWatch
 from pipeline.services.sync_clock import SEND_S
 from workers import tasks
 
 SWEEP = "sweep"
 SYNC = "sync"
+SESSIONS = "sessions of agents"
 LEAD = "lead"
 
 
@@ -84,12 +86,19 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
         if container.sync_clock.is_due():
             tasks.sync_home()
 
+    # The files of agents are on this machine, so another machine's scheduler cannot look at them.
+    clock.add_job(_send_changed_sessions, "interval", [container.session_watch], id=SESSIONS, seconds=WATCH_S)
     now, sweep_s = datetime.now(UTC), container.settings.sweep_interval_s
     clock.add_job(_if_leading(container, send_sync), "interval", id=SYNC, seconds=SEND_S, next_run_time=now)
     clock.add_job(_if_leading(container, sweep), "interval", id=SWEEP, seconds=sweep_s, next_run_time=now)
     if container.leadership.interval_s is not None:
         _ask_to_lead(clock, container.leadership)
     return clock
+
+
+def _send_changed_sessions(watch: SessionWatch) -> None:
+    if agents := watch.find_changed():
+        tasks.import_sessions(agents)
 
 
 def _if_leading(container: SchedulerContainer, send: Callable[..., None]) -> Callable[..., None]:

@@ -145,6 +145,26 @@ def sync_home() -> None:
         _send_wake_ups()
 
 
+@huey.task(name="import_sessions", priority=0)  # type: ignore[untyped-decorator]
+def import_sessions(agents: list[str]) -> None:
+    """Import what agents without hooks have written since the last import."""
+    from pipeline.errors import Conflict
+    from pipeline.services import session_import
+
+    services = worker()
+    options = session_import.ImportOptions(agents=tuple(agents), is_update=True)
+    try:
+        session_import.import_sessions(services.settings, services.stores.transcripts, services.workspace, options)
+    except Conflict:
+        log.info("an import is running; it also reads the sessions of %s", ", ".join(agents))
+    except Exception as error:
+        services.operations.record_error("sessions", f"{type(error).__name__}: {error}")
+        log.exception("the import of sessions failed")
+    finally:
+        _send_wake_ups()
+    trim_heap()
+
+
 @huey.on_shutdown()  # type: ignore[untyped-decorator]
 def close_stores() -> None:
     """Close the stores when a worker process exits, so that no log is left in front of their files."""

@@ -4,6 +4,7 @@ from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.services.leadership import Leadership
 from pipeline.services.schedule_scan import DueFinder, list_clocked_jobs
+from pipeline.services.session_watch import SessionWatch, find_places
 from pipeline.services.sync_clock import SyncClock
 from pipeline.store.database import WriterProfile
 from pipeline.store.stores import open_stores
@@ -19,6 +20,7 @@ class SchedulerContainer:
         self.jobs = list_clocked_jobs(settings)
         self.sync_clock = SyncClock(self.stores.peers, self.databases)
         self.leadership = Leadership(self.stores.values, self.operations)
+        self.session_watch = SessionWatch(settings, self.stores.transcripts, find_places())
         self.due = DueFinder(settings.paths, self.databases, self.operations, self.jobs)
 
     def close(self) -> None:

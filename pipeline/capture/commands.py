@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pipeline.capture.announcements import refers_to_text
-from pipeline.capture.own_words import Origin, Passage, split_message
+from pipeline.text.announcements import refers_to_text
+from pipeline.text.own_words import Origin, Passage, split_message
 
 # In a longer paragraph, a command is more likely part of pasted text.
 MAX_OTHER_LINES = 5

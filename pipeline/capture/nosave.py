@@ -17,8 +17,8 @@ from math import log
 from typing import TYPE_CHECKING
 
 from pipeline.capture.commands import read_command
-from pipeline.capture.own_words import list_own_lines
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.own_words import list_own_lines
 from pipeline.text.sentences import split_sentences
 
 if TYPE_CHECKING:

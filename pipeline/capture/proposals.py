@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.capture.commands import read_command
-from pipeline.capture.own_words import list_own_lines
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statements import Label, Statement
 from pipeline.records import CAPTURED_TAG, Draft, FactKey, Kind, Source
 from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
+from pipeline.text.own_words import list_own_lines
 from pipeline.text.sentences import split_typed_sentences
 
 # Of a longer message, read the end (usually the request) and the start.

@@ -194,6 +194,12 @@ def _layout(run: JobRun, _context: "JobContext") -> Report:
     return layout(run)
 
 
+def _sessions(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.sessions import sessions
+
+    return sessions(run, context.settings.sessions_mb)
+
+
 def _checkpoint(run: JobRun, _context: "JobContext") -> Report:
     return Report({"complete": int(run.database.complete_file())})
 
@@ -246,6 +252,13 @@ JOBS: tuple[ScheduledJob, ...] = (
         NIGHTLY,
         _reflect,
     ),
+    ScheduledJob(
+        "sessions",
+        "deletes the oldest text of sessions above the storage budget",
+        NIGHTLY,
+        _sessions,
+        idle=ALWAYS,
+    ),
     ScheduledJob("layout", "computes the map of entities", NIGHTLY, _layout),
     ScheduledJob(
         "health",
@@ -265,7 +278,6 @@ def list_scheduled_jobs(settings: Settings) -> list[ScheduledJob]:
     seconds = {
         "sweep": settings.sweep_interval_s,
         "segment": settings.segment_interval_s,
-        "vectors": settings.vectors_interval_s,
     }
     return [replace(job, schedule=Schedule(seconds[job.name] * SECOND)) if job.name in seconds else job for job in JOBS]
 

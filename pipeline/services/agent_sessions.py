@@ -14,7 +14,6 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.anchors import find_checkout
-from pipeline.capture.own_words import is_host_notice
 from pipeline.context.briefing import (
     Briefing,
     BriefingLimits,
@@ -65,6 +64,7 @@ from pipeline.store import agent_sessions, meta
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
+from pipeline.text.own_words import is_host_notice
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
 from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard
@@ -377,7 +377,7 @@ def _is_worth_storing(workspace: Workspace, action: Action) -> bool:
 
 def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     if agent_sessions.find_turn_start(db, session_id) is None:
-        agent_sessions.forget_sessions(db, utc_text(parse(at) - SESSION_REST))
+        agent_sessions.forget_seen(db, utc_text(parse(at) - SESSION_REST))
     agent_sessions.begin_turn(db, session_id, cwd, at)
     checkout = find_checkout(cwd)
     if checkout is not None:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.capture.own_words import list_own_lines
 from pipeline.context.advice import LOOKED_AT
 from pipeline.context.prohibitions import REMINDER_TAG, forbids_command, may_guard, mentions_command
 from pipeline.context.quoting import quote
@@ -24,6 +23,7 @@ from pipeline.records import (
 from pipeline.records.hooks import AgentSession
 from pipeline.store import memories, meta, turns
 from pipeline.store.turns import Role
+from pipeline.text.own_words import list_own_lines
 from pipeline.text.sentences import split_sentences
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace

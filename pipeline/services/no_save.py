@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pipeline.capture.nosave import NoSave, find_no_save
-from pipeline.capture.own_words import is_host_notice
 from pipeline.capture.unsaved import split_said
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.records.hooks import AgentSession, HookAnswer
@@ -14,6 +13,7 @@ from pipeline.services.last_turn import forget_last_turn
 from pipeline.services.turns import take_turns
 from pipeline.store import agent_sessions
 from pipeline.store.turns import Message, Role
+from pipeline.text.own_words import is_host_notice
 from pipeline.workspace import Workspace
 
 # Seconds for messages of the turn before that are still being stored.

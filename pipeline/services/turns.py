@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
-from pipeline.capture.own_words import drop_host_text, list_own_lines
 from pipeline.capture.proposals import list_sentences
+from pipeline.capture.said_text import LONGEST_NAME, clean_said, name_session
 from pipeline.capture.stage import CaptureSettings
 from pipeline.capture.unsaved import split_said
 from pipeline.recall.contexts import SearchContexts
@@ -21,15 +21,12 @@ from pipeline.services.guard_offers import block_rule
 from pipeline.store import agent_sessions, conclusions, memories, near_statements, turns, work
 from pipeline.store.near_statements import checksum_of
 from pipeline.store.turns import Message, Role
-from pipeline.text.normalize import normalize_text, shorten
-from pipeline.text.redaction import redact
 from pipeline.text.tokens import search_tokens
 from pipeline.text.unfinished_turns import find_finished
 from pipeline.workspace import Workspace, WorkspaceSettings, is_any_incognito
 from pipeline.write import revise
 from pipeline.write.accept import accept
 
-LONGEST_NAME = 80
 # Minimum relevance of a memory to forget, so that no other memory is archived by mistake.
 SURELY_MEANT = 0.6
 # Of a topic, also less relevant memories are looked at: they are meant if they contain its words.
@@ -129,13 +126,17 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
     Leave out what a host wrote into a user's message.
     """
     clean = [message for message in map(_clean, messages) if message.content]
+    hashes = [turns.hash_text(message.role, message.content) for message in clean]
+    # An import may have read the record of a message before the host delivered it.
+    imported = turns.find_copies(db, hashes)
+    clean = [message for message, text in zip(clean, hashes, strict=True) if (text, message.at) not in imported]
     seqs = turns.add(db, clean)
     conclusions.request(db, {message.session_id for message in clean}, time.time())
     asked = [(seq, message) for seq, message in zip(seqs, clean, strict=True) if message.role is Role.USER]
     if asked:
         work.add(db, [seq for seq, _ in asked], [Stage.CAPTURE], time.time())
         first = asked[0][1]
-        agent_sessions.name_session(db, first.session_id, _name(first.content), first.at)
+        agent_sessions.name_session(db, first.session_id, name_session(first.content), first.at)
     return len(clean)
 
 
@@ -244,10 +245,4 @@ def _choose_statements(hits: Sequence[tuple[Workspace, Hit]], topic: str) -> lis
 
 
 def _clean(message: Message) -> Message:
-    content = drop_host_text(message.content) if message.role is Role.USER else message.content
-    # Redact before truncating, because redaction does not recognize half of a secret.
-    return replace(message, content=redact(normalize_text(content)).text[:MAX_CONTENT_CHARS])
-
-
-def _name(prompt: str) -> str:
-    return shorten(" ".join((" ".join(list_own_lines(prompt)) or prompt).split()), LONGEST_NAME)
+    return replace(message, content=clean_said(message.role, message.content))

@@ -7,11 +7,9 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.store import index_state, meta
+from pipeline.store import meta
 from pipeline.store.visibility import named_by_condition
 
-# The journal of a session serves only to resume it; older actions are useless.
-KEPT_ACTIONS = 20_000
 # The state of a session's last turn of which nothing is stored is a value of the workspace.
 _SILENT_TURN = "silent_turn:"
 _OPEN, _ENDED = "open", "ended"
@@ -57,8 +55,8 @@ def add_action(db: Connection, action: Action) -> None:
     """Store an action, unless it is a reading command that had not failed before in its session."""
     if not is_worth_storing(db, action):
         return
-    (seq,) = db.execute(
-        f"INSERT INTO action ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",  # noqa: S608
+    db.execute(
+        f"INSERT INTO action ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
         (
             action.at,
             action.session_id,
@@ -72,8 +70,7 @@ def add_action(db: Connection, action: Action) -> None:
             action.error_signature,
             action.replaced_hash,
         ),
-    ).fetchone()
-    db.execute("DELETE FROM action WHERE seq <= ?", (seq - KEPT_ACTIONS,))
+    )
 
 
 def is_worth_storing(db: Connection, action: Action) -> bool:
@@ -191,12 +188,9 @@ def clear_seen(db: Connection, session_id: str) -> None:
     db.execute("DELETE FROM seen WHERE session_id = ?", (session_id,))
 
 
-def forget_sessions(db: Connection, before: str) -> None:
-    """Delete the state and the turns of sessions whose last turn started before a time; actions stay."""
+def forget_seen(db: Connection, before: str) -> None:
+    """Forget which memories were seen by sessions whose last turn started before a time."""
     db.execute("DELETE FROM seen WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
-    db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
-    if db.execute("DELETE FROM turn WHERE at < ?", (before,)).rowcount:
-        index_state.request_turn_segment(db)
 
 
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:

@@ -23,6 +23,9 @@ ALTER TABLE action ADD COLUMN replaced_hash TEXT;
 
 CREATE INDEX action_error ON action (error_signature) WHERE error_signature IS NOT NULL;
 
+-- Copies of an action in forked sessions have its time.
+CREATE INDEX action_time ON action (at);
+
 -- What a session concluded, extracted from its turns: can be extracted again. topic is a JSON list of names.
 CREATE TABLE conclusion (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -59,6 +59,11 @@ def find(db: Connection, content_hash: str) -> Refusal | None:
     return None if row is None else _refusal(row)
 
 
+def has_purged(db: Connection) -> bool:
+    """Return whether a text was purged."""
+    return db.execute("SELECT 1 FROM refusal WHERE how = ? LIMIT 1", (RefusedBy.PURGED,)).fetchone() is not None
+
+
 def is_refused(db: Connection, memory_id: str) -> bool:
     """Return whether a person refused a memory that still exists."""
     return db.execute("SELECT 1 FROM refusal WHERE memory_id = ?", (memory_id,)).fetchone() is not None

@@ -82,6 +82,18 @@ def opened_people(settings: Settings) -> Iterator[People]:
         yield People(PeopleOnServer(server))
 
 
+@contextmanager
+def opened_transcripts(settings: Settings) -> Iterator[Transcripts]:
+    """Open only the records of the transcripts that were read."""
+    if not settings.store.reveal():
+        yield Transcripts(HomeFile(settings.paths.transcripts, TRANSCRIPTS))
+        return
+    from pipeline.store.postgres.server import Server
+
+    with closing(Server(settings.store.reveal())) as server:
+        yield Transcripts(server)
+
+
 def open_stores(
     settings: Settings,
     profile: WriterProfile,

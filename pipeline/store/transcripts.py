@@ -1,12 +1,14 @@
 """Records of transcripts that were read, and the position in each transcript; one table set for all workspaces.
 
-Everything is stored as a hash: the tables contain no text, name or path.
+Everything is stored as a hash: the tables contain no text, name or path. Of the files that `reverie import sessions`
+reads, they contain the agent and the reader's mark.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from sqlite3 import Connection
 
 from sqlite_utils import Database, Migrations
@@ -17,6 +19,10 @@ from pipeline.store.database import HomeTables
 # Months of records with two names each. A copy of an older record would count again.
 KEPT_RECORDS = 400_000
 KEPT_TRANSCRIPTS = 10_000
+# The value that describes the import of sessions that is running or ran last.
+_IMPORT = "import"
+# The path of the row that stands for all files of an agent.
+_ALL_FILES = ""
 # 96 bits distinguish half a million records.
 _NAME_BYTES = 12
 
@@ -36,6 +42,30 @@ def t001_transcripts(db: Database) -> None:
     db.execute("CREATE INDEX transcript_at ON transcript (at)")
 
 
+@MIGRATIONS()
+def t002_imported_files(db: Database) -> None:
+    """Create the tables of the import of sessions."""
+    db.execute(
+        "CREATE TABLE transcript_file (name TEXT PRIMARY KEY, agent TEXT NOT NULL, mark TEXT, size INTEGER, "
+        "modified REAL)"
+    )
+    db.execute("CREATE INDEX transcript_file_agent ON transcript_file (agent)")
+    db.execute("CREATE TABLE transcript_value (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """How far a file of sessions was imported; size and time of change are None until it was read to its end."""
+
+    mark: str | None
+    size: int | None = None
+    modified: float | None = None
+
+    def covers(self, size: int, modified: float) -> bool:
+        """Return whether a file of this size and time was read to its end."""
+        return (self.size, self.modified) == (size, modified)
+
+
 class Transcripts:
     """Read and write these tables."""
 
@@ -48,9 +78,54 @@ class Transcripts:
         with self._tables.opened() as db:
             yield TranscriptReading(db, _hash((session_id,)))
 
+    def list_file_marks(self, agent: str) -> dict[str, FileMark]:
+        """Return how far the files of an agent were imported, by the hash of the path."""
+        with self._tables.opened() as db:
+            rows = db.execute("SELECT name, mark, size, modified FROM transcript_file WHERE agent = ?", (agent,))
+            return {str(name): FileMark(*mark) for name, *mark in rows.fetchall()}
+
+    def list_imported_agents(self) -> list[str]:
+        """List the agents of which all sessions were imported."""
+        with self._tables.opened() as db:
+            rows = db.execute("SELECT agent, name FROM transcript_file WHERE mark IS NULL ORDER BY agent").fetchall()
+        return [str(agent) for agent, name in rows if name == name_file(agent, _ALL_FILES)]
+
+    def note_imported_agents(self, agents: Iterable[str]) -> None:
+        """Record that all sessions of agents were imported."""
+        for agent in agents:
+            self.put_file_marks(agent, {name_file(agent, _ALL_FILES): FileMark(None)})
+
+    def put_file_marks(self, agent: str, marks: Mapping[str, FileMark]) -> None:
+        """Record how far files of an agent were imported."""
+        with self._tables.opened() as db:
+            db.executemany(
+                "INSERT INTO transcript_file VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
+                "SET mark = excluded.mark, size = excluded.size, modified = excluded.modified",
+                [(name, agent, mark.mark, mark.size, mark.modified) for name, mark in marks.items()],
+            )
+
+    def get_import_progress(self) -> str | None:
+        """Return the description of the last import, None if there was none."""
+        with self._tables.opened() as db:
+            row = db.execute("SELECT value FROM transcript_value WHERE name = ?", (_IMPORT,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def put_import_progress(self, value: str) -> None:
+        """Record the progress of an import."""
+        with self._tables.opened() as db:
+            db.execute(
+                "INSERT INTO transcript_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (_IMPORT, value),
+            )
+
     def close(self) -> None:
         """Close the storage."""
         self._tables.close()
+
+
+def name_file(agent: str, path: str) -> str:
+    """Return the name of an agent's file in these tables."""
+    return _hash((agent, path))
 
 
 class TranscriptReading:

@@ -1,5 +1,6 @@
-"""Turns: messages of sessions, redacted, stored until they expire or the memory made from them is purged."""
+"""Turns: messages of sessions, redacted, kept within the storage budget until the memory made from them is purged."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,7 @@ from pipeline.records import Memory
 from pipeline.store import conclusions, index_state
 from pipeline.store.memories import select, select_one
 
-# The page of a session shows its turns; the oldest beyond this number are deleted.
-KEPT_TURNS = 20_000
+_HASH_BYTES = 8
 
 
 class Role(StrEnum):
@@ -42,19 +42,39 @@ class Turn(Message):
 _SELECT = "SELECT session_id, role, content, at, seq FROM turn"
 
 
+def hash_text(role: str, content: str) -> int:
+    """Return a hash of a role and a text, by which copies of a message are recognized."""
+    text = f"{role}\n{content}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=_HASH_BYTES).digest(), signed=True)
+
+
 def add(db: Connection, messages: Iterable[Message]) -> list[int]:
     """Store messages in order; return their row numbers."""
     seqs = [
         db.execute(
-            "INSERT INTO turn (session_id, role, content, at) VALUES (?, ?, ?, ?) RETURNING seq",
-            (message.session_id, message.role, message.content, message.at),
+            "INSERT INTO turn (session_id, role, content, at, text_hash) VALUES (?, ?, ?, ?, ?) RETURNING seq",
+            (
+                message.session_id,
+                message.role,
+                message.content,
+                message.at,
+                hash_text(message.role, message.content),
+            ),
         ).fetchone()[0]
         for message in messages
     ]
     if seqs:
-        db.execute("DELETE FROM turn WHERE seq <= ?", (seqs[-1] - KEPT_TURNS,))
         index_state.note_turns_added(db, seqs[-1])
     return seqs
+
+
+def find_copies(db: Connection, hashes: Iterable[int]) -> set[tuple[int, str]]:
+    """Return the hashes and times of the stored messages with these hashes, of all sessions."""
+    rows = db.execute(
+        "SELECT text_hash, at FROM turn WHERE text_hash IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        (json.dumps(list(hashes)),),
+    )
+    return {(int(text_hash), str(at)) for text_hash, at in rows}
 
 
 def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
@@ -84,9 +104,13 @@ def find_before(db: Connection, turn: Turn) -> Turn | None:
     return None if row is None else _turn(row)
 
 
-def find_matching(db: Connection, matches: Callable[[str], bool]) -> list[int]:
-    """Return the row numbers of the turns whose text matches."""
-    return [seq for seq, content in db.execute("SELECT seq, content FROM turn") if matches(content)]
+def find_matching(db: Connection, matches: Callable[[str], bool], word: str = "") -> list[int]:
+    """Return the row numbers of the turns whose text matches.
+
+    Every matching text contains `word`, in ASCII letters and digits: only such texts are read from the store.
+    """
+    rows = db.execute("SELECT seq, content FROM turn WHERE instr(lower(content), ?) > 0", (word.lower(),))
+    return [seq for seq, content in rows if matches(content)]
 
 
 def find_names_matching(db: Connection, matches: Callable[[str], bool]) -> list[str]:

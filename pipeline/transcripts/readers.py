@@ -7,7 +7,7 @@ from typing import Final
 from pipeline.transcripts.reader import TranscriptReader
 
 # The class `Reader` of the module `pipeline.transcripts.<module>`.
-READERS: Final[Mapping[str, str]] = {}
+READERS: Final[Mapping[str, str]] = {"claude-code": "claude_code"}
 
 
 def load_reader(agent: str) -> TranscriptReader:

@@ -1,5 +1,6 @@
 """Erase a memory's rows within a transaction, and record what to erase in other files."""
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
@@ -8,6 +9,7 @@ from typing import Any
 from pipeline.records import HistoryEntry, Memory, Source, Stage
 from pipeline.store import (
     agent_sessions,
+    archive,
     arcs,
     audit,
     changes,
@@ -34,6 +36,8 @@ from pipeline.text.normalize import content_hash
 from pipeline.text.quotation import mark_texts
 from pipeline.times import utc_now
 from pipeline.write.tool_actions import mentions_action
+
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
 
 
 def erase_memories(db: Connection, memory: Memory, going: Sequence[Memory], by: PurgeAuthority) -> None:
@@ -101,10 +105,17 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     details = [memory.metadata, *(entry.detail.get("metadata") or {} for entry in earlier)] if is_native else []
     seqs = [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)]
     folded = [_fold(text) for text in texts]
-    seqs += turns.find_matching(db, lambda text: _contains_any(_fold(text), folded))
-    sessions = {turn.session_id for turn in turns.by_seqs(db, seqs)}
+    for text in folded:
+        seqs += turns.find_matching(db, lambda content, text=text: text in _fold(content), _longest_word(text))
+    said_in = {turn.session_id for turn in turns.by_seqs(db, seqs)}
     turns.forget(db, seqs)
-    conclusions.request(db, sessions, time.time())
+    conclusions.request(db, said_in, time.time())
+    archive.forget_errors(db, lambda error: _contains_any(_fold(error), folded))
+
+
+def _longest_word(text: str) -> str:
+    """Return the longest word of ASCII letters and digits in a text, empty if there is none."""
+    return max(_ASCII_WORD.findall(text), key=len, default="")
 
 
 def _contains_any(content: str, texts: Iterable[str]) -> bool:

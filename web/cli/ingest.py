@@ -1,4 +1,4 @@
-"""Commands that index projects, Git histories and PDF files, and import the memories of other tools."""
+"""Commands that index projects, Git histories and PDF files, and import sessions and the memories of other tools."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +12,7 @@ from web.cli import options
 from web.cli.command import Command, Group, pass_state
 from web.cli.export import import_bundle, import_notes
 from web.cli.render import format_minute, table
+from web.cli.session_import import sessions
 from web.cli.source_import import SourceImport
 from web.cli.state import State
 
@@ -97,7 +98,7 @@ def forget(state: State, source: str, *, dry_run: bool) -> None:
 
 @click.group("import", cls=Group)
 def import_() -> None:
-    """Import memories from other tools; run again to import new ones."""
+    """Import past sessions and memories from other tools; run again to import new ones."""
 
 
 def _make_importer(name: str) -> click.Command:
@@ -123,6 +124,7 @@ for _name in IMPORTS:
 
 
 import_.add_command(import_bundle)
+import_.add_command(sessions)
 
 
 def _was_exported(folder: Path) -> bool:

@@ -23,6 +23,9 @@ ALTER TABLE action ADD COLUMN replaced_hash TEXT COLLATE "C";
 
 CREATE INDEX action_error ON action (workspace, error_signature) WHERE error_signature IS NOT NULL;
 
+-- Copies of an action in forked sessions have its time.
+CREATE INDEX action_time ON action (workspace, at);
+
 -- What a session concluded, extracted from its turns: can be extracted again. topic is a JSON list of names.
 CREATE TABLE conclusion (
     seq BIGINT,
@@ -40,6 +43,21 @@ CREATE TABLE conclusion (
 CREATE INDEX conclusion_session ON conclusion (workspace, session_id, seq);
 
 CREATE INDEX conclusion_turn ON conclusion (workspace, turn_seq);
+
+-- Files of sessions that were imported, by the hash of their path, and the progress of the import. They belong to the
+-- data directory.
+CREATE TABLE transcript_file (
+    name TEXT COLLATE "C",
+    agent TEXT COLLATE "C" NOT NULL,
+    mark TEXT COLLATE "C",
+    size BIGINT,
+    modified DOUBLE PRECISION,
+    PRIMARY KEY (name)
+);
+
+CREATE INDEX transcript_file_agent ON transcript_file (agent);
+
+CREATE TABLE transcript_value (name TEXT COLLATE "C", value TEXT COLLATE "C" NOT NULL, PRIMARY KEY (name));
 
 CALL number_rows('conclusion', once => true);
 

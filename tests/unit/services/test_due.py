@@ -232,7 +232,7 @@ def test_what_cannot_be_kept_is_told(home):
 def test_other_schedules_make_what_was_known_worthless(home, looks):
     home.find()
     home.finder.keep()
-    settings = Settings(vectors_interval_s=7)
+    settings = Settings(segment_interval_s=7)
     finder = DueFinder(home.paths, home.databases, home.operations, list_clocked_jobs(settings), lambda: home.now)
     assert not next(finder.find(NAMES)).is_known
     assert looks == ["alpha"] * 2

@@ -35,13 +35,6 @@ def test_actions_come_back_in_order_and_only_a_sessions_own(db):
     assert agent_sessions.list_actions(db, "nobody", "", 10) == []
 
 
-def test_the_journal_is_bounded(db, monkeypatch):
-    monkeypatch.setattr(agent_sessions, "KEPT_ACTIONS", 3)
-    for number in range(6):
-        agent_sessions.add_action(db, action(number))
-    assert [one.target for one in agent_sessions.list_actions(db, "s1", "", 10)] == ["make 3", "make 4", "make 5"]
-
-
 def test_a_turn_begins_and_ends(db):
     assert agent_sessions.find_turn_start(db, "s1") is None
     agent_sessions.begin_turn(db, "s1", "/p", action(1).at)
@@ -71,13 +64,13 @@ def test_what_was_told_is_known_apart_by_agent_and_forgotten_with_the_session(db
     )
 
 
-def test_old_sessions_are_forgotten_with_what_they_were_told_but_not_what_they_did(db):
+def test_what_old_sessions_have_seen_is_forgotten_but_not_the_sessions(db):
     for session, number in (("old", 1), ("new", 5)):
         agent_sessions.begin_turn(db, session, "/p", action(number).at)
         agent_sessions.record_seen(db, session, "", [(1, "a")])
         agent_sessions.add_action(db, action(number, session))
-    agent_sessions.forget_sessions(db, action(5).at)
-    assert agent_sessions.find_turn_start(db, "old") is None
+    agent_sessions.forget_seen(db, action(5).at)
+    assert agent_sessions.find_turn_start(db, "old") is not None
     assert agent_sessions.list_seen_versions(db, "old", "", SEQS) == {}
     assert len(agent_sessions.list_actions(db, "old", "", 10)) == 1
     assert agent_sessions.list_seen_versions(db, "new", "", SEQS) == {1: "a"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pipeline.capture.commands import read_commands
-from pipeline.capture.own_words import Origin, drop_host_text, is_host_notice, list_own_lines, split_message
+from pipeline.text.own_words import Origin, drop_host_text, is_host_notice, list_own_lines, split_message
 
 ORDERS = (
     "Remember that: releases need no approval any more",

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pipeline.capture.host_tags import TAG, is_host_name
+from pipeline.text.host_tags import TAG, is_host_name
 
 
 class Block(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.capture import pasted_text
-from pipeline.capture.announcements import find_announcement_end
-from pipeline.capture.host_tags import REQUEST_NAMES, TAG, count_notice_lines, isolate_host_tags
-from pipeline.capture.pasted_text import Block, Lines
+from pipeline.text import pasted_text
+from pipeline.text.announcements import find_announcement_end
+from pipeline.text.host_tags import REQUEST_NAMES, TAG, count_notice_lines, isolate_host_tags
+from pipeline.text.pasted_text import Block, Lines
 
 # No block starts with such a line; most lines are of this form.
 _PROSE = re.compile(r" {0,3}(?!diff --git |npm )\w[\w\s.,;!?'’…-]*")

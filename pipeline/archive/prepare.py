@@ -1,0 +1,185 @@
+"""Turn what a transcript says into what the archive stores: without host text, without secrets, with hashes.
+
+This is most of an import's work, and needs no store: child processes do it.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from pipeline.capture.nosave import NoSave, find_no_save
+from pipeline.capture.said_text import clean_said, name_session
+from pipeline.capture.unsaved import split_said
+from pipeline.records import MAX_SESSION_ID_CHARS, OWNED
+from pipeline.store.archive import ArchivedAction
+from pipeline.store.turns import Message, Role, hash_text
+from pipeline.text.normalize import content_hash, normalize_id, normalize_text, shorten
+from pipeline.text.redaction import redact, redact_json
+from pipeline.text.unfinished_turns import find_finished
+from pipeline.times import normalize_time
+from pipeline.transcripts.reader import ERROR_CHARS, Said, SessionHead, SessionPart, ToolUse
+from pipeline.write.tool_actions import recognize_action
+
+# Why something is not stored.
+NO_SESSION_ID = "session without a usable id"
+UNFINISHED = "interruption or error of the host"
+NOT_TO_SAVE = "the user asked not to save it"
+EMPTY = "no words of the user or the agent"
+ONLY_READS = "tool call that only reads"
+
+LONGEST_TITLE = 200
+_LONGEST_BRANCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMessage:
+    """A message to store; `at` is empty if the transcript has no time."""
+
+    role: Role
+    content: str
+    at: str
+    text_hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPart:
+    """A part of a session, ready to store; `mode` is the last change of what the user wants saved.
+
+    `forgets_before` is whether the user had the turn before this part forgotten.
+    """
+
+    session: SessionHead
+    mark: str
+    messages: tuple[PreparedMessage, ...] = ()
+    actions: tuple[ArchivedAction, ...] = ()
+    left_out: Counter[str] = field(default_factory=Counter)
+    problems: tuple[str, ...] = ()
+    mode: NoSave | None = None
+    forgets_before: bool = False
+    name: str | None = None
+
+
+class PartPreparer:
+    """Prepare the parts of a file in order: what a user asked not to save goes on in the next part."""
+
+    def __init__(self) -> None:
+        self._session = ""
+        self._is_silent = False
+        self._mode: NoSave | None = None
+
+    def prepare(self, part: SessionPart) -> PreparedPart:
+        """Return what to store of a part."""
+        head, left_out, mark = _clean_head(part.session), Counter(part.left_out), clean_mark(part.mark)
+        if head is None:
+            left_out[NO_SESSION_ID] += len(part.entries)
+            return PreparedPart(replace(part.session, id="", title=None), mark, (), (), left_out, part.problems)
+        if head.id != self._session:
+            self._session, self._is_silent, self._mode = head.id, False, None
+        said = {number: entry for number, entry in enumerate(part.entries) if isinstance(entry, Said)}
+        messages = {
+            number: Message(head.id, entry.role, entry.content, entry.at or "") for number, entry in said.items()
+        }
+        stored, mode, forgets_before = self._split(list(messages.values()))
+        prepared: list[PreparedMessage] = []
+        actions: list[ArchivedAction] = []
+        for number, entry in enumerate(part.entries):
+            if isinstance(entry, Said):
+                self._is_silent = id(messages[number]) not in stored
+            if self._is_silent:
+                left_out[NOT_TO_SAVE] += 1
+            elif isinstance(entry, Said):
+                prepared += _prepare_message(entry, left_out)
+            else:
+                actions += _prepare_action(entry, head, left_out)
+        name = _name(head, prepared)
+        return PreparedPart(
+            *(head, mark, tuple(prepared), tuple(actions), left_out, part.problems, mode, forgets_before, name)
+        )
+
+    def _split(self, messages: Sequence[Message]) -> tuple[set[int], NoSave | None, bool]:
+        """Return the identities of the messages to store, the last mode, and whether to forget the turn before."""
+        if self._mode is NoSave.SESSION:
+            resumed = next((number for number, message in enumerate(messages) if _resumes(message)), None)
+            if resumed is None:
+                return set(), None, False
+            messages, self._is_silent = messages[resumed + 1 :], False
+            self._mode = NoSave.RESUME
+        split = split_said(messages, follows_silence=self._is_silent)
+        mode = split.mode or (self._mode if self._mode is NoSave.RESUME else None)
+        self._mode = mode
+        return {id(message) for message in split.to_store}, mode, split.forgets_before
+
+
+def _resumes(message: Message) -> bool:
+    return message.role is Role.USER and find_no_save(message.content) is NoSave.RESUME
+
+
+def _clean_head(head: SessionHead) -> SessionHead | None:
+    """Return a session without secrets, None if its id cannot be stored."""
+    session_id = normalize_id(head.id)
+    if not session_id or len(session_id) > MAX_SESSION_ID_CHARS or OWNED in session_id:
+        return None
+    title = head.title and redact(normalize_text(shorten(head.title, LONGEST_TITLE))).text
+    branch = head.branch and redact(normalize_text(head.branch)).text[:_LONGEST_BRANCH]
+    parent = head.parent and normalize_id(head.parent)
+    return replace(
+        head, id=session_id, title=title, branch=branch, parent=parent, started_at=_clean_time(head.started_at) or None
+    )
+
+
+def _prepare_message(said: Said, left_out: Counter[str]) -> Iterator[PreparedMessage]:
+    if not find_finished([(said.role, said.content)]):
+        left_out[UNFINISHED] += 1
+        return
+    content = clean_said(said.role, said.content)
+    if content:
+        yield PreparedMessage(said.role, content, _clean_time(said.at), hash_text(said.role, content))
+    else:
+        left_out[EMPTY] += 1
+
+
+def _prepare_action(use: ToolUse, head: SessionHead, left_out: Counter[str]) -> Iterator[ArchivedAction]:
+    has_failed = use.ok is False or (use.ok is None and bool(use.exit_code))
+    at = _clean_time(use.at)
+    action = recognize_action(head.id, None, at, use.tool, use.arguments, ok=not has_failed, cwd=head.cwd)
+    if action is None:
+        left_out[ONLY_READS] += 1
+        return
+    yield ArchivedAction(
+        *(action.at, action.session_id, action.agent_id, action.tool, action.type, action.target, action.ok),
+        exit_code=use.exit_code,
+        error=_clean_error(use.error) or None,
+        replaced_hash=content_hash(use.replaced) if use.replaced else None,
+    )
+
+
+def _clean_error(error: str) -> str:
+    """Return the start of a failed call's output, without a word that is cut: it may be half of a secret."""
+    if len(error) >= ERROR_CHARS:
+        words = error[:ERROR_CHARS].rsplit(maxsplit=1)
+        error = words[0] if len(words) > 1 else ""
+    return redact(normalize_text(error)).text[:ERROR_CHARS]
+
+
+def clean_mark(mark: str) -> str:
+    """Return a mark without secrets: a reader may note in it what was said and not yet answered."""
+    try:
+        fields, _ = redact_json(json.loads(mark))
+    except ValueError:
+        return redact(mark).text
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+
+def _clean_time(at: str | None) -> str:
+    try:
+        return normalize_time(at) if at else ""
+    except ValueError:
+        return ""
+
+
+def _name(head: SessionHead, messages: Sequence[PreparedMessage]) -> str | None:
+    if head.title:
+        return head.title
+    first = next((message for message in messages if message.role is Role.USER), None)
+    return None if first is None else name_session(first.content)

@@ -1,0 +1,123 @@
+"""The progress of an import of sessions, which any process can read, and its start in the background."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from config.operating_system import POSIX, new_process_group
+from config.process import Role, is_alive, process_owner
+from config.settings import Settings, environment_of
+from pipeline.store.transcripts import Transcripts
+from pipeline.times import format_duration
+
+ROLE = "import-sessions"
+MEGABYTE = 1_000_000
+# Before this time, the rate is not known well enough for a forecast.
+_RATED_AFTER_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProgress:
+    """How far an import of sessions is; `owner` is the process that runs it. Times are seconds since the epoch."""
+
+    owner: str
+    started_at: float
+    updated_at: float
+    files: int = 0
+    files_total: int = 0
+    bytes: int = 0
+    bytes_total: int = 0
+    sessions: int = 0
+    turns: int = 0
+    ended_at: float | None = None
+    problem: str | None = None
+    agents: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the import is still running."""
+        return self.ended_at is None and is_alive(self.owner)
+
+    @property
+    def rate(self) -> float:
+        """Return the bytes per second."""
+        return self.bytes / max(self.updated_at - self.started_at, 0.001)
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Return the seconds until the end, None if that is not known yet."""
+        if self.updated_at - self.started_at < _RATED_AFTER_S or not self.bytes:
+            return None
+        return max(self.bytes_total - self.bytes, 0) / self.rate
+
+    def describe(self) -> str:
+        """Return one line about a running, finished or interrupted import."""
+        stored = f"{self.sessions:,} sessions, {self.turns:,} messages"
+        if self.ended_at is not None:
+            took = format_duration(self.ended_at - self.started_at)
+            return f"imported {stored} in {took}" + (f"; {self.problem}" if self.problem else "")
+        count = f"{self.files:,} of {self.files_total:,} files"
+        if not self.is_running:
+            return f"the import of sessions stopped after {count}; continue it with `reverie import sessions`"
+        remaining = "" if self.remaining_s is None else f", {format_duration(self.remaining_s)} left"
+        return f"importing sessions: {count}, {self.rate / MEGABYTE:.0f} MB/s{remaining}"
+
+
+class ProgressRecorder:
+    """Record the progress of an import, at most once per interval."""
+
+    INTERVAL_S = 0.5
+
+    def __init__(self, transcripts: Transcripts, files_total: int, bytes_total: int) -> None:
+        now = time.time()
+        self._transcripts = transcripts
+        self._recorded_at = 0.0
+        self.progress = ImportProgress(process_owner(), now, now, files_total=files_total, bytes_total=bytes_total)
+
+    def update(self, *, now: float | None = None, **changes: Any) -> ImportProgress:
+        """Change the progress and record it if the last record is old enough or the import has ended."""
+        moment = time.time() if now is None else now
+        self.progress = replace(self.progress, updated_at=moment, **changes)
+        if self.progress.ended_at is not None or moment - self._recorded_at >= self.INTERVAL_S:
+            self._recorded_at = moment
+            self._transcripts.put_import_progress(json.dumps(asdict(self.progress)))
+        return self.progress
+
+
+def read_import_progress(transcripts: Transcripts) -> ImportProgress | None:
+    """Return the progress of the running or the last import, None if there was none."""
+    value = transcripts.get_import_progress()
+    if value is None:
+        return None
+    try:
+        return ImportProgress(**json.loads(value))
+    except (ValueError, TypeError):
+        # Written by another version.
+        return None
+
+
+def start_import_in_background(settings: Settings) -> int:
+    """Start the import of all sessions as a separate process and return its process id; it outlives this process.
+
+    If an import is already running, return its process id.
+    """
+    running = Role(settings.paths.root, ROLE).holder()
+    if running is not None:
+        return running
+    settings.paths.ensure()
+    with (settings.paths.logs / "import.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "web.cli", "import", "sessions"],
+            env=environment_of(settings.paths),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=os.sep,
+            # The end of the terminal does not reach it.
+            **({"start_new_session": True} if POSIX else new_process_group()),
+        )
+    return process.pid

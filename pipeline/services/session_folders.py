@@ -1,0 +1,102 @@
+"""Choose the workspaces of imported sessions by their folders, and say why a session is not stored."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.settings import Settings
+from pipeline.errors import InvalidField
+from pipeline.services.workspaces import choose_workspace, note_claim, project_of_folder
+from pipeline.workspace import Workspace
+
+# Why a session is not stored.
+NO_FOLDER = "session without a folder"
+UNUSABLE_FOLDER = "folder that cannot be used"
+OTHER_PROJECT = "session of another project"
+TOO_OLD = "session before the chosen date"
+OFF = "Reverie is off in this project"
+CAPTURE_OFF = "capture is off in this project"
+INCOGNITO = "incognito project"
+READ_ONLY = "read-only project"
+INVALID_SETTINGS = "project with invalid settings"
+
+
+class SessionFolders:
+    """The workspaces of folders, by the rules of hooks; `project` limits them to one project."""
+
+    def __init__(
+        self, settings: Settings, workspace: Callable[[str], Workspace], project: Path | None, *, to_write: bool
+    ) -> None:
+        self._settings = settings
+        self._open_workspace = workspace
+        self._project = None if project is None else _find_project(project, settings)
+        self._to_write = to_write
+        self._known: dict[str, tuple[Workspace | None, str]] = {}
+
+    def find(self, cwd: str) -> tuple[Workspace | None, str]:
+        """Return the workspace of a session's folder, or None and the reason why nothing is stored."""
+        if cwd not in self._known:
+            self._known[cwd] = self._map(cwd)
+        return self._known[cwd]
+
+    def _map(self, cwd: str) -> tuple[Workspace | None, str]:
+        folder = Path(cwd)
+        if not (cwd and folder.is_absolute()):
+            return None, NO_FOLDER
+        try:
+            choice = choose_workspace(folder, self._settings, explicit=None, environment=None)
+        except InvalidField:
+            return None, UNUSABLE_FOLDER
+        workspace_id, identity = choice.workspace, choice.identity
+        if identity is not None and identity.rule == "path" and not _is_folder(folder):
+            # A folder that is gone was a project of its own: its sessions must not mix with those of other folders.
+            workspace_id = identity.id
+        if self._project is not None and not self._project.contains(folder, workspace_id):
+            return None, OTHER_PROJECT
+        workspace = self._open_workspace(workspace_id)
+        reason = _find_refusal(workspace)
+        if reason is not None:
+            return None, reason
+        if identity is not None and self._to_write:
+            with suppress(OSError):
+                note_claim(self._settings, identity, to_write=True)
+        return workspace, ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Project:
+    """A project: its folder, and its workspace if no other folder shares it."""
+
+    folder: Path
+    workspace: str | None
+
+    def contains(self, folder: Path, workspace_id: str) -> bool:
+        """Return whether a folder belongs to the project."""
+        return workspace_id == self.workspace or folder.is_relative_to(self.folder)
+
+
+def _find_project(path: Path, settings: Settings) -> _Project:
+    choice = choose_workspace(path.absolute(), settings, explicit=None, environment=None)
+    is_shared = choice.identity is None or choice.workspace != choice.identity.id
+    return _Project(project_of_folder(path), None if is_shared else choice.workspace)
+
+
+def _is_folder(folder: Path) -> bool:
+    try:
+        return folder.is_dir()
+    except OSError:
+        return False
+
+
+def _find_refusal(workspace: Workspace) -> str | None:
+    """Return why nothing is stored in a workspace, None if something is."""
+    settings = workspace.settings
+    reasons = (
+        (not settings.hooks, OFF),
+        (settings.incognito, INCOGNITO),
+        (settings.read_only, READ_ONLY),
+        (settings.capture == "off", CAPTURE_OFF),
+        (not workspace.captures, INVALID_SETTINGS),
+    )
+    return next((reason for applies, reason in reasons if applies), None)

@@ -1,0 +1,170 @@
+"""The session archive: what transcripts say of sessions, each message and action once, within a storage budget."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from pipeline.store import index_state, turns
+from pipeline.store.agent_sessions import Action
+from pipeline.store.turns import Role
+
+_ACTION_COLUMNS = "at, session_id, agent_id, tool, type, target, ok, exit_code, error, error_signature, replaced_hash"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedSession:
+    """A session as its transcript describes it; `last_at` is the time of its last message or action."""
+
+    id: str
+    agent: str
+    cwd: str
+    branch: str | None
+    name: str | None
+    started_at: str
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedAction(Action):
+    """An action with its result: the exit code, the start of a failed call's output, and what an edit replaced."""
+
+    exit_code: int | None = None
+    error: str | None = None
+    error_signature: str | None = None
+    replaced_hash: str | None = None
+
+
+def put_session(db: Connection, session: ArchivedSession) -> None:
+    """Store a session, or complete what is known of it."""
+    row = db.execute(
+        "SELECT cwd, branch, name, started_at, turn_at, ended_at FROM agent_session WHERE id = ?", (session.id,)
+    ).fetchone()
+    cwd, branch, name, started_at, turn_at, ended_at = row or ("", None, None, session.started_at, "", None)
+    values = (
+        cwd or session.cwd,
+        min(started_at, session.started_at),
+        max(turn_at, session.last_at),
+        name or session.name,
+        session.agent,
+        session.branch or branch,
+        max(ended_at or "", session.last_at),
+        session.id,
+    )
+    if row is None:
+        db.execute(
+            "INSERT INTO agent_session (cwd, started_at, turn_at, name, agent, branch, ended_at, id) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            values,
+        )
+    else:
+        db.execute(
+            "UPDATE agent_session SET cwd = ?, started_at = ?, turn_at = ?, name = ?, agent = ?, branch = ?, "
+            "ended_at = ? WHERE id = ?",
+            values,
+        )
+
+
+def list_session_texts(db: Connection, session_id: str) -> list[tuple[int, str]]:
+    """List the hashes and times of a session's messages, in order."""
+    unhashed = db.execute(
+        "SELECT seq, role, content FROM turn WHERE session_id = ? AND text_hash IS NULL", (session_id,)
+    ).fetchall()
+    if unhashed:
+        # Stored by a version without hashes.
+        db.executemany(
+            "UPDATE turn SET text_hash = ? WHERE seq = ?",
+            [(turns.hash_text(role, content), seq) for seq, role, content in unhashed],
+        )
+    rows = db.execute("SELECT text_hash, at FROM turn WHERE session_id = ? ORDER BY seq", (session_id,))
+    return [(int(text_hash), str(at)) for text_hash, at in rows]
+
+
+def list_session_actions(db: Connection, session_id: str) -> list[tuple[tuple[str, str], str]]:
+    """List the tools with targets, and the times, of a session's actions, in order."""
+    rows = db.execute("SELECT tool, target, at FROM action WHERE session_id = ? ORDER BY seq", (session_id,))
+    return [((tool, target), at) for tool, target, at in rows]
+
+
+def find_action_copies(db: Connection, times: Iterable[str]) -> set[tuple[tuple[str, str], str]]:
+    """Return the tools with targets, and the times, of the actions at these times, of all sessions."""
+    rows = db.execute(
+        "SELECT tool, target, at FROM action WHERE at IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(times)),),
+    )
+    return {((tool, target), at) for tool, target, at in rows}
+
+
+def add_actions(db: Connection, actions: Sequence[ArchivedAction]) -> None:
+    """Store actions in order."""
+    db.executemany(
+        f"INSERT INTO action ({_ACTION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
+        [
+            (
+                *(action.at, action.session_id, action.agent_id, action.tool, action.type, action.target, action.ok),
+                *(action.exit_code, action.error, action.error_signature, action.replaced_hash),
+            )
+            for action in actions
+        ],
+    )
+
+
+def forget_errors(db: Connection, matches: Callable[[str], bool]) -> None:
+    """Delete the starts of failed calls' outputs that match."""
+    rows = db.execute("SELECT seq, error FROM action WHERE error IS NOT NULL").fetchall()
+    db.executemany(
+        "UPDATE action SET error = NULL, error_signature = NULL WHERE seq = ?",
+        [(seq,) for seq, error in rows if matches(error)],
+    )
+
+
+# Budget
+
+# What is deleted first: the agents' messages, then actions, then the words of the person.
+_TURN_SIZE = "length(content)"
+_ACTION_SIZE = "length(target) + coalesce(length(error), 0)"
+_STEPS = (
+    ("turn", _TURN_SIZE, f"role <> '{Role.USER}'"),
+    ("action", _ACTION_SIZE, "true"),
+    ("turn", _TURN_SIZE, f"role = '{Role.USER}'"),
+)
+
+
+def measure_archive(db: Connection) -> int:
+    """Return the size of all turns and actions in characters."""
+    return sum(
+        int(db.execute(f"SELECT coalesce(sum({size}), 0) FROM {table}").fetchone()[0])  # noqa: S608 - constant text
+        for table, size in (("turn", _TURN_SIZE), ("action", _ACTION_SIZE))
+    )
+
+
+def trim_archive(db: Connection, excess: int, most_rows: int) -> int:
+    """Delete the oldest rows until an excess is gone, the words of the person last; return the freed characters.
+
+    At most `most_rows` rows are deleted, so that other writes wait briefly. 0 means that nothing is left.
+    """
+    for table, size, condition in _STEPS:
+        if freed := _delete_oldest(db, (table, size, condition), excess, most_rows):
+            return freed
+    return 0
+
+
+def _delete_oldest(db: Connection, step: tuple[str, str, str], excess: int, most_rows: int) -> int:
+    table, size, condition = step
+    rows = db.execute(
+        f"SELECT seq, {size} FROM {table} WHERE seq IN "  # noqa: S608 - constant text
+        f"(SELECT seq FROM {table} WHERE {condition} ORDER BY at, seq LIMIT ?) ORDER BY at, seq",
+        (most_rows,),
+    ).fetchall()
+    freed, seqs = 0, list[tuple[int]]()
+    for seq, length in rows:
+        if freed >= excess:
+            break
+        # An empty text takes some room, too.
+        freed += max(int(length), 1)
+        seqs.append((seq,))
+    db.executemany(f"DELETE FROM {table} WHERE seq = ?", seqs)  # noqa: S608 - constant text
+    if seqs and table == "turn":
+        # The words of deleted messages must not stay in the index.
+        index_state.request_turn_segment(db)
+    return freed

@@ -1,0 +1,268 @@
+"""Read the sessions of Claude Code, whose transcripts are logs of messages and events."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pipeline.store.turns import Role
+from pipeline.text.normalize import normalize_text
+from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
+from pipeline.transcripts.log_lines import parse_records
+from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
+from pipeline.transcripts.queued_prompts import QueuedPrompts
+from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
+from pipeline.transcripts.session_log import LeftOut, SessionLog
+
+AGENT = "claude-code"
+# Folders with subagents' transcripts, and with outputs and memories.
+_OTHER_FOLDERS = frozenset(("subagents", "tool-results", "memory", "workflows"))
+# Tools that observe sessions run sessions of their own in these folders.
+_OBSERVERS = ("claude-mem-observer-sessions", ".claude-mem/observer-sessions")
+# A string of a JSON text contains no bare quotes, so these bytes are a field of a record.
+_READ = tuple(
+    f'"type":"{kind}"'.encode()
+    for kind in ("user", "assistant", "attachment", "queue-operation", "summary", "ai-title", "custom-title")
+)
+_SKIPPED = tuple(f'"type":"{kind}"'.encode() for kind in ("progress", "file-history-snapshot", "system", "pr-link"))
+_TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
+_COMMAND = re.compile(r"<command-name>\s*(?P<name>/?[^<\s]+)\s*</command-name>")
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>(?P<args>.*)</command-args>", re.DOTALL)
+_SHELL_INPUT = re.compile(r"\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
+_NOT_RUN = re.compile(
+    r"\s*(?:<tool_use_error>)?(?:The user doesn't want to|The agent proposed a plan that was rejected"
+    r"|Sibling tool call errored|\[Request interrupted by user|Cancelled: parallel tool call|Permission to use )"
+)
+_REJECTION_WORDS = re.compile(
+    r"(?:the user said:|following reason for the rejection:)(?P<words>.*?)(?:\n\s*Note: The user's next message|\Z)",
+    re.DOTALL,
+)
+_ANSWERS = re.compile(r'"(?P<question>[^"\n]{1,500})"="(?P<answer>[^"]+)"')
+_PLAN = "Implement the following plan:"
+
+
+class Reader(LogReader):
+    """Reader of Claude Code's transcripts."""
+
+    agent: ClassVar[str] = AGENT
+    label: ClassVar[str] = "Claude Code"
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the transcripts of sessions, without those of subagents."""
+        yield from list_files(AGENT, folder_of(places, "CLAUDE_CONFIG_DIR", ".claude") / "projects", is_transcript)
+        if places.platform == "darwin":
+            desktop = places.home / "Library" / "Application Support" / "Claude" / "local-agent-mode-sessions"
+            yield from list_files(AGENT, desktop, lambda path: "projects" in path.parts and is_transcript(path))
+
+    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> "ClaudeSession":
+        """Return the session of a file."""
+        return ClaudeSession(SessionHead(AGENT, file.path.stem), state)
+
+
+def is_transcript(path: Path) -> bool:
+    """Return whether a file is the transcript of a session that a person started."""
+    is_subagent = path.name.startswith("agent-") or not _OTHER_FOLDERS.isdisjoint(path.parts[-4:-1])
+    return path.suffix == ".jsonl" and not is_subagent and not any(name in str(path) for name in _OBSERVERS)
+
+
+class ClaudeSession(SessionLog):
+    """The entries of a session."""
+
+    def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
+        """Start with the state of an earlier reading."""
+        super().__init__(head, state)
+        self._queue = QueuedPrompts(as_mapping(state.get("queue")))
+
+    def save(self) -> dict[str, Any]:
+        """Return the state that the next reading needs."""
+        queue = self._queue.save()
+        return super().save() | ({"queue": queue} if queue else {})
+
+    def settle(self) -> None:
+        """Take the prompts that were still queued when the session ended."""
+        super().settle()
+        for prompt in self._queue.take_all():
+            self._say_queued(prompt)
+
+    def take(self, line: bytes) -> None:
+        """Read a line."""
+        if any(kind in line for kind in _SKIPPED) and not any(kind in line for kind in _READ):
+            self.left_out[LeftOut.META] += 1
+            return
+        records = parse_records(line)
+        if records is None:
+            self.report(f"session {self.head.id} has a line that is not JSON.")
+        for record in records or ():
+            self._take_record(record)
+
+    def _take_record(self, record: Mapping[str, Any]) -> None:
+        kind = record.get("type")
+        self._learn(record, kind)
+        reason = _reason_to_skip(record)
+        if reason is not None:
+            self.left_out[reason] += 1
+        elif kind == "queue-operation":
+            self._take_queue_operation(record)
+        elif kind == "attachment":
+            self._take_attachment(record)
+        elif kind == "user":
+            self._take_user(record)
+        elif kind == "assistant":
+            self._take_assistant(record)
+        elif kind in _TITLES or f'"type":"{kind}"'.encode() in _SKIPPED:
+            self.left_out[LeftOut.META] += 1
+        else:
+            self.left_out[LeftOut.UNKNOWN] += 1
+
+    def _learn(self, record: Mapping[str, Any], kind: Any) -> None:
+        session_id = as_text(record.get("sessionId"))
+        self.learn_record(
+            cwd=record.get("cwd"),
+            branch=record.get("gitBranch"),
+            at=record.get("timestamp"),
+            # Forks and resumed sessions begin with copies of another session's records.
+            parent=session_id if session_id != self.head.id else None,
+        )
+        # Summaries at the start of a file are those of other sessions.
+        if kind in _TITLES and (kind != "summary" or self.head.started_at):
+            self.learn(title=as_text(record.get(_TITLES[kind]) or record.get("title")))
+
+    def _take_queue_operation(self, record: Mapping[str, Any]) -> None:
+        operation = record.get("operation")
+        if operation == "enqueue":
+            self._queue.add(_prompt_text(record.get("content")), as_text(record.get("timestamp")))
+        elif operation == "popAll":
+            self.left_out[LeftOut.TAKEN_BACK] += self._queue.withdraw()
+        elif operation == "remove":
+            for prompt in self._queue.hand_over(_prompt_text(record.get("content"))):
+                self._say_queued(prompt)
+        elif operation == "dequeue":
+            self._queue.expect()
+
+    def _take_attachment(self, record: Mapping[str, Any]) -> None:
+        attachment = as_mapping(record.get("attachment"))
+        if attachment.get("type") != "queued_command":
+            self.left_out[LeftOut.INJECTED] += 1
+            return
+        text = _prompt_text(attachment.get("prompt"))
+        if self._queue.is_known(text):
+            self.left_out[LeftOut.COPY] += 1
+        else:
+            self._queue.remember(text)
+            self._say(text, record.get("timestamp"), record.get("uuid"))
+
+    def _say_queued(self, prompt: Mapping[str, str]) -> None:
+        self._say(prompt["text"], prompt["at"], None)
+
+    def _take_user(self, record: Mapping[str, Any]) -> None:
+        texts, has_result = [], False
+        for block in list_blocks(as_mapping(record.get("message")).get("content")):
+            kind = block.get("type")
+            if kind == "tool_result":
+                self._take_result(block, record)
+                has_result = True
+            elif kind == "text":
+                texts.append(as_text(block.get("text")))
+        text = "\n".join(texts)
+        if not text.strip():
+            return
+        if not has_result:
+            self.drop_open_calls()
+        if self._queue.is_known(text):
+            self.left_out[LeftOut.COPY] += 1
+            return
+        for prompt in self._queue.take_expected(text):
+            self._say_queued(prompt)
+        if text.startswith(_PLAN) and record.get("planContent"):
+            self.left_out[LeftOut.PLAN] += 1
+            return
+        self._say(text, record.get("timestamp"), record.get("uuid"))
+
+    def _say(self, text: str, at: Any, record_id: Any) -> None:
+        """Add a prompt; a command that the person ran is a call."""
+        shell = _SHELL_INPUT.match(text)
+        if shell:
+            key = as_text(record_id) or f"!{at}"
+            self.call(key, "Bash", {"command": shell["command"].strip()}, at)
+            self.finish(key, ok=None)
+            return
+        self.say(Role.USER, read_slash_command(text) or text, at, record_id)
+
+    def _take_result(self, block: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        key, details, at = block.get("tool_use_id"), record.get("toolUseResult"), record.get("timestamp")
+        failed = block.get("is_error") is True
+        output = output_text(block.get("content"))
+        if failed and _NOT_RUN.match(output):
+            self.drop_call(key)
+            words = _REJECTION_WORDS.search(output)
+            if words and words["words"].strip():
+                self._say(words["words"].strip(), at, record.get("uuid"))
+            return
+        call = self.calls.get(as_text(key))
+        self.finish(key, ok=not failed, output=output)
+        if call is not None and call.tool == "AskUserQuestion":
+            self._take_answers(as_mapping(details), output, at, as_text(record.get("uuid")))
+
+    def _take_answers(self, details: Mapping[str, Any], output: str, at: Any, record_id: str) -> None:
+        pairs = [(as_text(question), _answer_text(answer)) for question, answer in _answers(details, output)]
+        for number, (question, answer) in enumerate(pairs):
+            if answer:
+                self.say(Role.ASSISTANT, question, at, f"{record_id} question {number}")
+                self.say(Role.USER, answer, at, f"{record_id} answer {number}")
+
+    def _take_assistant(self, record: Mapping[str, Any]) -> None:
+        message, at = as_mapping(record.get("message")), record.get("timestamp")
+        if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
+            self.left_out[LeftOut.FAILED] += 1
+            return
+        for block in list_blocks(message.get("content")):
+            kind = block.get("type")
+            if kind == "text":
+                self.say(Role.ASSISTANT, block.get("text"), at, record.get("uuid"))
+            elif kind == "tool_use":
+                self.call(block.get("id"), block.get("name"), block.get("input"), at, _replaced(block.get("input")))
+            else:
+                self.left_out[LeftOut.THINKING if "thinking" in str(kind) else LeftOut.UNKNOWN] += 1
+
+
+def _reason_to_skip(record: Mapping[str, Any]) -> LeftOut | None:
+    """Return why a record is not the person's or the agent's, None if it is."""
+    if record.get("isSidechain") or record.get("agentId"):
+        return LeftOut.SUBAGENT
+    if record.get("isCompactSummary") or record.get("isVisibleInTranscriptOnly"):
+        return LeftOut.SUMMARY
+    if record.get("isMeta"):
+        return LeftOut.META
+    is_program = as_text(record.get("entrypoint")).startswith("sdk") or record.get("promptSource") == "sdk"
+    is_observer = any(name in as_text(record.get("cwd")) for name in _OBSERVERS)
+    return LeftOut.UNATTENDED if is_program or is_observer else None
+
+
+def read_slash_command(text: str) -> str | None:
+    """Return a slash command as it was typed, None for other text."""
+    name = _COMMAND.search(text) if text.lstrip().startswith("<command-") else None
+    if name is None:
+        return None
+    arguments = _COMMAND_ARGUMENTS.search(text)
+    words = arguments["args"].strip() if arguments else ""
+    return f"/{name['name'].removeprefix('/')} {words}".strip()
+
+
+def _prompt_text(content: Any) -> str:
+    return normalize_text("\n".join(as_text(block.get("text")) for block in list_blocks(content)))
+
+
+def _answers(details: Mapping[str, Any], output: str) -> list[tuple[Any, Any]]:
+    answers = as_mapping(details.get("answers"))
+    return list(answers.items()) or [(match["question"], match["answer"]) for match in _ANSWERS.finditer(output)]
+
+
+def _answer_text(answer: Any) -> str:
+    return as_text(answer) or ", ".join(as_text(part) for part in as_list(answer))
+
+
+def _replaced(arguments: Any) -> str:
+    """Return the text that an edit replaces."""
+    fields = as_mapping(arguments)
+    edits = [fields, *(as_mapping(edit) for edit in as_list(fields.get("edits")))]
+    return "\n".join(text for edit in edits if (text := as_text(edit.get("old_string"))))

@@ -1,0 +1,117 @@
+"""Read transcripts that are logs: a file per session, a JSON record per line, records are appended."""
+
+import os
+import stat
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
+
+from pipeline.transcripts.log_lines import Line, format_mark, iterate_lines, parse_mark
+from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
+from pipeline.transcripts.session_log import SessionLog
+
+# A part ends after so many bytes of the log.
+PART_BYTES = 8 << 20
+# A session whose file did not change for this time is over.
+SETTLED_S = 3600
+DEEPEST = 12
+
+
+class LogReader(ABC):
+    """Reader of an agent's logs; a subclass says where they are, and how a record is read."""
+
+    agent: ClassVar[str]
+    label: ClassVar[str]
+
+    @abstractmethod
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the agent's transcripts."""
+
+    @abstractmethod
+    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
+        """Return the session of a file, with the state that an earlier reading saved."""
+
+    def open_log(self, file: TranscriptFile) -> BinaryIO:
+        """Open a transcript."""
+        return file.path.open("rb")
+
+    def read(self, file: TranscriptFile, mark: str | None) -> Iterator[SessionPart]:
+        """Yield what was said and done since a mark, or all of it without one."""
+        reached = mark or ""
+        try:
+            with self.open_log(file) as log:
+                for part in self._read_log(file, log, mark):
+                    reached = part.mark
+                    yield part
+        except OSError as error:
+            problem = f"{file.path} cannot be read: {error.strerror or error}."
+            yield SessionPart(SessionHead(self.agent, file.path.stem), (), reached, problems=(problem,))
+
+    def _read_log(self, file: TranscriptFile, log: BinaryIO, text: str | None) -> Iterator[SessionPart]:
+        mark = parse_mark(log, text)
+        session = self.open_session(file, {} if mark is None else mark.state)
+        begin = offset = 0 if mark is None else mark.offset
+        log.seek(offset)
+        for line in iterate_lines(log):
+            _take(session, file, line)
+            offset = line.end
+            if session.is_full or offset - begin >= PART_BYTES:
+                yield session.part(format_mark(log, offset, session.save()))
+                begin = offset
+        if time.time() - file.modified > SETTLED_S:
+            session.settle()
+        if offset > begin or not session.is_empty:
+            yield session.part(format_mark(log, offset, session.save()))
+
+
+def _take(session: SessionLog, file: TranscriptFile, line: Line) -> None:
+    if line.text is None:
+        session.report(f"{file.path} has a line that is too long, before byte {line.end}.")
+    elif not line.text.isspace():
+        try:
+            session.take(line.text)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            # A record of an unknown form must not stop the import of all others.
+            session.report(f"{file.path} has an unreadable record before byte {line.end}: {type(error).__name__}.")
+
+
+def list_files(agent: str, folder: Path, is_transcript: Callable[[Path], bool]) -> Iterator[TranscriptFile]:
+    """Yield the transcripts in a folder and its subfolders in order of their paths; links to folders are not followed.
+
+    A folder that cannot be read is yielded too, so that reading it reports the problem.
+    """
+    yield from _list_files(agent, folder, is_transcript, DEEPEST)
+
+
+def _list_files(
+    agent: str, folder: Path, is_transcript: Callable[[Path], bool], depth: int
+) -> Iterator[TranscriptFile]:
+    try:
+        with os.scandir(folder) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError:
+        yield TranscriptFile(agent, folder, 0, 0.0)
+        return
+    for entry in entries:
+        path = Path(entry.path)
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _list_files(agent, path, is_transcript, depth - 1) if depth else ()
+            elif is_transcript(path):
+                # A pipe or a device would block its reader.
+                status = entry.stat()
+                if stat.S_ISREG(status.st_mode):
+                    yield TranscriptFile(agent, path, status.st_size, status.st_mtime)
+        except OSError:
+            # The file was removed meanwhile, or it is a link to itself.
+            continue
+
+
+def folder_of(places: Places, variable: str, *default: str) -> Path:
+    """Return the folder that an environment variable names, or a folder in the user's home."""
+    named = places.environment.get(variable, "").strip()
+    return Path(named).expanduser() if named else places.home.joinpath(*default)

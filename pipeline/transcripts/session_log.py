@@ -1,0 +1,159 @@
+"""Collect the entries of one session from its records, in parts, and the state that the next reading needs."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from enum import StrEnum
+from typing import Any
+
+from pipeline.store.turns import Role
+from pipeline.text.normalize import normalize_text
+from pipeline.text.own_words import drop_host_text, is_host_notice
+from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
+from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, ToolUse
+
+# A part ends after so many entries, or characters in them.
+PART_ENTRIES = 2000
+PART_CHARS = 2_000_000
+# Calls that wait for their result: an agent runs a few at a time.
+MOST_CALLS = 100
+MOST_PROBLEMS = 20
+
+
+class LeftOut(StrEnum):
+    """Why a record is not imported."""
+
+    NOTICE = "host notice"
+    INJECTED = "injected context"
+    META = "program record"
+    SUMMARY = "summary"
+    SUBAGENT = "subagent"
+    THINKING = "thinking"
+    OUTPUT = "tool output"
+    NOT_RUN = "rejected call"
+    TAKEN_BACK = "withdrawn prompt"
+    FAILED = "failed answer"
+    COPY = "copy"
+    UNATTENDED = "session without a person"
+    PLAN = "plan"
+    UNKNOWN = "unknown record"
+    UNREADABLE = "unreadable record"
+
+
+class SessionLog:
+    """The entries of a session since the last part; subclasses read the records of one agent."""
+
+    def __init__(self, head: SessionHead, state: Mapping[str, Any]) -> None:
+        """Start with the state that an earlier reading saved, or an empty one."""
+        known = as_mapping(state.get("head"))
+        fields = ("cwd", "branch", "title", "started_at", "parent")
+        self.head = replace(head, **{name: known[name] for name in fields if isinstance(known.get(name), str)})
+        self.calls = {key: _load_call(fields) for key, fields in as_mapping(state.get("calls")).items()}
+        self.entries: list[Entry] = []
+        self.left_out: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self._chars = 0
+
+    def take(self, line: bytes) -> None:
+        """Read a line."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Take what still waits for a later record; the file has not changed for a long time."""
+        self.drop_open_calls()
+
+    def save(self) -> dict[str, Any]:
+        """Return the state that the next reading needs."""
+        names = ("cwd", "branch", "title", "started_at", "parent")
+        head = {name: value for name in names if (value := getattr(self.head, name))}
+        calls = {key: asdict(call) for key, call in self.calls.items()}
+        return {"head": head} | ({"calls": calls} if calls else {})
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the part must end."""
+        return len(self.entries) >= PART_ENTRIES or self._chars >= PART_CHARS
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to yield."""
+        return not (self.entries or self.left_out or self.problems)
+
+    def part(self, mark: str) -> SessionPart:
+        """Return what was collected, and start anew."""
+        part = SessionPart(self.head, tuple(self.entries), mark, self.left_out, tuple(self.problems[:MOST_PROBLEMS]))
+        self.entries, self.left_out, self.problems, self._chars = [], Counter(), [], 0
+        return part
+
+    def learn(self, **fields: Any) -> None:
+        """Note what a record says of the session: the first folder, start and parent, and the last branch and title."""
+        for name in ("cwd", "started_at", "parent"):
+            if fields.get(name) and not getattr(self.head, name):
+                self.head = replace(self.head, **{name: as_text(fields[name])})
+        for name in ("branch", "title"):
+            if fields.get(name) and fields[name] != getattr(self.head, name):
+                self.head = replace(self.head, **{name: as_text(fields[name])})
+
+    def learn_record(self, *, cwd: Any = None, branch: Any = None, at: Any = None, parent: Any = None) -> None:
+        """Note what the envelope of a record says; most records repeat the one before."""
+        if cwd != self.head.cwd or branch != self.head.branch or self.head.started_at is None or parent:
+            self.learn(cwd=as_text(cwd), branch=as_text(branch), started_at=as_time(at), parent=as_text(parent))
+
+    def say(self, role: Role, text: Any, at: Any, record_id: Any, reason: str = LeftOut.NOTICE) -> bool:
+        """Add a message without what a host wrote into it; return whether there are words left."""
+        content = normalize_text(as_text(text))
+        if content and role is Role.USER:
+            content = "" if is_host_notice(content) else drop_host_text(content).strip()
+            if not content:
+                self.left_out[reason] += 1
+        if not content:
+            return False
+        self._add(Said(role, content, as_time(at), as_text(record_id) or None), len(content))
+        return True
+
+    def call(self, key: Any, tool: Any, arguments: Any, at: Any, replaced: Any = "") -> None:
+        """Note a tool call; it is added with its result."""
+        use = ToolUse(as_text(tool), keep_arguments(arguments), None, as_time(at), as_text(key) or None)
+        while len(self.calls) >= MOST_CALLS:
+            self._add_call(self.calls.pop(next(iter(self.calls))))
+        self.calls[as_text(key)] = replace(use, replaced=as_text(replaced)) if replaced else use
+
+    def finish(self, key: Any, *, ok: bool | None, output: str = "", exit_code: int | None = None) -> None:
+        """Add a call with its result; a result without its call is left out."""
+        use = self.calls.pop(as_text(key), None)
+        if use is None:
+            self.left_out[LeftOut.OUTPUT] += 1
+            return
+        code = find_exit_code(output) if exit_code is None and not ok else exit_code
+        error = error_head(output) if ok is False else ""
+        self._add_call(replace(use, ok=ok, exit_code=code, error=error))
+
+    def drop_call(self, key: Any, reason: str = LeftOut.NOT_RUN) -> None:
+        """Leave out a call that did not run."""
+        self.calls.pop(as_text(key), None)
+        self.left_out[reason] += 1
+
+    def drop_open_calls(self) -> None:
+        """Add the calls that got no result before the next prompt; it is unknown whether they ran."""
+        while self.calls:
+            self._add_call(self.calls.pop(next(iter(self.calls))))
+
+    def report(self, problem: str) -> None:
+        """Note something that could not be read."""
+        self.left_out[LeftOut.UNREADABLE] += 1
+        self.problems += [problem] if len(self.problems) < MOST_PROBLEMS else []
+
+    def _add_call(self, use: ToolUse) -> None:
+        if use.tool:
+            self._add(use, len(use.replaced) + sum(len(str(value)) for value in use.arguments.values()))
+
+    def _add(self, entry: Entry, chars: int) -> None:
+        self.entries.append(entry)
+        self._chars += chars
+
+
+def _load_call(fields: Any) -> ToolUse:
+    known = as_mapping(fields)
+    texts = {name: as_text(known.get(name)) for name in ("at", "id")}
+    use = ToolUse(as_text(known.get("tool")), as_mapping(known.get("arguments")))
+    return replace(use, at=texts["at"] or None, id=texts["id"] or None, replaced=as_text(known.get("replaced")))
