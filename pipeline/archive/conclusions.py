@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.archive import phrases
-from pipeline.capture.own_words import list_own_lines
 from pipeline.capture.statements import Label, Statement
 from pipeline.store.conclusions import ConclusionKind
 from pipeline.store.turns import Role, Turn
 from pipeline.text.messages import is_small_talk
+from pipeline.text.own_words import list_own_lines
 from pipeline.text.sentences import split_typed_sentences
 from pipeline.text.tokens import search_tokens
 

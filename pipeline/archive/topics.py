@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pipeline.capture.own_words import list_own_lines
 from pipeline.store.turns import Role, Turn
 from pipeline.text.messages import is_function_word
+from pipeline.text.own_words import list_own_lines
 from pipeline.text.tokens import identifiers, search_tokens
 
 MOST_NAMES = 12
