@@ -62,7 +62,7 @@ class WorkspacePaths:
     @property
     def turn_segments(self) -> Path:
         """Return the folder of lexical segments of turns."""
-        return self.lexical / "turns"
+        return self.root / "turns"
 
     @property
     def segment_folders(self) -> tuple[Path, ...]:
@@ -77,7 +77,7 @@ class WorkspacePaths:
     @property
     def indexes(self) -> tuple[Path, ...]:
         """Return the folders of everything that can be rebuilt from the store."""
-        return self.lexical, self.vectors, self.turn_vectors
+        return *self.segment_folders, self.vectors, self.turn_vectors
 
     @property
     def snapshots(self) -> Path:

@@ -144,13 +144,10 @@ def _score_words(words: LexicalScores, index: TurnIndex) -> Floats:
     of_person = index.sessions.by_person[rows]
     np.maximum.at(best_of_person, numbers[of_person], scores[of_person])
     ceiling, session_ceiling = max(words.ceiling, 1e-9), max(words.session_ceiling, 1e-9)
-    total: Floats = np.add(
-        words.sessions / session_ceiling,
-        (BEST_TURN * best + BEST_OF_PERSON * best_of_person) / ceiling,
-        dtype=np.float32,
-    )
+    best_turns = (BEST_TURN * best + BEST_OF_PERSON * best_of_person) / ceiling
+    total = words.sessions / session_ceiling + best_turns
     total[NOBODY] = 0
-    return total
+    return total.astype(np.float32)
 
 
 def _search_dense(database: Database, text: str, find_dense: FindDense) -> DenseScores | None:

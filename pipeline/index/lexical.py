@@ -228,9 +228,10 @@ class LexicalIndex:
         postings = {token: corpus.posting(token) for token in dict.fromkeys(tokens)}
         weights = {token: float(idf(corpus.count, len(seqs))) for token, (seqs, _) in postings.items()}
         rarities = {token: rarity(token) for token in postings}
+        holders = {token: corpus.list_holders(metadata_term(token)) for token in postings}
+        # Most words are in no metadata, and the difference sorts both lists.
         metadata = {
-            token: np.setdiff1d(corpus.list_holders(metadata_term(token)), seqs)
-            for token, (seqs, _) in postings.items()
+            token: np.setdiff1d(seqs, postings[token][0]) if len(seqs) else seqs for token, seqs in holders.items()
         }
         scores, information = corpus.score_memories(postings), np.zeros(len(corpus.norms), np.float32)
         for token, (seqs, _) in postings.items():

@@ -210,7 +210,7 @@ def _first_scored_day(now: datetime) -> str:
 def _measure_parts(workspace: Workspace) -> WorkspaceSize:
     paths = workspace.paths
     vectors = _measure_folder(paths.vectors) + _measure_folder(paths.turn_vectors)
-    return WorkspaceSize(workspace.database.measure(), vectors, _measure_folder(paths.lexical))
+    return WorkspaceSize(workspace.database.measure(), vectors, sum(map(_measure_folder, paths.segment_folders)))
 
 
 def _measure_folder(folder: Path) -> int:

@@ -56,7 +56,7 @@ def add_action(db: Connection, action: Action) -> None:
     if not is_worth_storing(db, action):
         return
     db.execute(
-        f"INSERT INTO action ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT INTO action ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant text
         (
             action.at,
             action.session_id,

@@ -138,5 +138,6 @@ def _delete_oldest(db: Connection, step: tuple[str, str, str], excess: int, most
         seqs.append((seq,))
     db.executemany(f"DELETE FROM {table} WHERE seq = ?", seqs)  # noqa: S608 - constant text
     if seqs and table == "turn":
+        # The words of deleted messages must not stay in the index.
         index_state.request_turn_segment(db)
     return freed

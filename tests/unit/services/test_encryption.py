@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.paths import find_store_key
+from config.paths import HomePaths, find_store_key
 from pipeline.errors import Conflict, InvalidField, KeyUnavailable, StoreBusy, StoreDamaged
 from pipeline.index.segment import build_segment, load_segment
 from pipeline.jobs import local_snapshots
@@ -357,7 +357,8 @@ def test_a_plain_home_never_asks_for_a_key(tmp_path):
     for place in ("events.sqlite", "workspaces/w/events.sqlite", "workspaces/w/snapshots/x.sqlite"):
         assert find_store_key(tmp_path / place) is None
     (tmp_path / "store.key").touch()
-    for place in ("peers.sqlite", "workspaces/w/events.sqlite", "workspaces/w/snapshots/x.sqlite"):
+    segments = [str(folder) for folder in HomePaths(tmp_path).workspace("w").segment_folders]
+    for place in ("peers.sqlite", "workspaces/w/events.sqlite", "workspaces/w/snapshots/x.sqlite", *segments):
         assert find_store_key(tmp_path / place) == tmp_path / "store.key"
     with pytest.raises(KeyUnavailable, match="names no key"):
         driver.connect(Path(tmp_path / "peers.sqlite"), "rwc")
@@ -368,7 +369,7 @@ def test_a_data_directory_of_an_earlier_version_is_named_and_sealed_by_encryptin
     """Before, the journal and the words of the search index stayed plain."""
     name, place = key.named(encrypted.store_key), encrypted.workspace("default")
     encrypted.store_key.unlink()
-    segment = build_segment(place.lexical, [(1, [MARK.lower()])])
+    segments = [(folder, build_segment(folder, [(1, [MARK.lower()])])) for folder in place.segment_folders]
     journal = Operations(OperationsFile(encrypted.operations), str)
     journal.record_error("digest", MARK)
     journal.close()
@@ -378,7 +379,8 @@ def test_a_data_directory_of_an_earlier_version_is_named_and_sealed_by_encryptin
     assert encrypt_home(encrypted).files["operations"] == 1
     assert describe_encryption(encrypted).plain == ()
     assert traces(encrypted, MARK, MARK.lower()) == []
-    assert load_segment(place.lexical, segment).posting(MARK.lower())[0].tolist() == [1]
+    for folder, name in segments:
+        assert load_segment(folder, name).posting(MARK.lower())[0].tolist() == [1]
     journal = Operations(OperationsFile(encrypted.operations), str)
     assert [error.message for error in journal.errors(workspace=None, limit=5)] == [MARK]
     journal.close()
