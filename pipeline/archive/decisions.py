@@ -16,11 +16,13 @@ MOST_SESSIONS = 2
 MOST_LINES = 3
 # A second session must have nearly the score of the first.
 SHARE_OF_BEST = 0.7
-# What a session needs to be about a message: a score, and words of the message in its topic and conclusions. All 34
-# sessions that decide about a prompt of tests/data/concluding_sessions and of other sets have more, but for one; if
-# they are missing, the best other session has at most a score of 0.44 or fewer words.
+# What a session needs to be about a message: a score, and words of the message in its topic and conclusions. Nearly all
+# sessions that decide about a prompt of tests/data/concluding_sessions and of sde-bench have more; if they are missing,
+# the best other session has at most a score of 0.44 or fewer words.
 LEAST_SCORE = 0.47
 LEAST_WORDS, LEAST_WORDS_SHARE = 2, 0.2
+# A short question shares few words with a session by chance: with fewer, the search must also find it relevant.
+SURE_WORDS = 4
 # With a name of the message in its topic, a lower score suffices, unless more of the found sessions contain the name.
 LEAST_SCORE_WITH_NAME = 0.35
 DISTINCTIVE_IN = 2
@@ -96,7 +98,8 @@ def _choose_sessions(hits: Sequence[SessionHit], store: _Store, message: str) ->
         is_named = any(spread[name] <= DISTINCTIVE_IN for name in named & topic)
         common = len(words & topic)
         has_words = common >= LEAST_WORDS and common >= LEAST_WORDS_SHARE * len(words)
-        if has_words and hit.score >= (LEAST_SCORE_WITH_NAME if is_named else LEAST_SCORE):
+        is_sure = is_named or common >= SURE_WORDS or hit.is_relevant
+        if has_words and is_sure and hit.score >= (LEAST_SCORE_WITH_NAME if is_named else LEAST_SCORE):
             about.append(hit)
     best = max((hit.score for hit in about), default=0.0)
     yield from (hit for hit in about if hit.score >= SHARE_OF_BEST * best)

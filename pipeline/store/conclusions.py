@@ -112,11 +112,7 @@ def supersede(db: Connection, pairs: Iterable[tuple[int, int]]) -> None:
 
 def forget_of_turns(db: Connection, turn_seqs: Iterable[int]) -> None:
     """Delete all conclusions of the sessions of turns that are deleted: a conclusion may quote several turns."""
-    rows = db.execute(
-        "SELECT DISTINCT session_id FROM turn WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
-        (json.dumps(list(turn_seqs)),),
-    )
-    forget_of_sessions(db, [session_id for (session_id,) in rows.fetchall()])
+    forget_of_sessions(db, _list_sessions_of(db, turn_seqs))
 
 
 def forget_of_sessions(db: Connection, session_ids: Collection[str]) -> None:
@@ -144,6 +140,19 @@ def request(db: Connection, session_ids: Collection[str], now: float) -> None:
     ).fetchall()
     if rows:
         work.add(db, [seq for (seq,) in rows], [Stage.CONCLUDE], now)
+
+
+def request_of_turns(db: Connection, turn_seqs: Collection[int], now: float) -> None:
+    """Queue the sessions of turns to be concluded."""
+    request(db, _list_sessions_of(db, turn_seqs), now)
+
+
+def _list_sessions_of(db: Connection, turn_seqs: Iterable[int]) -> list[str]:
+    rows = db.execute(
+        "SELECT DISTINCT session_id FROM turn WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        (json.dumps(list(turn_seqs)),),
+    )
+    return [session_id for (session_id,) in rows]
 
 
 def _conclusion(row: Sequence[str]) -> Conclusion:
