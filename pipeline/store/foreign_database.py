@@ -33,10 +33,13 @@ class ForeignDatabase:
         self._db = db
         # The write-ahead log that must not appear, because the connection would ignore it.
         self._log = log
+        self._columns: dict[str, frozenset[str]] = {}
 
     def columns(self, table: str) -> frozenset[str]:
         """Return the names of a table's columns, none if there is no such table."""
-        return frozenset(row[1] for row in self._run(f"PRAGMA table_info({_quote(table)})", ()))
+        if table not in self._columns:
+            self._columns[table] = frozenset(row[1] for row in self._run(f"PRAGMA table_info({_quote(table)})", ()))
+        return self._columns[table]
 
     def rows(
         self, table: str, columns: Sequence[str], conditions: Sequence[Condition] = (), order: str = "rowid"

@@ -23,7 +23,6 @@ _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\) Files
 _RESULT = re.compile(r"\s*\[\w+(?: for '.*?')?\] Result:\s*(.*)", re.DOTALL)
 _XML_KEY = "xml#"
 _HEAD_CHARS = 300
-_EXIT_CODE = re.compile(r"Exit code: (-?\d{1,10})\b")
 _OUTPUT = re.compile(r"\ACommand (?:executed|failed)")
 
 # Before models called tools with JSON, the call was XML in the answer.
@@ -154,9 +153,7 @@ class ClineLog(SessionLog):
         if "user denied" in output[:_HEAD_CHARS]:
             self.drop_call(key)
         else:
-            code = _EXIT_CODE.search(output[:_HEAD_CHARS]) if output.startswith("Command exec") else None
-            ok = None if failed is None else not failed
-            record_result(self, key, ok=ok, output=output, exit_code=None if code is None else int(code[1]))
+            record_result(self, key, ok=None if failed is None else not failed, output=output)
 
 
 def _find_failure(output: str) -> bool | None:

@@ -94,7 +94,7 @@ def _read_session(db: ForeignDatabase, agent: str, row: Mapping[str, Any], round
     )
     for _, message_id, message in messages:
         changes = [("message_id", "=", message_id), *round_.changes("time_updated")]
-        parts = sorted(db.rows("part", ("id", "data"), changes), key=lambda part: as_text(part["id"]))
+        parts = db.rows("part", ("id", "data"), changes, order="id")
         for part in parts:
             log.take_part(message_id, message, as_text(part["id"]), as_mapping(parse_json(part["data"])))
         if log.is_full:

@@ -25,6 +25,8 @@ READERS: Final[Mapping[str, str]] = {
     "qwen-code": "qwen_code",
     "goose": "goose",
     "aider": "aider",
+    "kimi-code": "kimi_code",
+    "droid": "droid",
 }
 
 

@@ -31,6 +31,8 @@ _EDITORS = frozenset({"str_replace_editor", "developer__text_editor", "text_edit
 _EDITOR_USES = {"create": "Write", "write": "Write", "str_replace": "Edit", "insert": "Edit", "view": "Read"}
 _PATCH_TOOLS = frozenset({"apply_patch", "applypatch", "copilot_applypatch"})
 _PATCHES = ("patchText", "input", "patch", "diff")
+_EXIT_CODE = re.compile(r"\bexit code:? (-?\d{1,10})\b", re.IGNORECASE)
+_EDGE_CHARS = 300
 _PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 
 _SEARCH_BLOCK = re.compile(r"^[<-]{5,} SEARCH>?\n(?:-{5,}\n|:\w+:[^\n]*\n)*(.*?)^={5,}$", re.DOTALL | re.MULTILINE)
@@ -58,12 +60,20 @@ def record_result(log: SessionLog, key: str, *, ok: bool | None, output: str = "
     use = log.calls.get(key)
     code = exit_code if isinstance(exit_code, int) and not isinstance(exit_code, bool) else None
     if code is None and use is not None and use.tool == "Bash":
-        code = find_exit_code(output)
+        code = find_exit_code(output) if (stated := _find_stated_code(output)) is None else stated
     if code is not None:
         ok = code == 0 and ok is not False
     keys = [key, *(other for other in log.calls if other.startswith(f"{key}#"))]
     for one in keys:
         log.finish(one, ok=ok, output=output, exit_code=code)
+
+
+def _find_stated_code(output: str) -> int | None:
+    """Return the exit code in the first or last line, where programs put it around the output."""
+    text = output.strip()
+    edges = (text[:_EDGE_CHARS].partition("\n")[0], text[-_EDGE_CHARS:].rpartition("\n")[2])
+    match = next(filter(None, map(_EXIT_CODE.search, edges)), None)
+    return None if match is None else int(match[1])
 
 
 def _translate(name: str, raw: Any) -> Iterator[_Call]:

@@ -1,0 +1,90 @@
+"""Read the sessions of Kimi Code, whose transcripts are logs of what enters the model's context."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pipeline.store.turns import Role
+from pipeline.transcripts.documents import describe_file, list_folder, load_document
+from pipeline.transcripts.fields import as_mapping, as_text, as_time, list_blocks, output_text
+from pipeline.transcripts.log_lines import parse_records
+from pipeline.transcripts.log_reader import LogReader, folder_of
+from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
+from pipeline.transcripts.session_log import LeftOut, SessionLog
+from pipeline.transcripts.tool_names import record_call, record_result
+
+_AGENT = "kimi-code"
+_LOG = "agents/main/wire.jsonl"
+
+
+class Reader(LogReader):
+    """Reads Kimi Code; the logs of subagents are in other folders of a session."""
+
+    agent: ClassVar[str] = _AGENT
+    label: ClassVar[str] = "Kimi Code"
+
+    def discover(self, places: Places) -> Iterator[TranscriptFile]:
+        """Yield the transcripts of sessions."""
+        sessions = folder_of(places, "KIMI_CODE_HOME", ".kimi-code") / "sessions"
+        for project in list_folder(sessions):
+            for session in list_folder(sessions / project.name):
+                yield from describe_file(_AGENT, sessions / project.name / session.name / _LOG)
+
+    def open_session(self, file: TranscriptFile, state: Mapping[str, Any]) -> SessionLog:
+        """Return the session of a file, which a document next to the log describes."""
+        folder = file.path.parents[2]
+        known = as_mapping(load_document(folder / "state.json")[0])
+        head = SessionHead(
+            _AGENT,
+            folder.name,
+            cwd=as_text(known.get("workDir")),
+            title=as_text(known.get("title")) or None,
+            started_at=as_time(known.get("createdAt")),
+        )
+        return _KimiLog(head, state)
+
+
+class _KimiLog(SessionLog):
+    def take(self, line: bytes) -> None:
+        records = parse_records(line)
+        if records is None:
+            self.report(f"{Path(_LOG).name} has a line that is not valid JSON.")
+        for record in records or ():
+            self._take_record(as_text(record.get("type")), record)
+
+    def _take_record(self, kind: str, record: Mapping[str, Any]) -> None:
+        at = record.get("time")
+        if kind == "context.append_message":
+            self._take_message(as_mapping(record.get("message")), at)
+        elif kind == "context.append_loop_event":
+            self._take_event(as_mapping(record.get("event")), at)
+        elif kind == "config.update":
+            self.learn(cwd=record.get("cwd"))
+        else:
+            self.left_out[LeftOut.META] += 1
+
+    def _take_message(self, message: Mapping[str, Any], at: Any) -> None:
+        origin = as_text(as_mapping(message.get("origin")).get("kind"))
+        if message.get("role") != "user" or origin not in ("", "user"):
+            # The program adds reminders and reports of background tasks.
+            self.left_out[LeftOut.INJECTED] += 1
+            return
+        for block in list_blocks(message.get("content")):
+            if block.get("type") == "text":
+                self.say(Role.USER, block.get("text"), at, message.get("id"))
+
+    def _take_event(self, event: Mapping[str, Any], at: Any) -> None:
+        kind, part = event.get("type"), as_mapping(event.get("part"))
+        key = as_text(event.get("toolCallId"))
+        if kind == "content.part" and part.get("type") == "text":
+            self.say(Role.ASSISTANT, part.get("text"), at, event.get("uuid"))
+        elif kind == "content.part":
+            self.left_out[LeftOut.THINKING] += 1
+        elif kind == "tool.call":
+            record_call(self, key, as_text(event.get("name")), event.get("args"), at)
+        elif kind == "tool.result":
+            result = as_mapping(event.get("result"))
+            failed = (result or event).get("isError") is True
+            record_result(self, key, ok=not failed, output=output_text(result or event.get("result")))
+        else:
+            self.left_out[LeftOut.META] += 1
