@@ -33,7 +33,7 @@ _LINE = re.compile(r"(.+?):(\d+)(?::\d+)?")
 @options.limit(3, 50)
 @pass_state
 def fix(state: State, error: str, limit: int) -> None:
-    """Show what fixed ERROR in past sessions. Read the error from standard input if it is `-`."""
+    """Show what fixed ERROR in past sessions. `-` reads standard input."""
     text = options.read_text(error)
     half = MAX_ERROR_CHARS // 2
     short = text if len(text) <= MAX_ERROR_CHARS else f"{text[: half - 1]}\n{text[-half:]}"
@@ -45,7 +45,7 @@ def fix(state: State, error: str, limit: int) -> None:
 @options.limit(5, 50)
 @pass_state
 def how(state: State, task: str, limit: int) -> None:
-    """Show the commands that work here for a tool or TASK, such as tests, deploy or docker compose."""
+    """Show the commands that work here for TASK, such as tests, deploy or docker compose."""
     _answer(state, _print_commands, ask="how", about=task, limit=limit)
 
 
