@@ -78,7 +78,7 @@ def list_conflicts(workspace: Workspace, limit: int, before: int | None) -> Page
     """List the conflicts between active memories, latest first."""
     page = list_contradictions(workspace, limit, before)
     if not page.items:
-        return Page((), page.next_cursor)
+        return Page([], page.next_cursor)
     with workspace.database.read() as db:
         checkout = meta.get(db, meta.CHECKOUT)
     conflicts = []

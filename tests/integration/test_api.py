@@ -113,6 +113,7 @@ BODIES = {
     "/v1/memories/{memory_id}/edges": {"kind": "supports", "to": "unknown"},
     "/v1/memories/{memory_id}/move": {"workspace": "elsewhere"},
     "/v1/lessons/surfaces/{surface_id}": {"followed": True},
+    "/v1/conflicts/{kept_id}/{other_id}": {"action": "keep"},
     "/v1/duplicates/{pair_id}": {"action": "keep"},
     "/v1/candidates/{memory_id}": {"action": "accept"},
     "/v1/sessions/{session_id}": {"name": "any"},

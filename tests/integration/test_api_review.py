@@ -243,3 +243,20 @@ def traces(container, *words):
         for word in words
         if word.lower().encode() in file.read_bytes().lower()
     ]
+
+
+def test_conflicts_are_listed_by_precedence_and_settled(client):
+    older = client.write("Install packages with npm", occurred_at="2026-01-01T00:00:00Z")
+    edge = {"kind": "contradicts", "to": older}
+    newer = client.write("Install packages with pnpm", occurred_at="2026-02-01T00:00:00Z", edges=[edge])
+    (conflict,) = client.get("/v1/conflicts").get_json()["items"]
+    assert (conflict["leading"]["memory"]["id"], conflict["other"]["memory"]["id"]) == (newer, older)
+    assert (conflict["leading"]["standing"], conflict["leading"]["origin"]) == ("stated by the user", "user")
+    settled = client.post(f"/v1/conflicts/{newer}/{older}", {"action": "keep"}).get_json()
+    assert settled["archived"] == older
+    assert client.get("/v1/conflicts").get_json()["items"] == []
+    assert client.post(f"/v1/conflicts/{newer}/{older}", {"action": "keep"}).status_code == 409
+    client.post(f"/v1/audit/{settled['audit_id']}/undo", {})
+    kept = client.post(f"/v1/conflicts/{older}/{newer}", {"action": "both"}).get_json()
+    assert kept == {"archived": None, "audit_id": None}
+    assert client.post(f"/v1/conflicts/{older}/{newer}", {"action": "both"}).status_code == 404

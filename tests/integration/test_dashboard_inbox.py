@@ -170,6 +170,15 @@ def test_of_a_contradiction_one_is_archived_and_comes_back(client, browser, cont
     assert count_waiting(container).contradictions == 1
 
 
+def test_a_contradiction_shows_origin_and_precedence_of_both(client, browser, container):
+    deny(container, client, 1)
+    page = browser.page(f"{INBOX}?kind=contradictions")
+    assert page.count("stated by the user · user") == 2
+    assert "The newer leads." in page
+    browser.submit_in(page, "Keep the newer")
+    assert "Archived by a person" in browser.page(f"{INBOX}?kind=done")
+
+
 def test_both_of_a_contradiction_are_kept_and_contradict_each_other_again(client, browser, container):
     [(older, newer)] = deny(container, client, 1)
     before = read(client, newer)["edges"]

@@ -58,6 +58,8 @@ LEFT_OUT = {
     "POST /v1/memories/{memory_id}/move",
     "POST /v1/memories/{memory_id}/edges",
     "DELETE /v1/memories/{memory_id}/edges",
+    "GET /v1/conflicts",
+    "POST /v1/conflicts/{kept_id}/{other_id}",
     "GET /v1/duplicates",
     "POST /v1/duplicates/{pair_id}",
     "GET /v1/candidates",

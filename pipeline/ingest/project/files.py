@@ -84,9 +84,12 @@ _FORMALITIES: Final = re.compile(
     r"|code[-_]of[-_]conduct|third[-_]?party[-_\w]*|pull_request_template|issue_template)"
     r"(?:[-_][\w.-]*?)?(?:\.(?:md|markdown|mdx|rst|txt|adoc))?"
 )
-# Agents read these files themselves. Memories would only repeat them.
+# Agents read these files themselves, and memory tools keep these notes; `reverie import memories` reads both.
 _FOR_AGENTS: Final = re.compile(
     r"(?:AGENTS|CLAUDE|GEMINI|SKILL)(?:\.local|\.override)?\.md|copilot-instructions\.md|.*\.mdc"
+)
+_FOLDER_FOR_AGENTS: Final = re.compile(
+    r"(?:.*/)?\.(?:claude|cursor|windsurf|clinerules|roo|kilocode|kiro|junie|continue|grok|serena|qwen)/.*"
 )
 _MINIFIED: Final = re.compile(r".*[.-]min\.[cm]?js")
 
@@ -259,8 +262,9 @@ def _storable(key: str) -> str:
     return key.encode("utf-8", "replace").decode()[:MAX_KEY_CHARS]
 
 
-def kind_of_file(name: str) -> FileKind:
+def kind_of_file(key: str) -> FileKind:
     """Return the way to read a file; raise SkippedFile for an unsupported file."""
+    name = key.rpartition("/")[2]
     folded = name.casefold()
     if folded in MANIFESTS:
         return FileKind.MANIFEST
@@ -275,6 +279,8 @@ def kind_of_file(name: str) -> FileKind:
     if _FOR_AGENTS.fullmatch(name):
         raise SkippedFile("instructions that agents read anyway")
     if _PROSE.fullmatch(folded):
+        if _FOLDER_FOR_AGENTS.fullmatch(key):
+            raise SkippedFile("instructions that agents read anyway")
         return FileKind.PROSE
     raise SkippedFile("neither source code nor documentation")
 

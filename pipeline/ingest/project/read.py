@@ -72,7 +72,7 @@ def _folder(root: Path) -> Path:
 
 def _read(file: File, known: Known, describe: Describe) -> Reading:
     try:
-        kind = kind_of_file(file.name)
+        kind = kind_of_file(file.key)
         data, written_at = read_file(file.path)
         digest = hashlib.sha256(OUTLINE_VERSION + data).hexdigest()
         if known.get(file.key) == digest:

@@ -6,7 +6,10 @@ import re
 
 import pytest
 
+from tests.fakes.client import CheckedClient
 from tests.fakes.command_line import run, run_json, serve_app
+from tests.fakes.native_memories import place_memories
+from web.app import create_app
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 NOTE = """---
@@ -161,3 +164,39 @@ def test_the_added_memories_of_gemini_are_about_the_user(server, user_home):
     assert "The user drinks tea." in contents
     assert SECRET not in json.dumps(contents)
     assert listed() == {}
+
+
+def test_a_person_finds_rule_files_and_agents_are_not_shown_them(server, user_home, container):
+    (user_home / "shop" / "CLAUDE.md").write_text("# Shop\n\n- Install packages of the checkout with pnpm.\n")
+    answer = tools(run_json("import", "memories"))
+    assert answer["rules"]["items"] == {"created": 1}
+    run_json("remember", "Install packages of the checkout with pnpm")
+    run_json("remember", "The checkout listens on port 8123")
+    question = "How do I install the packages of the checkout, and on which port does the checkout listen?"
+    found = {result["content"] for result in run_json("recall", question)["results"]}
+    assert "Install packages of the checkout with pnpm." in found
+    client = CheckedClient(create_app(container), container.token)
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(user_home / "shop")}
+    shown = client.post("/hooks/claude-code", event | {"prompt": question}).get_data(as_text=True)
+    assert "8123" in shown
+    assert "pnpm" not in shown
+    start = event | {"hook_event_name": "SessionStart", "source": "startup"}
+    assert "pnpm" not in client.post("/hooks/claude-code", start).get_data(as_text=True)
+
+
+def test_every_tool_is_summarized_with_what_was_left_out(server, user_home):
+    for tool in ("engram", "claude-mem"):
+        place_memories(tool, user_home, user_home / "shop")
+    answer = tools(run_json("import", "memories"))
+    assert set(answer) == {"engram", "claude-mem"}
+    assert answer["engram"]["left_out"] == {"deleted in the tool": 1}
+    lines = run("import", "memories").stdout
+    assert "engram" in lines
+    assert "left out: claude-mem: 1 item: its project's folder was not found on this machine" in lines
+
+
+def test_personal_memories_are_left_out_if_personal_memory_is_off(server, user_home, monkeypatch):
+    place_memories("gemini", user_home, user_home / "shop")
+    run("config", "set", "personal", "off")
+    answer = tools(run_json("import", "memories"))["gemini"]
+    assert answer["left_out"] == {"personal memory is turned off": 1}

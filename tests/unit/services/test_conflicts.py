@@ -1,6 +1,7 @@
 """Conflicts by precedence: which memory leads, and what settling one does."""
 
 import hashlib
+from itertools import pairwise
 
 import pytest
 
@@ -30,7 +31,7 @@ def contradict(workspace):
         ids = [accept(workspace.database, draft).id for draft in drafts]
         with workspace.database.write() as db:
             stored = [memories.get(db, memory_id) for memory_id in ids]
-            for earlier, later in zip(stored, stored[1:], strict=False):
+            for earlier, later in pairwise(stored):
                 edges.add(db, later.seq, EdgeKind.CONTRADICTS, earlier.seq, "dedup", utc_now())
         return ids
 

@@ -123,6 +123,16 @@ def test_each_file_that_is_left_out_has_its_reason(project):
     assert project.items() == {}
 
 
+def test_rules_and_notes_of_agents_in_their_folders_are_left_to_another_import(project):
+    texts = {
+        ".kiro/steering/product.md": "# Tea",
+        ".serena/memories/a.md": "# Tea",
+        "docs/kiro/product.md": "# Tea\n\nTea.",
+    }
+    project.write(texts | {".claude/hooks/check.py": "A = 1"})
+    assert sorted(project.items()) == [".claude/hooks/check.py", "docs/kiro/product.md"]
+
+
 def test_a_file_that_only_speaks_of_generated_ones_is_read(project):
     project.write(
         {"a.py": '"""Makes code."""\n# Do not edit the generated files by hand.\n# They are generated anew.\n'}
