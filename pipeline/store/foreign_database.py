@@ -1,6 +1,6 @@
 """Read another program's SQLite database, which that program may be writing at the same time.
 
-Nothing is written, not even next to the file. Each page of rows is a short transaction, so that the program never waits.
+Nothing is written, not even next to the file. Each page of rows is a short transaction: the program never waits.
 """
 
 import sqlite3
