@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.claude_sessions import SHOP_SESSIONS, write_sessions
 from tests.support.stack import free_port, wait_until
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 REVERIE = str(Path(sys.executable).parent / "reverie")
 HOOK = str(Path(sys.executable).parent / "reverie-hook")
@@ -48,7 +48,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=300,
         )
 
     def reverie(self, *arguments: str, answer: str = "") -> str:
