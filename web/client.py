@@ -158,7 +158,7 @@ class Client:
         """Return the progress of the import of sessions, and what was imported."""
         return self._object("GET", "/v1/sessions/import")
 
-    def starter_questions(self, workspace: str) -> list[str]:
+    def starter_questions(self, workspace: str) -> list[dict[str, str]]:
         """Return questions that the imported sessions of a workspace answer."""
         answer: dict[str, Any] = self.call("GET", "/v1/sessions/questions", workspace=workspace)
         return list(answer["questions"])

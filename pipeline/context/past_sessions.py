@@ -58,7 +58,9 @@ def _describe(
     requests = [turn.content for turn in list_requests(db, past.id, "", END_OF_TIME)]
     name = past.name or ""
     parts = [quote(shorten(name, NAME_CHARS))] if name and not (is_follow_up(name) or says_little(name)) else []
-    last = next((text for text in reversed(requests) if not _says_the_same(text, name)), None)
+    concluded = {_comparable(conclusion.content) for conclusion in conclusions}
+    new = [text for text in requests if not (_says_the_same(text, name) or _comparable(text) in concluded)]
+    last = new[-1] if new else None
     parts += [] if last is None else [f"asked {quote(shorten(' '.join(last.split()), REQUEST_CHARS))}"]
     if not parts:
         return None

@@ -6,7 +6,7 @@ messages are stored: an import that is interrupted continues there, and finds wh
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
 from pipeline.services.session_watch import find_places
+from pipeline.store import conclusions
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
 from pipeline.store.turns import Role as SpeakerRole
 from pipeline.text.normalize import shorten
@@ -289,7 +290,7 @@ class SessionImport:
         with workspace.create().write() as db:
             for reading, part, _ in entries:
                 self._store_part(db, reading, part, workspace, ended)
-            queue_conclusions(db, ended.values())
+            conclusions.request(db, list(ended), time.time())
 
     def _store_part(
         self, db: Connection, reading: _FileReading, part: PreparedPart, workspace: Workspace, ended: dict[str, int]
@@ -329,10 +330,6 @@ class SessionImport:
                 self._previews[key] = SessionPreview(
                     head.agent, head.id, workspace.id, head.started_at, part.name, lines
                 )
-
-
-def queue_conclusions(db: Connection, last_seqs: Iterable[int]) -> None:
-    """Queue sessions for the extraction of their conclusions, by the row number of their last message."""
 
 
 class _Reporter:

@@ -1,5 +1,9 @@
 """Questions for a new user: what the imported sessions of a workspace answer, each checked by asking it."""
 
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.archive.invocations import find_invocations
 from pipeline.archive.questions import Question, Stated, make_questions
 from pipeline.recall.annotations import drop_superseded
 from pipeline.recall.contexts import SearchContexts
@@ -13,24 +17,37 @@ from pipeline.workspace import Workspace
 
 # The most recent conclusions and sessions of which questions are made, and the questions that are asked.
 CONCLUSIONS, SESSIONS, ASKED = 200, 100, 40
+TESTS = "tests"
 # Number of results among which another session's answer would come first.
 RESULTS = 3
 
 
-def find_questions(workspace: Workspace, contexts: SearchContexts, limit: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class StarterQuestion:
+    """A question for `recall`, or a task for `how`."""
+
+    ask: Literal["recall", "how"]
+    text: str
+
+
+def find_questions(workspace: Workspace, contexts: SearchContexts, limit: int) -> list[StarterQuestion]:
     """Return questions that imported sessions of the workspace answer with the first result; each of another session.
 
-    The list is empty if nothing suits, or while the sessions are not indexed yet.
+    The last one asks for the command that runs the tests, if there is one. The list is empty if nothing suits, or
+    while the sessions are not indexed yet.
     """
     if not workspace.exists:
         return []
+    with workspace.database.read() as db:
+        runs_tests = bool(find_invocations(db, TESTS, workspace.person_id, 1))
     questions: dict[str, Question] = {}
     for number, question in enumerate(_make_questions(workspace)):
-        if number >= ASKED or len(questions) >= limit:
+        if number >= ASKED or len(questions) >= limit - runs_tests:
             break
         if question.session_id not in questions and _is_answered(workspace, contexts, question):
             questions[question.session_id] = question
-    return [question.text for question in questions.values()]
+    asked = [StarterQuestion("recall", question.text) for question in questions.values()]
+    return [*asked, StarterQuestion("how", TESTS)] if runs_tests else asked
 
 
 def _make_questions(workspace: Workspace) -> list[Question]:

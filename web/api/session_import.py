@@ -1,6 +1,7 @@
 """The import of sessions: its progress, and questions that the imported sessions answer."""
 
 from datetime import UTC, datetime
+from typing import Literal
 
 from pipeline.services.imported_sessions import read_imported_sessions
 from pipeline.services.starter_questions import find_questions
@@ -31,10 +32,17 @@ class ImportProgressAnswer(Answer):
     workspaces: dict[str, int]
 
 
-class QuestionsAnswer(Answer):
-    """Questions for `POST /v1/recall`."""
+class QuestionAnswer(Answer):
+    """A question for `POST /v1/recall`, or a task for `GET /v1/history?ask=how`."""
 
-    questions: list[str]
+    ask: Literal["recall", "how"]
+    text: str
+
+
+class QuestionsAnswer(Answer):
+    """Questions that past sessions answer."""
+
+    questions: list[QuestionAnswer]
 
 
 @api.route(Endpoint("GET", "/v1/sessions/import", answer=ImportProgressAnswer, needs=Access.ADMIN))
@@ -59,4 +67,5 @@ def read_progress(call: Call) -> ImportProgressAnswer:
 @api.route(Endpoint("GET", "/v1/sessions/questions", answer=QuestionsAnswer, problems=(404,)))
 def list_questions(call: Call) -> QuestionsAnswer:
     """Return questions that imported sessions of the workspace answer with the first result, for a new user."""
-    return QuestionsAnswer(questions=find_questions(call.workspace, call.container.contexts, QUESTIONS))
+    questions = find_questions(call.workspace, call.container.contexts, QUESTIONS)
+    return QuestionsAnswer(questions=[QuestionAnswer.model_validate(question) for question in questions])

@@ -3,13 +3,14 @@
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.errors import ReverieError
 from web.cli.render import count_of, format_size, plain, show_waiting, table
 
 if TYPE_CHECKING:
@@ -87,16 +88,20 @@ def start_import(state: "State", offer: ImportOffer) -> None:
         if failure is not None:
             click.echo(f"Reverie did not start: {failure}. Start it with `reverie up --daemon`.", err=True)
             return
-    questions = find_questions(state)
-    if questions:
+    try:
+        commands = find_questions(state)
+    except ReverieError as error:
+        # Everything that was asked for is done or runs in the background.
+        click.echo(f"No questions are suggested: {error}", err=True)
+        return
+    if commands:
         click.echo("\nAsk what your past sessions already answer:")
-    for workspace, question in questions:
-        chosen = "" if workspace == state.workspace else f"-w {workspace} "
-        click.echo(f"  reverie recall {chosen}{_quote_argument(question)}")
+    for command in commands:
+        click.echo(f"  {command}")
 
 
-def find_questions(state: "State") -> list[tuple[str, str]]:
-    """Return workspaces with questions that their imported sessions answer; wait a short time for the import."""
+def find_questions(state: "State") -> list[str]:
+    """Return commands that ask what imported sessions answer; wait a short time for the first sessions."""
     pause, deadline = threading.Event(), time.monotonic() + QUESTIONS_WITHIN_S
     with show_waiting("reading the first sessions", quiet=False), state.client() as client:
         while True:
@@ -104,14 +109,19 @@ def find_questions(state: "State") -> list[tuple[str, str]]:
             # The current folder first, then the workspaces with most sessions.
             names = sorted(progress["workspaces"], key=lambda name: -progress["workspaces"][name])
             names = sorted(names, key=lambda name: name != client.workspace)[:WORKSPACES_ASKED]
-            questions = [(name, text) for name in names for text in client.starter_questions(name)][:QUESTIONS]
+            questions = [(name, item) for name in names for item in client.starter_questions(name)][:QUESTIONS]
             is_over = bool(names) and not progress["running"] and not any(map(partial(_concludes, client), names))
             if len(questions) == QUESTIONS or is_over or time.monotonic() >= deadline:
                 break
             pause.wait(POLL_S)
     if progress["text"]:
         click.echo(plain(progress["text"]))
-    return questions
+    return [_write_command(state, name, item) for name, item in questions]
+
+
+def _write_command(state: "State", workspace: str, question: Mapping[str, str]) -> str:
+    chosen = "" if workspace == state.workspace else f"-w {workspace} "
+    return f"reverie {question['ask']} {chosen}{_quote_argument(question['text'])}"
 
 
 def _concludes(client: "Client", workspace: str) -> bool:
@@ -120,7 +130,8 @@ def _concludes(client: "Client", workspace: str) -> bool:
 
 
 def _quote_argument(text: str) -> str:
-    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
+    quoted = shlex.quote(text)
+    return quoted if quoted == text or set(text) & set('"$`\\!') else f'"{text}"'
 
 
 def show_table(hosts: "Sequence[Host]", connections: Sequence[str], offer: ImportOffer) -> None:
