@@ -175,13 +175,7 @@ class Settings:
         "or as memories (`on`).",
         choices=("off", "suggest", "on"),
     )
-    sessions_mb: int = declare(
-        500,
-        "Storage budget for the text of past sessions in megabytes. When it is full, the oldest messages of agents "
-        "are deleted first, yours last.",
-        least=1,
-        most=100_000,
-    )
+    sessions_mb: int = declare(500, "Megabytes of text from sessions to keep; your words are deleted last.", least=1)
     capture_llm: bool = declare(
         default=False,
         help="Send users' messages, and the agent's answer before each, to `llm_url`, so that the model extracts the "
