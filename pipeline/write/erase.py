@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
@@ -105,7 +106,7 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     seqs = [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)]
     folded = [_fold(text) for text in texts]
     for text in folded:
-        seqs += turns.find_matching(db, lambda content, text=text: text in _fold(content), _longest_word(text))
+        seqs += turns.find_matching(db, partial(_contains_folded, text), _longest_word(text))
     turns.forget(db, seqs)
     archive.forget_errors(db, lambda error: _contains_any(_fold(error), folded))
 
@@ -113,6 +114,10 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
 def _longest_word(text: str) -> str:
     """Return the longest word of ASCII letters and digits in a text, empty if there is none."""
     return max(_ASCII_WORD.findall(text), key=len, default="")
+
+
+def _contains_folded(text: str, content: str) -> bool:
+    return text in _fold(content)
 
 
 def _contains_any(content: str, texts: Iterable[str]) -> bool:
