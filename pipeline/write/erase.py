@@ -107,7 +107,7 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     seqs = [detail["turn"] for detail in details if isinstance(detail.get("turn"), int)]
     folded = [_fold(text) for text in texts]
     for text in folded:
-        seqs += turns.find_matching(db, partial(_contains, text=text), _longest_word(text))
+        seqs += turns.find_matching(db, partial(_contains_folded, text), _longest_word(text))
     said_in = {turn.session_id for turn in turns.by_seqs(db, seqs)}
     turns.forget(db, seqs)
     conclusions.request(db, said_in, time.time())
@@ -119,7 +119,7 @@ def _longest_word(text: str) -> str:
     return max(_ASCII_WORD.findall(text), key=len, default="")
 
 
-def _contains(content: str, text: str) -> bool:
+def _contains_folded(text: str, content: str) -> bool:
     return text in _fold(content)
 
 

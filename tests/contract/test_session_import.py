@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from config.settings_edits import save_workspace_setting
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, Stage
 from pipeline.services.import_progress import ROLE, read_import_progress
@@ -173,7 +174,7 @@ def test_nothing_of_an_incognito_session_or_project_is_stored(run, agent, projec
         agent_sessions.begin_incognito(db, "s1", T.format(0))
     write_session(agent, "s1", TALK, cwd=str(project), at=1000)
     assert run().agents["fake"].left_out["incognito session"] == 6
-    workspace.paths.config.write_text("incognito = true\n")
+    save_workspace_setting(container.stores.configs, workspace.id, "incognito", value=True)
     write_session(agent, "s2", TALK, cwd=str(project), at=2000)
     summary = run().agents["fake"]
     assert (summary.turns, summary.left_out["incognito project"]) == (0, 6)
