@@ -50,6 +50,8 @@ def list_own_lines(message: str) -> list[str]:
 
 def drop_host_text(message: str) -> str:
     """Return a message without the passages of the host; unchanged if there are none."""
+    if not _may_contain_host_text(message):
+        return message
     passages = split_message(message)
     texts = ["\n".join(passage.lines) for passage in passages if passage.origin is not Origin.HOST]
     return message if len(texts) == len(passages) else "\n\n".join(texts)
@@ -63,6 +65,11 @@ def is_host_notice(message: str) -> bool:
         if origin is not Origin.HOST:
             return False
     return origin is Origin.HOST
+
+
+def _may_contain_host_text(message: str) -> bool:
+    """Return whether a message contains a tag or a notice; nearly all messages do not, and need not be split."""
+    return "<" in message or "&lt;" in message or any(count_notice_lines(line, 1) for line in _LINE_END.split(message))
 
 
 def _read_request(passage: Passage) -> str | None:

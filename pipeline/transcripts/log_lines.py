@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -13,6 +14,8 @@ LONGEST_LINE = 64 << 20
 LONG_LINE = 4 << 20
 LONGEST_STRING = 64 << 10
 
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING_START = re.compile(rb'(?:[^"\\]++|\\u[0-9A-Fa-f]{4}|\\[^u])*+')
 _DECODER = json.JSONDecoder()
 
 Record = dict[str, Any]
@@ -108,29 +111,12 @@ def parse_records(line: bytes) -> list[Record] | None:
 def _cut_strings(line: bytes) -> bytes:
     """Cut the long strings of a JSON line."""
     pieces, kept = [], 0
-    start = line.find(b'"')
-    while start >= 0:
-        end = _find_string_end(line, start + 1)
-        if end - start > LONGEST_STRING:
-            cut = start + LONGEST_STRING
+    for string in _STRING.finditer(line):
+        if string.end() - string.start() > LONGEST_STRING:
             # An escape sequence is not cut in half.
-            backslash = line.rfind(b"\\", cut - 6, cut)
-            while backslash > start and line[backslash : backslash + 1] == b"\\":
-                cut, backslash = backslash, backslash - 1
+            start = _STRING_START.match(line, string.start() + 1, string.start() + LONGEST_STRING)
+            cut = start.end() if start else string.start() + 1
             pieces.append(line[kept:cut])
-            kept = end
-        start = line.find(b'"', end + 1)
+            kept = string.end() - 1
     pieces.append(line[kept:])
     return b"".join(pieces)
-
-
-def _find_string_end(line: bytes, begin: int) -> int:
-    end = line.find(b'"', begin)
-    while end >= 0:
-        backslashes = end
-        while line[backslashes - 1 : backslashes] == b"\\":
-            backslashes -= 1
-        if (end - backslashes) % 2 == 0:
-            return end
-        end = line.find(b'"', end + 1)
-    return len(line)

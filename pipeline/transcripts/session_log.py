@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
-from pipeline.text.own_words import drop_host_text, is_host_notice
+from pipeline.text.own_words import drop_host_text
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, ToolUse
 
@@ -100,14 +100,16 @@ class SessionLog:
 
     def learn_record(self, *, cwd: Any = None, branch: Any = None, at: Any = None, parent: Any = None) -> None:
         """Note what the envelope of a record says; most records repeat the one before."""
-        if cwd != self.head.cwd or branch != self.head.branch or self.head.started_at is None or parent:
+        head = self.head
+        is_known = head.cwd and head.started_at and (head.parent or not parent)
+        if not is_known or (branch and branch != head.branch):
             self.learn(cwd=as_text(cwd), branch=as_text(branch), started_at=as_time(at), parent=as_text(parent))
 
     def say(self, role: Role, text: Any, at: Any, record_id: Any, reason: str = LeftOut.NOTICE) -> bool:
         """Add a message without what a host wrote into it; return whether there are words left."""
         content = normalize_text(as_text(text))
         if content and role is Role.USER:
-            content = "" if is_host_notice(content) else drop_host_text(content).strip()
+            content = drop_host_text(content).strip()
             if not content:
                 self.left_out[reason] += 1
         if not content:
@@ -123,10 +125,12 @@ class SessionLog:
 
     def call(self, key: Any, tool: Any, arguments: Any, at: Any, replaced: Any = "") -> None:
         """Note a tool call; it is added with its result."""
-        use = ToolUse(as_text(tool), keep_arguments(arguments), None, as_time(at), as_text(key) or None)
+        call_id = as_text(key)
         while len(self.calls) >= MOST_CALLS:
             self._add_call(self.calls.pop(next(iter(self.calls))))
-        self.calls[as_text(key)] = replace(use, replaced=as_text(replaced)) if replaced else use
+        self.calls[call_id] = ToolUse(
+            as_text(tool), keep_arguments(arguments), at=as_time(at), id=call_id or None, replaced=as_text(replaced)
+        )
 
     def finish(self, key: Any, *, ok: bool | None, output: str = "", exit_code: int | None = None) -> None:
         """Add a call with its result; a result without its call is left out."""
@@ -136,7 +140,7 @@ class SessionLog:
             return
         code = find_exit_code(output) if exit_code is None and not ok else exit_code
         error = error_head(output) if ok is False else ""
-        self._add_call(replace(use, ok=ok, exit_code=code, error=error))
+        self._add_call(ToolUse(use.tool, use.arguments, ok, use.at, use.id, code, error, use.replaced))
 
     def list_calls(self, key: Any) -> list[str]:
         """List the open calls of a record: a patch of several files is several calls."""

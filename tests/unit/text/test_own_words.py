@@ -274,6 +274,13 @@ def _prefixes(line):
 
 
 @settings(max_examples=30, deadline=None)
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_dropping_host_text_drops_all_passages_of_the_host_and_no_other_text(message):
+    passages = split_message(message)
+    kept = ["\n".join(passage.lines) for passage in passages if passage.origin is not Origin.HOST]
+    assert drop_host_text(message) == (message if len(kept) == len(passages) else "\n\n".join(kept))
+
+
 @given(st.lists(PIECES, min_size=1, max_size=4).map("".join))
 def test_long_messages_are_read_in_linear_time(piece):
     """The suite's timeout ends a quadratic search."""

@@ -1,0 +1,130 @@
+"""What the best importers of Claude Code's transcripts lose: the words of a person outside of plain prompts."""
+
+import json
+
+import pytest
+
+from pipeline.transcripts.claude_code import Reader
+from pipeline.transcripts.reader import Said, ToolUse, TranscriptFile
+
+SESSION = "3b0e7d52-6f3c-4b8e-9d57-0c6f5a1e2b11"
+LONG_AGO = 0.0
+REFUSED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file). "
+)
+
+
+def user(content, **fields):
+    return {"type": "user", "uuid": "u", "sessionId": SESSION, "message": {"role": "user", "content": content}} | fields
+
+
+def queue(operation, content=None):
+    return {"type": "queue-operation", "operation": operation, "sessionId": SESSION} | (
+        {} if content is None else {"content": content}
+    )
+
+
+def queued(prompt):
+    return {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}}
+
+
+def call(name, **arguments):
+    block = {"type": "tool_use", "id": "t", "name": name, "input": arguments}
+    return {"type": "assistant", "message": {"role": "assistant", "content": [block]}}
+
+
+def result(content, **fields):
+    return user([{"type": "tool_result", "tool_use_id": "t", "content": content} | fields])
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_records(*records):
+        path = tmp_path / f"{SESSION}.jsonl"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        file = TranscriptFile("claude-code", path, path.stat().st_size, LONG_AGO)
+        return [entry for part in Reader().read(file, None) for entry in part.entries]
+
+    return read_records
+
+
+def words(entries):
+    return [entry.content for entry in entries if isinstance(entry, Said) and entry.role == "user"]
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ([queue("enqueue", "use tabs"), queue("remove")], ["use tabs"]),
+        ([queue("enqueue", "use tabs"), queue("remove"), queued("use tabs")], ["use tabs"]),
+        ([queue("enqueue", "use tabs"), queue("remove"), user("use tabs")], ["use tabs"]),
+        ([queue("enqueue", "use tabs"), queue("dequeue"), user("use tabs")], ["use tabs"]),
+        # Two prompts become one message.
+        (
+            [queue("enqueue", "a b"), queue("enqueue", "c d"), queue("dequeue"), queue("dequeue"), user("a b\nc d")],
+            ["a b\nc d"],
+        ),
+        # No message repeats the prompt.
+        ([queue("enqueue", "use tabs"), queue("dequeue"), user("next")], ["use tabs", "next"]),
+        ([queue("enqueue", "use tabs"), queue("dequeue")], ["use tabs"]),
+        ([queue("enqueue", "use tabs")], ["use tabs"]),
+        ([queue("enqueue", "use tabs"), queue("popAll")], []),
+        ([queue("enqueue", "use tabs"), queue("popAll"), user("use spaces")], ["use spaces"]),
+        ([queued([{"type": "text", "text": "use tabs"}])], ["use tabs"]),
+        # A person may say the same twice.
+        ([user("go on"), user("go on")], ["go on", "go on"]),
+        ([queue("enqueue", "<task-notification>x</task-notification>"), queue("remove")], []),
+    ],
+)
+def test_a_prompt_typed_while_the_agent_works_is_read_once(read, records, said):
+    assert words(read(*records)) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{REFUSED}To tell you how to proceed, the user said:\nuse sed", ["use sed"]),
+        (f"{REFUSED}The user provided the following reason for the rejection: use sed", ["use sed"]),
+        (
+            f"{REFUSED}To tell you how to proceed, the user said:\nuse sed\n\nNote: The user's next message may …",
+            ["use sed"],
+        ),
+        (f"{REFUSED}STOP what you are doing and wait for the user to tell you how to proceed.", []),
+    ],
+)
+def test_the_words_of_a_rejection_are_kept_and_its_call_is_not(read, text, said):
+    entries = read(call("Bash", command="perl x"), result(text, is_error=True))
+    assert words(entries) == said
+    assert [entry for entry in entries if isinstance(entry, ToolUse)] == []
+
+
+def test_a_prompt_in_the_middle_of_a_call_does_not_end_it(read):
+    entries = read(call("Bash", command="make"), queued("hurry"), result("Exit code 2\nno rule", is_error=True))
+    assert words(entries) == ["hurry"]
+    assert [(entry.ok, entry.exit_code) for entry in entries if isinstance(entry, ToolUse)] == [(False, 2)]
+
+
+def test_an_answer_follows_its_question(read):
+    answered = 'User has answered your questions: "Which port?"="6543". You can now continue.'
+    entries = read(call("AskUserQuestion", questions=[{"question": "Which port?"}]), result(answered))
+    assert [(str(entry.role), entry.content) for entry in entries if isinstance(entry, Said)] == [
+        ("assistant", "Which port?"),
+        ("user", "6543"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<command-name>/review</command-name><command-args>the diff</command-args>", ["/review the diff"]),
+        ("<command-message>init</command-message>\n<command-name>/init</command-name>", ["/init"]),
+    ],
+)
+def test_a_slash_command_is_read_as_it_was_typed(read, text, said):
+    assert words(read(user(text))) == said
+
+
+def test_a_command_of_the_person_is_a_call(read):
+    (entry,) = read(user("<bash-input>git status</bash-input>"), user("<bash-stdout>clean</bash-stdout>"))
+    assert (entry.tool, entry.arguments, entry.ok) == ("Bash", {"command": "git status"}, None)
