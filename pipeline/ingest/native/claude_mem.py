@@ -111,5 +111,6 @@ def _find_by_sessions(path: Path, name: str, places: Places) -> Path | None:
             if tried == _SESSIONS_TRIED:
                 return None
     except InvalidField:
-        pass
+        # A database without sessions does not say where its projects are.
+        return None
     return None
