@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from sqlite3 import Connection
-from typing import Any
 
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
@@ -41,6 +40,7 @@ from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import NOTHING, Answer, Hit, Query, Step
 from pipeline.store import agent_sessions, arcs, goals, memories
 from pipeline.store.arcs import VisibleArc
+from pipeline.store.database import Database
 from pipeline.store.impressions import Impression, make_impressions
 from pipeline.times import utc_text
 from pipeline.workspace import Workspace
@@ -119,6 +119,11 @@ class Readable:
     person: SearchContext | None = None
     holdout: float = 0.0
 
+    @property
+    def databases(self) -> list[Database]:
+        """Return the databases of the stores."""
+        return [store.database for store in (self.workspace, self.person) if store is not None]
+
 
 def find_readable(workspace: Workspace, contexts: SearchContexts, *, holdout: bool = False) -> Readable:
     """Return the stores that a briefing of a workspace reads."""
@@ -160,11 +165,9 @@ def compose_briefing(
     if context is not None and last is not None:
         answer = continue_last(context, session, query, answer, last, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
-    stores = [store.database for store in (context, readable.person) if store is not None]
-    person, found = leave_out_rules(stores, person), leave_out_rules(stores, answer.hits)
+    person, found = (leave_out_rules(readable.databases, hits) for hits in (person, answer.hits))
     if context is None:
-        is_late = bool(deadline.late)
-        return _render(Briefing(bool(person), is_late, person=person), session, (), (), limits, now)
+        return _render(Briefing(bool(person), bool(deadline.late), person=person), session, (), (), limits, now)
     with context.database.read() as db:
         hits = _choose(db, session, message, found, deadline)
         if only_new:
@@ -382,22 +385,3 @@ def once(candidates: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory
     """Return distinct memories in their order, without those in some entries."""
     known = {entry.memory.seq for entry in but}
     return list({memory.seq: memory for memory in candidates if memory.seq not in known}.values())
-
-
-def trace_of(briefing: Briefing) -> dict[str, Any]:
-    """Return why each memory was shown or left out."""
-    hits = (*briefing.lessons, *briefing.decisions, *briefing.facts, *briefing.memories, *briefing.person)
-    shown_ids = {memory.id for memory in (*briefing.shown, *briefing.person_shown)}
-    return {
-        "degraded": briefing.degraded,
-        "found": [
-            {
-                "id": hit.memory.id,
-                "score": round(hit.score, 4),
-                "relevance": round(hit.relevance, 3),
-                "told": hit.memory.id in shown_ids,
-            }
-            for hit in hits
-        ],
-        "withheld": [memory.id for memory in briefing.withheld],
-    }

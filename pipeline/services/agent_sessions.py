@@ -21,7 +21,6 @@ from pipeline.context.briefing import (
     compose_briefing,
     find_readable,
     hook_recall_budget_ms,
-    trace_of,
     version_of,
 )
 from pipeline.context.follow_up import LastMessages
@@ -40,6 +39,7 @@ from pipeline.context.session_brief import (
     brief_project,
     brief_resumed_session,
 )
+from pipeline.context.trace import trace_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
@@ -63,13 +63,12 @@ from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
 from pipeline.store import agent_sessions, meta
-from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id
 from pipeline.text.own_words import is_host_notice
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.workspace import Workspace, is_any_incognito
-from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard
+from pipeline.write.tool_actions import Outcome, describe_action, find_target_for_guard, is_worth_storing
 
 # Why a hook shows nothing.
 HOOKS_OFF, RECALL_OFF = "hooks are off", "recall in hooks is off"
@@ -361,7 +360,7 @@ class AgentSessionService:
         outcome: Outcome,
     ) -> None:
         action = describe_action(session.id or "", session.agent_id, at, tool, arguments, outcome, session.cwd)
-        if action is None or self._is_incognito(workspace, session) or not _is_worth_storing(workspace, action):
+        if action is None or self._is_incognito(workspace, session) or not is_worth_storing(workspace, action):
             return
         with workspace.create().write() as db:
             agent_sessions.add_action(db, action)
@@ -388,16 +387,6 @@ class AgentSessionService:
 def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
     with workspace.database.write() as db:
         note(db)
-
-
-def _is_worth_storing(workspace: Workspace, action: Action) -> bool:
-    """Return whether to store an action; most commands only read, and they neither create nor lock a store."""
-    if action.type is not ActionType.READ:
-        return True
-    if not workspace.exists:
-        return not action.ok and action.error_signature is not None
-    with workspace.database.read() as db:
-        return agent_sessions.is_worth_storing(db, action)
 
 
 def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:

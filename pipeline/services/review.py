@@ -1,26 +1,31 @@
 """Decisions of a person about candidates, possible duplicates, contradictions and automatic changes."""
 
-import time
 from dataclasses import dataclass
 from enum import StrEnum
-from sqlite3 import Connection
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Stage, Viewer, page_of
+from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Viewer, page_of
 from pipeline.services.sharing import withdraw_memory
-from pipeline.store import audit, changes, duplicates, edges, index_state, memories, refusals, review, work
+from pipeline.store import audit, changes, duplicates, edges, memories, refusals, review
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.duplicates import REFUSED, PairState
 from pipeline.store.refusals import Refusal, RefusedBy
 from pipeline.store.review import Decision, Waiting
 from pipeline.store.visibility import is_open_to
-from pipeline.text.memory_terms import memory_terms
 from pipeline.times import utc_now
 from pipeline.workspace import Workspace
-from pipeline.write.fact_placement import end_before_next
 from pipeline.write.facts import undo_close
 from pipeline.write.reindex import reindex
-from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
+from pipeline.write.revise import (
+    LET_IN,
+    archive_memory,
+    get_existing,
+    let_in,
+    restore_archived,
+    restore_memory,
+    return_to_review,
+    undo_merge,
+)
 
 PERSON = "review"
 # A position in the list of contradictions: the row number of the denying memory, then the other's with leading zeros.
@@ -217,9 +222,9 @@ def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
         if memory is None:
             return None
         if memory.archived_at is not None:
-            _restore(db, memory, now)
+            restore_archived(db, memory, now)
         if memory.candidate:
-            _let_in(db, get_existing(db, memory_id), now)
+            let_in(db, get_existing(db, memory_id), now, PERSON)
         return get_existing(db, memory_id)
 
 
@@ -240,13 +245,13 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
             duplicates.settle(db, pair.id, PairState.KEPT, now)
         else:
             # The survivor of a merge must not be a candidate.
-            let_in = older.candidate and not newer.candidate
-            if let_in:
-                _let_in(db, older, now)
+            becomes_active = older.candidate and not newer.candidate
+            if becomes_active:
+                let_in(db, older, now, PERSON)
             entry_id = duplicates.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
             reindex(db, older)
             entry = audit.get(db, entry_id)
-            if let_in and entry is not None:
+            if becomes_active and entry is not None:
                 audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
             duplicates.settle(db, pair.id, PairState.MERGED, now)
         return get_existing(db, older.id)
@@ -263,7 +268,7 @@ def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
             memories.archive(db, memory.seq, now)
             refusals.add(db, memory.id, memory.content_hash, RefusedBy.REJECTED, now)
         else:
-            _let_in(db, memory, now)
+            let_in(db, memory, now, PERSON)
         return get_existing(db, memory_id)
 
 
@@ -296,7 +301,7 @@ def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
     with workspace.database.write() as db:
         memory = get_existing(db, memory_id)
         if verdict is CandidateVerdict.REJECT:
-            _restore(db, memory, now)
+            restore_archived(db, memory, now)
         elif memory.candidate or memory.archived_at is not None:
             raise Conflict("this memory is not as it was accepted")
         else:
@@ -343,7 +348,7 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
             wrong = denied if settlement.archived == denied_id else denying
             if wrong.id != settlement.archived:
                 raise Conflict("this memory is none of the two")
-            _restore(db, wrong, now)
+            restore_archived(db, wrong, now)
             for entry in audit.of(db, wrong.id, 1):
                 if entry.action is AuditAction.ARCHIVE and entry.actor == PERSON:
                     audit.mark_undone(db, entry.id, now)
@@ -385,24 +390,3 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
             # If it was archived as a repetition of a refused text, that text may be offered again.
             refusals.take_back(db, entry.detail.get(REFUSED, ""))
         return get_existing(db, memory.id)
-
-
-def _restore(db: Connection, memory: Memory, now: str) -> None:
-    if memory.archived_at is None:
-        raise Conflict("this memory is not archived")
-    merge = audit.merge_of(db, memory.id)
-    if merge is not None:
-        undo_merge(db, merge, memory, now)
-    else:
-        restore_memory(db, memory, now)
-
-
-def _let_in(db: Connection, memory: Memory, now: str) -> None:
-    ended = end_before_next(db, memory, now) if memory.key is not None else None
-    if ended is not None:
-        edges.add(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq, PERSON, now)
-        changes.append(db, changes.CLOSE, [ended.id])
-    memories.update(db, memory.seq, {"candidate": 0}, now)
-    number = changes.append(db, changes.CREATE, [memory.id])
-    index_state.put_tokens(db, memory.seq, memory_terms(memory), number)
-    work.add(db, [memory.seq], [Stage.DEDUP], time.time())

@@ -362,3 +362,26 @@ def list_visible_edges(db: Connection, memory: Memory, person: str | None = None
     """List a memory's edges to memories that a person may see."""
     home = viewer_within(memory.scope, person)
     return [edge for edge in edges.of(db, memory.seq) if reaches(edge.other_scope, home)]
+
+
+def restore_archived(db: Connection, memory: Memory, now: str) -> None:
+    """Restore an archived memory, or undo the merge that archived it; raise Conflict for an active one."""
+    if memory.archived_at is None:
+        raise Conflict("this memory is not archived")
+    merge = audit.merge_of(db, memory.id)
+    if merge is not None:
+        undo_merge(db, merge, memory, now)
+    else:
+        restore_memory(db, memory, now)
+
+
+def let_in(db: Connection, memory: Memory, now: str, by: str) -> None:
+    """Make a candidate an active memory; a keyed fact ends the value before it."""
+    ended = end_before_next(db, memory, now) if memory.key is not None else None
+    if ended is not None:
+        edges.add(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq, by, now)
+        changes.append(db, changes.CLOSE, [ended.id])
+    memories.update(db, memory.seq, {"candidate": 0}, now)
+    number = changes.append(db, changes.CREATE, [memory.id])
+    index_state.put_tokens(db, memory.seq, memory_terms(memory), number)
+    work.add(db, [memory.seq], [Stage.DEDUP], time.time())

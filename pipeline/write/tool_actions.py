@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
+from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.text.error_signature import pick_error, sign_error
 from pipeline.text.normalize import normalize_text, shorten
 from pipeline.text.redaction import redact
+from pipeline.workspace import Workspace
 
 MAX_TARGET_CHARS = 300
 MAX_TOOL_CHARS = 80
@@ -323,3 +325,13 @@ def _first_line(text: str) -> str:
 
 def _first_given(arguments: Mapping[str, Any], *names: str) -> str:
     return next((str(arguments[name]) for name in names if arguments.get(name) and _is_scalar(arguments[name])), "")
+
+
+def is_worth_storing(workspace: Workspace, action: Action) -> bool:
+    """Return whether to store an action; most commands only read, and they neither create nor lock a store."""
+    if action.type is not ActionType.READ:
+        return True
+    if not workspace.exists:
+        return not action.ok and action.error_signature is not None
+    with workspace.database.read() as db:
+        return agent_sessions.is_worth_storing(db, action)

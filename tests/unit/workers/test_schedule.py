@@ -138,7 +138,7 @@ def test_a_restart_sweeps_no_workspace_in_which_nothing_happened(fire, workspace
 def test_every_job_has_its_trigger_and_the_sweep_comes_at_once_and_then_as_the_settings_say(container):
     clock = build_clock(container)
     jobs = {job.id: job for job in clock.get_jobs()}
-    assert set(jobs) == {"sweep", "sync", *CLOCKED}
+    assert set(jobs) == {"sweep", "sync", "sessions of agents", *CLOCKED}
     assert jobs["sweep"].trigger.interval.total_seconds() == container.settings.sweep_interval_s
     assert jobs["sweep"].next_run_time <= datetime.now(UTC)
     assert isinstance(jobs["decay"].trigger, CronTrigger)
