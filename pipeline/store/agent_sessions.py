@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
@@ -121,7 +121,7 @@ def page_actions(
 def read_row(row: Sequence[Any]) -> JournalRow:
     """Return an action from its row number and its columns."""
     seq, *fields = row
-    return JournalRow(*_read_fields(fields), seq=seq)
+    return replace(JournalRow(*_read_fields(fields)), seq=seq)
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
