@@ -167,21 +167,20 @@ def test_the_added_memories_of_gemini_are_about_the_user(server, user_home):
 
 
 def test_a_person_finds_rule_files_and_agents_are_not_shown_them(server, user_home, container):
-    (user_home / "shop" / "CLAUDE.md").write_text("# Shop\n\n- Install packages of the checkout with pnpm.\n")
-    answer = tools(run_json("import", "memories"))
-    assert answer["rules"]["items"] == {"created": 1}
-    run_json("remember", "Install packages of the checkout with pnpm")
-    run_json("remember", "The checkout listens on port 8123")
-    question = "How do I install the packages of the checkout, and on which port does the checkout listen?"
-    found = {result["content"] for result in run_json("recall", question)["results"]}
-    assert "Install packages of the checkout with pnpm." in found
+    statement = "Install packages of the checkout with pnpm"
+    run_json("remember", statement)
     client = CheckedClient(create_app(container), container.token)
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(user_home / "shop")}
-    shown = client.post("/hooks/claude-code", event | {"prompt": question}).get_data(as_text=True)
-    assert "8123" in shown
-    assert "pnpm" not in shown
-    start = event | {"hook_event_name": "SessionStart", "source": "startup"}
-    assert "pnpm" not in client.post("/hooks/claude-code", start).get_data(as_text=True)
+
+    def show(session, event, **fields):
+        body = {"hook_event_name": event, "session_id": session, "cwd": str(user_home / "shop"), **fields}
+        return client.post("/hooks/claude-code", body).get_data(as_text=True)
+
+    assert "pnpm" in show("s1", "UserPromptSubmit", prompt=f"{statement}, please")
+    (user_home / "shop" / "CLAUDE.md").write_text(f"# Shop\n\n- {statement}.\n")
+    assert tools(run_json("import", "memories"))["rules"]["items"] == {"created": 1}
+    assert f"{statement}." in {result["content"] for result in run_json("recall", statement)["results"]}
+    assert "pnpm" not in show("s2", "SessionStart", source="startup")
+    assert "pnpm" not in show("s2", "UserPromptSubmit", prompt=f"{statement}, please")
 
 
 def test_every_tool_is_summarized_with_what_was_left_out(server, user_home):
