@@ -40,7 +40,7 @@ INDEX = STORE | TEXT | {"pipeline.index"}
 WORKSPACE = STORE | {"pipeline.workspace"}
 VERBS = INDEX | WORKSPACE | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
 USES = VERBS | {
-    "pipeline.archive",
+    "pipeline.sessions",
     "pipeline.capture",
     "pipeline.context",
     "pipeline.feedback",
@@ -100,7 +100,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.capture": VERBS | {"pipeline.jobs"},
     "pipeline.ingest": VERBS | {"pipeline.identity"},
     "pipeline.transcripts": STORE | TEXT,
-    "pipeline.archive": VERBS | {"pipeline.capture", "pipeline.transcripts"},
+    "pipeline.sessions": VERBS | {"pipeline.capture", "pipeline.transcripts"},
     "pipeline.sync": VERBS,
     "pipeline.team": LEAVES | TEXT,
     "pipeline.services": SERVICES,

@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from config.paths import personal_workspace_of
 from config.process import limit_threads, process_owner, thread_owner
 from config.settings import Settings
-from pipeline.archive.conclude_stage import ConcludeStage
 from pipeline.bootstrap import mask
 from pipeline.capture.stage import CaptureStage
 from pipeline.capture.statements import StatementClassifier
@@ -45,6 +44,7 @@ from pipeline.lru import LruCache
 from pipeline.records import Stage
 from pipeline.services.purges import finish_purges
 from pipeline.services.turns import capture_settings
+from pipeline.sessions.conclude_stage import ConcludeStage
 from pipeline.store.database import Database, WakeUps, WriterProfile, wake_no_worker
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings

@@ -14,7 +14,6 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.anchors import find_checkout
-from pipeline.archive.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.context.briefing import (
     Briefing,
     BriefingLimits,
@@ -62,6 +61,7 @@ from pipeline.services.said_records import SaidRecordStore, SaidSource
 from pipeline.services.team import Asked
 from pipeline.services.team_briefing import TeamBriefing, TeamBriefings, join_texts
 from pipeline.services.turns import obey
+from pipeline.sessions.remedy_hints import RemedyHints, list_remedy_steps
 from pipeline.store import agent_sessions, meta
 from pipeline.store.impressions import make_impressions
 from pipeline.text.normalize import normalize_id

@@ -6,13 +6,13 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from pipeline.anchors import find_checkout
-from pipeline.archive.explanations import find_explanation
-from pipeline.archive.file_history import CommitTime, FileSession, find_file_history
-from pipeline.archive.invocations import Invocation, find_invocations
-from pipeline.archive.remedies import Remedy, find_fixes, find_remedy_of
 from pipeline.identity import line_commit
 from pipeline.identity.line_commit import LineCommit
 from pipeline.records import Memory
+from pipeline.sessions.explanations import find_explanation
+from pipeline.sessions.file_history import CommitTime, FileSession, find_file_history
+from pipeline.sessions.invocations import Invocation, find_invocations
+from pipeline.sessions.remedies import Remedy, find_fixes, find_remedy_of
 from pipeline.store import action_history
 from pipeline.store.action_history import ErrorCount
 from pipeline.workspace import Workspace

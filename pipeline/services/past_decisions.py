@@ -3,13 +3,13 @@
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.archive.decisions import Decision, find_decisions
 from pipeline.context.briefing import Briefing, BriefingLimits
 from pipeline.context.quoting import quote
 from pipeline.lru import LruCache
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records.hooks import AgentSession
 from pipeline.services.session_search import search_sessions
+from pipeline.sessions.decisions import Decision, find_decisions
 from pipeline.text.normalize import shorten
 from pipeline.text.tokens import search_tokens
 from pipeline.workspace import Workspace

@@ -15,15 +15,15 @@ from typing import Any
 
 from config.process import Role, RoleInUse
 from config.settings import Settings
-from pipeline.archive.intake import SessionReading, store_part
-from pipeline.archive.prepare import PreparedPart
-from pipeline.archive.reading import FileEnd, ReadTask, read_transcripts
 from pipeline.errors import Conflict, NotFound, ReverieError
 from pipeline.jobs.runner import JobRun
 from pipeline.jobs.sessions import sessions as trim_sessions
 from pipeline.services.import_progress import ROLE, ImportProgress, ProgressRecorder
 from pipeline.services.session_folders import OTHER_PROJECT, TOO_OLD, SessionFolders
 from pipeline.services.session_watch import find_places
+from pipeline.sessions.intake import SessionReading, store_part
+from pipeline.sessions.prepare import PreparedPart
+from pipeline.sessions.reading import FileEnd, ReadTask, read_transcripts
 from pipeline.store import conclusions
 from pipeline.store.transcripts import FileMark, Transcripts, name_file
 from pipeline.store.turns import Role as SpeakerRole

@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 
-from pipeline.archive import search
-from pipeline.archive.search import SessionQuery
 from pipeline.errors import IndexUnavailable
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import Filter
 from pipeline.records.recall import Answer, Query
 from pipeline.records.sessions import SessionHit
+from pipeline.sessions import search
+from pipeline.sessions.search import SessionQuery
 from pipeline.store import index_state
 from pipeline.text.memory_terms import embedded_text
 from pipeline.text.tokens import search_tokens

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.archive.invocations import find_invocations
-from pipeline.archive.questions import Question, Stated, make_questions
 from pipeline.recall.annotations import drop_superseded
 from pipeline.recall.contexts import SearchContexts
 from pipeline.records import Filter, Kind
 from pipeline.records.recall import Query
 from pipeline.services.recall import measure_recall
 from pipeline.services.session_search import search_sessions
+from pipeline.sessions.invocations import find_invocations
+from pipeline.sessions.questions import Question, Stated, make_questions
 from pipeline.store import memories, session_history
 from pipeline.store.session_history import OPEN
 from pipeline.workspace import Workspace

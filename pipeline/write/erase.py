@@ -10,7 +10,6 @@ from typing import Any
 from pipeline.records import HistoryEntry, Memory, Source, Stage
 from pipeline.store import (
     agent_sessions,
-    archive,
     arcs,
     audit,
     changes,
@@ -28,6 +27,7 @@ from pipeline.store import (
     purges,
     refusals,
     review,
+    session_archive,
     turns,
     work,
 )
@@ -111,7 +111,7 @@ def _erase_said(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry])
     said_in = {turn.session_id for turn in turns.by_seqs(db, seqs)}
     turns.forget(db, seqs)
     conclusions.request(db, said_in, time.time())
-    archive.forget_errors(db, lambda error: _contains_any(_fold(error), folded))
+    session_archive.forget_errors(db, lambda error: _contains_any(_fold(error), folded))
 
 
 def _longest_word(text: str) -> str:

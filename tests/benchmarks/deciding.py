@@ -20,7 +20,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pipeline.archive.conclude_stage import ConcludeStage
 from pipeline.bootstrap.web import WebContainer
 from pipeline.capture.statements import StatementClassifier
 from pipeline.context.briefing import Briefing, BriefingLimits
@@ -29,6 +28,7 @@ from pipeline.records import Stage
 from pipeline.records.hooks import AgentSession
 from pipeline.services.past_decisions import DecisionBriefings
 from pipeline.services.turns import add_turns
+from pipeline.sessions.conclude_stage import ConcludeStage
 from pipeline.store import agent_sessions, work
 from pipeline.store.turns import Message, Role
 from pipeline.text.tokens import STOP_WORDS

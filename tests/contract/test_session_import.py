@@ -10,7 +10,7 @@ from pipeline.records import Draft, Stage
 from pipeline.services.import_progress import ROLE, read_import_progress
 from pipeline.services.session_import import ImportOptions, import_sessions
 from pipeline.services.session_watch import SessionWatch
-from pipeline.store import agent_sessions, archive, memories, turns, work
+from pipeline.store import agent_sessions, memories, session_archive, turns, work
 from pipeline.store.purges import PurgeAuthority
 from pipeline.store.turns import Message, Role
 from pipeline.write.accept import accept
@@ -179,7 +179,7 @@ def test_nothing_of_an_incognito_session_or_project_is_stored(run, agent, projec
     summary = run().agents["fake"]
     assert (summary.turns, summary.left_out["incognito project"]) == (0, 6)
     with workspace.database.read() as db:
-        assert archive.measure_archive(db) == 0
+        assert session_archive.measure_sessions(db) == 0
 
 
 def test_what_a_user_did_not_want_saved_is_left_out(run, agent, project, stored, container):
@@ -327,8 +327,8 @@ def test_a_worker_imports_changes_without_progress_and_without_children(
 ):
     run()
     progress = read_import_progress(container.stores.transcripts)
-    monkeypatch.setattr("pipeline.archive.reading.FEW_BYTES", 0)
-    monkeypatch.setattr("pipeline.archive.reading._Pool", None)
+    monkeypatch.setattr("pipeline.sessions.reading.FEW_BYTES", 0)
+    monkeypatch.setattr("pipeline.sessions.reading._Pool", None)
     for name in ("s1", "s2"):
         write_session(agent, name, [user(f"Hello {name}.", T.format(1))], cwd=str(project))
     assert run(agents=("fake",), is_update=True).agents["fake"].turns == 2

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.archive.search import SessionQuery, search_sessions
 from pipeline.index.documents import TURNS
 from pipeline.index.turn_index import TurnIndex
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records.sessions import SessionHit
+from pipeline.sessions.search import SessionQuery, search_sessions
 from pipeline.store import turns
 from pipeline.store.database import Database
 from pipeline.store.turns import Message, Role

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipeline.store import agent_sessions, archive, conclusions, turns
+from pipeline.store import agent_sessions, conclusions, session_archive, turns
 from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.store.archive import ArchivedSession
 from pipeline.store.conclusions import ConclusionKind, NewConclusion
+from pipeline.store.session_archive import ArchivedSession
 from pipeline.store.turns import Message, Role
 from tests.fakes.dashboard import sign_in
 
@@ -17,7 +17,7 @@ AT = "2026-03-05T10:03:00.000Z"
 def imported(container):
     """A session of Codex, as an import stores it."""
     with container.workspace("default").create().write() as db:
-        archive.put_session(db, ArchivedSession("s1", "codex", "", None, "Fix the login", AT, AT))
+        session_archive.put_session(db, ArchivedSession("s1", "codex", "", None, "Fix the login", AT, AT))
         asked = "The login is lost behind the load balancer"
         seqs = turns.add(db, [Message("s1", Role.USER, text, AT) for text in (asked, DECISION)])
         agent_sessions.add_action(db, Action(AT, "s1", None, "Bash", ActionType.TEST, "make test", True))

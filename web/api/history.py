@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import AliasPath, Field, StringConstraints
 
-from pipeline.archive.file_history import CommitTime
 from pipeline.errors import FieldError, InvalidField
 from pipeline.services import history
 from pipeline.services.history import HistoryReport
+from pipeline.sessions.file_history import CommitTime
 from pipeline.store.agent_sessions import ActionType
 from pipeline.write.fields import Moment
 from web.api import bodies

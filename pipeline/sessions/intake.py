@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Generic, TypeVar
 
-from pipeline.archive.prepare import PreparedMessage, PreparedPart
 from pipeline.capture.nosave import NoSave
 from pipeline.records import Stage
-from pipeline.store import agent_sessions, archive, refusals, turns, work
+from pipeline.sessions.prepare import PreparedMessage, PreparedPart
+from pipeline.store import agent_sessions, refusals, session_archive, turns, work
 from pipeline.store.agent_sessions import Action
-from pipeline.store.archive import ArchivedSession
 from pipeline.store.refusals import RefusedBy
+from pipeline.store.session_archive import ArchivedSession
 from pipeline.store.turns import Message, Role
 from pipeline.text.normalize import content_hash, normalize_id
 from pipeline.text.sentences import split_sentences, split_typed_sentences
@@ -129,7 +129,7 @@ def _is_purged(db: Connection, content: str) -> bool:
 
 
 def _choose_messages(db: Connection, part: PreparedPart, reading: SessionReading) -> list[Message]:
-    session_id, before = part.session.id, archive.list_session_texts(db, part.session.id)
+    session_id, before = part.session.id, session_archive.list_session_texts(db, part.session.id)
     if reading.messages.before is None and reading.resumes and part.messages:
         # A file that was rewritten is read from its start in spite of the mark.
         reading.resumes = not before or part.messages[0].text_hash != before[0][0]
@@ -146,8 +146,8 @@ def _choose_messages(db: Connection, part: PreparedPart, reading: SessionReading
 def _choose_actions(db: Connection, part: PreparedPart, reading: SessionReading) -> list[Action]:
     if not part.actions:
         return []
-    before = archive.list_session_actions(db, part.session.id)
-    copies = archive.find_action_copies(db, {action.at for action in part.actions if action.at})
+    before = session_archive.list_session_actions(db, part.session.id)
+    copies = session_archive.find_action_copies(db, {action.at for action in part.actions if action.at})
     keys = [((action.tool, action.target), action.at) for action in part.actions]
     new = _choose_new(keys, before, copies, reading.actions, resumes=reading.resumes)
     return [
@@ -204,7 +204,7 @@ def _take_later(times: list[str], at: str) -> str | None:
 def _put_session(db: Connection, part: PreparedPart, reading: SessionReading, times: Sequence[str]) -> None:
     head = part.session
     started_at = head.started_at or min(times, default=reading.fallback_at)
-    archive.put_session(
+    session_archive.put_session(
         db,
         ArchivedSession(
             *(head.id, head.agent, normalize_id(head.cwd), head.branch, part.name),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.archive.amendments import Subjects
-from pipeline.archive.conclude_stage import link
+from pipeline.sessions.amendments import Subjects
+from pipeline.sessions.conclude_stage import link
 from pipeline.store import conclusions
 from pipeline.store.conclusions import ConclusionKind, NewConclusion
 from tests.fakes.in_process import scratch_database

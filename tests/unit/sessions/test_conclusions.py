@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.archive.conclusions import conclude
+from pipeline.sessions.conclusions import conclude
 from pipeline.store.conclusions import ConclusionKind
 from pipeline.store.turns import Role, Turn
 from tests.fakes.statements import MarkedStatements

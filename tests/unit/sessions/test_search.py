@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pipeline.archive.search import QUOTE_CHARS
 from pipeline.errors import IndexUnavailable
 from pipeline.index.documents import TURNS
 from pipeline.index.segment import list_segments
 from pipeline.records.people import qualified_name
+from pipeline.sessions.search import QUOTE_CHARS
 from pipeline.store import agent_sessions, index_state, meta
 from pipeline.text.tokens import search_tokens
 from tests.fakes.archive import AT, open_archive

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from sqlite3 import Connection
 
-from pipeline.archive.failed_commands import name_command
+from pipeline.sessions.failed_commands import name_command
 from pipeline.store import action_history
 from pipeline.store.action_history import CommandCount
 from pipeline.store.agent_sessions import ActionType, JournalRow

@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 
 from pipeline.jobs.runner import JobRun
 from pipeline.jobs.sessions import MEGABYTE, sessions
-from pipeline.store import agent_sessions, archive, turns
+from pipeline.store import agent_sessions, session_archive, turns
 from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.store.archive import ArchivedSession
+from pipeline.store.session_archive import ArchivedSession
 from pipeline.store.turns import Message, Role
 from pipeline.times import parse
 from tests.fakes.in_process import scratch_database
@@ -51,8 +51,8 @@ def test_what_is_deleted_is_older_and_matters_less_than_what_stays(rows, excess,
     with scratch_database() as database, database.write() as db:
         fill(db, rows)
         before, left = stored(db), excess
-        assert archive.measure_archive(db) == sum(size for _, _, size in rows)
-        while left > 0 and (freed := archive.trim_archive(db, left, most_rows)):
+        assert session_archive.measure_sessions(db) == sum(size for _, _, size in rows)
+        while left > 0 and (freed := session_archive.trim_sessions(db, left, most_rows)):
             left -= freed
         after = stored(db)
         deleted = before - after
@@ -75,7 +75,7 @@ def test_the_job_frees_a_tenth_of_the_budget(monkeypatch):
         run = JobRun(database, parse(AT.format(59)))
         assert sessions(run, 1).counts == {"freed": 20}
         with database.read() as db:
-            assert archive.measure_archive(db) == 85
+            assert session_archive.measure_sessions(db) == 85
             assert (PERSON, 0, 25) in stored(db)
         assert sessions(JobRun(database, parse(AT.format(59))), 1).counts == {}
 
@@ -85,16 +85,16 @@ def test_megabytes_are_millions():
 
 
 def test_a_session_is_completed_by_later_parts(db):
-    archive.put_session(db, ArchivedSession("s", "cursor", "/p", None, None, AT.format(5), AT.format(6)))
-    archive.put_session(db, ArchivedSession("s", "cursor", "/q", "main", "Fix it", AT.format(3), AT.format(4)))
-    archive.put_session(db, ArchivedSession("s", "cursor", "/q", None, "Other", AT.format(4), AT.format(9)))
+    session_archive.put_session(db, ArchivedSession("s", "cursor", "/p", None, None, AT.format(5), AT.format(6)))
+    session_archive.put_session(db, ArchivedSession("s", "cursor", "/q", "main", "Fix it", AT.format(3), AT.format(4)))
+    session_archive.put_session(db, ArchivedSession("s", "cursor", "/q", None, "Other", AT.format(4), AT.format(9)))
     row = db.execute("SELECT agent, cwd, branch, name, started_at, turn_at, ended_at FROM agent_session").fetchone()
     assert tuple(row) == ("cursor", "/p", "main", "Fix it", AT.format(3), AT.format(9), AT.format(9))
 
 
 def test_messages_of_an_earlier_version_get_their_hash(db):
     db.execute("INSERT INTO turn (session_id, role, content, at) VALUES ('s', 'user', 'hello', ?)", (AT.format(1),))
-    assert archive.list_session_texts(db, "s") == [(turns.hash_text("user", "hello"), AT.format(1))]
+    assert session_archive.list_session_texts(db, "s") == [(turns.hash_text("user", "hello"), AT.format(1))]
     assert turns.find_copies(db, [turns.hash_text("user", "hello")]) == {
         (turns.hash_text("user", "hello"), AT.format(1))
     }

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.archive.amendments import Subjects, follow_chain, list_replaced
-from pipeline.archive.conclusions import Found, conclude
-from pipeline.archive.topics import describe_topic
 from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.digest.stage_loop import PENDING_S
 from pipeline.errors import EncoderPending
 from pipeline.records.digestion import WorkItem
+from pipeline.sessions.amendments import Subjects, follow_chain, list_replaced
+from pipeline.sessions.conclusions import Found, conclude
+from pipeline.sessions.topics import describe_topic
 from pipeline.store import agent_sessions, conclusions, turns, work
 from pipeline.store.conclusions import Conclusion, NewConclusion
 from pipeline.store.database import Database

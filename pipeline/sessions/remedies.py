@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from sqlite3 import Connection
 
-from pipeline.archive.failed_commands import RepeatedCommand, is_step, name_step
+from pipeline.sessions.failed_commands import RepeatedCommand, is_step, name_step
 from pipeline.store import action_history
 from pipeline.store.agent_sessions import JournalRow
 from pipeline.text.error_signature import compare_signatures, list_signatures

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.archive.questions import Question, Stated, make_questions
+from pipeline.sessions.questions import Question, Stated, make_questions
 
 
 def ask(*texts, topic=(), titles=()):

@@ -103,7 +103,7 @@ _STEPS = (
 )
 
 
-def measure_archive(db: Connection) -> int:
+def measure_sessions(db: Connection) -> int:
     """Return the size of all turns and actions in characters."""
     return sum(
         int(db.execute(f"SELECT coalesce(sum({size}), 0) FROM {table}").fetchone()[0])  # noqa: S608 - constant text
@@ -111,7 +111,7 @@ def measure_archive(db: Connection) -> int:
     )
 
 
-def trim_archive(db: Connection, excess: int, most_rows: int) -> int:
+def trim_sessions(db: Connection, excess: int, most_rows: int) -> int:
     """Delete the oldest rows until an excess is gone, the words of the person last; return the freed characters.
 
     At most `most_rows` rows are deleted, so that other writes wait briefly. 0 means that nothing is left.

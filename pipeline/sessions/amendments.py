@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 
-from pipeline.archive import phrases
+from pipeline.sessions import phrases
 from pipeline.store.conclusions import Conclusion
 from pipeline.text.tokens import identifiers, search_tokens
 

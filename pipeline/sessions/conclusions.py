@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.archive import phrases
 from pipeline.capture.statements import Label, Statement
+from pipeline.sessions import phrases
 from pipeline.store.conclusions import ConclusionKind
 from pipeline.store.turns import Role, Turn
 from pipeline.text.messages import is_small_talk

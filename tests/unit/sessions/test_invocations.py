@@ -1,6 +1,6 @@
 """The command that works here comes first."""
 
-from pipeline.archive.invocations import find_invocations
+from pipeline.sessions.invocations import find_invocations
 from tests.fakes.in_process import scratch_database
 from tests.fakes.past_sessions import load_projects, store_sessions
 

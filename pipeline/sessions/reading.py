@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from config.operating_system import POSIX
 from config.process import stop_with_parent
-from pipeline.archive.prepare import PartPreparer, PreparedPart
+from pipeline.sessions.prepare import PartPreparer, PreparedPart
 from pipeline.transcripts.reader import TranscriptFile
 from pipeline.transcripts.readers import load_reader
 

@@ -3,8 +3,8 @@
 from collections.abc import Hashable
 from sqlite3 import Connection
 
-from pipeline.archive.remedies import Remedy, find_known_remedy
 from pipeline.lru import LruCache
+from pipeline.sessions.remedies import Remedy, find_known_remedy
 from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.text.normalize import shorten
 
