@@ -176,6 +176,7 @@ class Planted:
         for plant in (self._imports, self._goals, self._facts, self._commands, self._repetitions, self._stories):
             plant()
         self._journal()
+        self._sessions()
         digest_all(self.worker)
         named = self.app.call("GET", "/v1/entities", query={"limit": 200})
         self.entities = [entity["id"] for entity in named["items"]]
@@ -273,11 +274,21 @@ class Planted:
         """An agent works in a folder whose files somebody else named."""
         edit = {"file_path": f"/p/{self.field.text('edited file')}.py"}
         for command in (f"pytest {self.field.text('failing test')}", f"make {self.field.text('failing command')}"):
-            self.hook("PostToolUseFailure", tool_name="Bash", tool_input={"command": command})
+            error = f"Error: {self.field.text('error of a command', 'is not a ledger')}"
+            self.hook("PostToolUseFailure", tool_name="Bash", tool_input={"command": command}, error=error)
             self.hook("PostToolUse", tool_name="Edit", tool_input=edit)
             self.hook("PostToolUse", tool_name="Bash", tool_input={"command": command})
         self.hook("Stop")
         flush_notes(self.container)
+
+    def _sessions(self) -> None:
+        """Agents repeat what somebody else wrote, and decide what it says."""
+        said = {
+            "user": f"Where does billing listen? {self.field.text('message of a person')}",
+            "assistant": f"Recap of billing: {self.field.text('message of an agent', 'listens on port 6543')}",
+        }
+        messages = [{"role": role, "content": content} for role, content in said.items()]
+        self.app.call("POST", "/v1/turns", {"session_id": "s2", "messages": messages})
 
     def hook(self, event: str, **fields: object) -> str:
         body = {"hook_event_name": event, "session_id": "s1", "cwd": "/p", **fields}
@@ -323,6 +334,7 @@ def values_of(planted: Planted, tool: str, name: str, schema: dict) -> list[obje
         "to": ids[::-1],
         "message": QUESTIONS,
         "query": [*QUESTIONS, ""],
+        "about": ["make", "pytest", "Error: is not a ledger", "/p/ledger.py:1"],
         "around": planted.entities,
         "subject": [subject for subject, _ in planted.facts],
         "attribute": [attribute for _, attribute in planted.facts],

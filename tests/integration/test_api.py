@@ -121,6 +121,7 @@ BODIES = {
 QUERIES = {
     ("DELETE", "/v1/memories/{memory_id}/edges"): "?kind=supports&to=unknown",
     ("GET", "/v1/graph"): "?around=unknown",
+    ("GET", "/v1/history"): "?ask=friction",
 }
 
 

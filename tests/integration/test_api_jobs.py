@@ -31,7 +31,7 @@ def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, container
     run_job(worker, "default", "segment")
     run = job(written, "segment")["last_run"]
     assert run["id"] == asked.get_json()["run_id"]
-    assert (run["ok"], run["error"], run["counts"]) == (True, None, {"memories": 1})
+    assert (run["ok"], run["error"], run["counts"]) == (True, None, {"memories": 1, "turns": 0})
     assert run["started_at"] <= run["ended_at"] <= job(written, "segment")["next_run_at"]
 
 
