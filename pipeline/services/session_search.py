@@ -34,10 +34,8 @@ def search_sessions(
 
     Sessions of other people and incognito sessions are left out, and so is `except_session`, the session that asks.
     With `relevant_only`, an unrelated text has no results. With `only_normal`, turns that a private memory was made of
-    are not quoted: they are only for the person.
+    are not quoted: they are only for the person. Raises NotFound for a workspace that does not exist.
     """
-    if not workspace.exists:
-        return []
     query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session, only_normal)
     context, now = contexts.get(workspace), datetime.now(UTC)
     try:

@@ -34,10 +34,8 @@ def find_questions(workspace: Workspace, contexts: SearchContexts, limit: int) -
     """Return questions that imported sessions of the workspace answer with the first result; each of another session.
 
     The last one asks for the command that runs the tests, if there is one. The list is empty if nothing suits, or
-    while the sessions are not indexed yet.
+    while the sessions are not indexed yet. Raises NotFound for a workspace that does not exist.
     """
-    if not workspace.exists:
-        return []
     with workspace.database.read() as db:
         runs_tests = bool(find_invocations(db, TESTS, workspace.person_id, 1))
     questions: dict[str, Question] = {}

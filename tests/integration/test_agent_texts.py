@@ -274,7 +274,7 @@ class Planted:
         """An agent works in a folder whose files somebody else named."""
         edit = {"file_path": f"/p/{self.field.text('edited file')}.py"}
         for command in (f"pytest {self.field.text('failing test')}", f"make {self.field.text('failing command')}"):
-            error = f"Error: {self.field.text('error of a command', 'is not a ledger')}"
+            error = f"Error: {self.field.mark('error of a command')} is not a ledger{self.field.before}"
             self.hook("PostToolUseFailure", tool_name="Bash", tool_input={"command": command}, error=error)
             self.hook("PostToolUse", tool_name="Edit", tool_input=edit)
             self.hook("PostToolUse", tool_name="Bash", tool_input={"command": command})
@@ -330,7 +330,7 @@ def values_of(planted: Planted, tool: str, name: str, schema: dict) -> list[obje
     # Most tools tell no more of a memory than a list does.
     ids = planted.ids if tool == "get" else planted.ids[::5]
     known = {
-        "id": [*ids, *planted.entities[::5]],
+        "id": ["s1", "s2"] if tool == "sessions" else [*ids, *planted.entities[::5]],
         "to": ids[::-1],
         "message": QUESTIONS,
         "query": [*QUESTIONS, ""],

@@ -122,6 +122,7 @@ QUERIES = {
     ("DELETE", "/v1/memories/{memory_id}/edges"): "?kind=supports&to=unknown",
     ("GET", "/v1/graph"): "?around=unknown",
     ("GET", "/v1/history"): "?ask=friction",
+    ("GET", "/v1/sessions/search"): "?query=port",
 }
 
 

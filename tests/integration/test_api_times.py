@@ -107,7 +107,18 @@ def list_named(response):
 
 def test_every_kind_of_time_is_found_in_the_document():
     names = {field[-1] for *_, field in IN_BODIES} | {name for *_, name in IN_QUERIES}
-    assert names == {"at", "as_of", "due_at", "expires_at", "occurred_at", "since", "until", "valid_from", "valid_to"}
+    assert names == {
+        "at",
+        "as_of",
+        "commit_at",
+        "due_at",
+        "expires_at",
+        "occurred_at",
+        "since",
+        "until",
+        "valid_from",
+        "valid_to",
+    }
 
 
 @pytest.mark.parametrize(("method", "path", "field"), IN_BODIES, ids=str)
