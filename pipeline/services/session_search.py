@@ -34,9 +34,11 @@ def search_sessions(
 
     Sessions of other people and incognito sessions are left out, and so is `except_session`, the session that asks.
     With `relevant_only`, an unrelated text has no results. With `only_normal`, turns that a private memory was made of
-    are not quoted: they are only for the person. Raises NotFound for a workspace that does not exist.
+    are not quoted: they are only for the person. With either, neither are turns whose memory no longer holds. Raises
+    NotFound for a workspace that does not exist.
     """
-    query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session, only_normal)
+    only_current = only_normal or relevant_only
+    query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session, only_normal, only_current)
     context, now = contexts.get(workspace), datetime.now(UTC)
     try:
         return search.search_sessions(context.database, context.turns, query, now, context.turn_dense)
@@ -69,6 +71,9 @@ def find_sessions_beside(
         except_session=viewer.session,
         only_normal=viewer.only_normal,
     )
+    # What surely answers the query is a memory, which is current; a session may be about something else.
+    surest = max((hit.relevance for hit in answer.hits), default=0.0)
+    found = [session for session in found if session.relevance > surest]
     said = [
         (hit.memory.metadata.get("turn"), frozenset(search_tokens(embedded_text(hit.memory))))
         for hit in answer.hits[: query.k]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.records.sessions import SessionHit
-from pipeline.store import conclusions
+from pipeline.store import conclusions, turn_search
 from pipeline.store.conclusions import Conclusion, ConclusionKind
 from pipeline.text.messages import is_function_word
 from pipeline.text.tokens import identifiers, search_tokens
@@ -57,6 +57,9 @@ class _Store:
             if not sessions:
                 break
             by_seq |= {one.seq: one for one in conclusions.list_of_sessions(db, sessions)}
+        # What the user took back, or said otherwise later, is no decision any more.
+        retracted = turn_search.list_retracted(db, {one.turn_seq for one in by_seq.values()})
+        by_seq = {seq: one for seq, one in by_seq.items() if one.turn_seq not in retracted}
         by_session: dict[str, list[Conclusion]] = {}
         for conclusion in sorted(by_seq.values(), key=lambda one: one.seq):
             by_session.setdefault(conclusion.session_id, []).append(conclusion)

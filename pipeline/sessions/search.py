@@ -14,6 +14,7 @@ from sqlite3 import Connection
 
 import numpy as np
 
+from pipeline.capture.commands import read_commands
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StorageUnreachable
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
@@ -26,8 +27,10 @@ from pipeline.records.sessions import SessionHit
 from pipeline.store import meta, turn_search
 from pipeline.store.database import Database
 from pipeline.store.turn_search import FoundTurn
+from pipeline.store.turns import Role
 from pipeline.text.excerpts import find_excerpt
 from pipeline.text.messages import is_small_talk
+from pipeline.text.tokens import search_tokens
 
 QUOTE_CHARS = 240
 # The share of the best turn, and of the best turn of a person, in a session's score. Chosen on LongMemEval-S and
@@ -57,6 +60,8 @@ MEANING = 0.5
 NEAREST = 160
 # The best turns of a session, of which the first that still exists is quoted.
 QUOTABLE = 4
+# Words of a quote: "?" says nothing.
+LEAST_WORDS = 1
 
 
 # Returns the dense search of a model.
@@ -68,7 +73,8 @@ class SessionQuery:
     """A text, and whose sessions may answer it.
 
     With `relevant_only`, sessions that are not surely about the text are left out, and so is everything for thanks.
-    With `only_normal`, turns that a private memory was made of are not quoted.
+    With `only_normal`, turns that a private memory was made of are not quoted; with `only_current`, neither are turns
+    whose memory no longer holds, nor commands such as "forget that".
     """
 
     text: str
@@ -77,6 +83,7 @@ class SessionQuery:
     relevant_only: bool = False
     except_session: str | None = None
     only_normal: bool = True
+    only_current: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +192,29 @@ def _list_hits(
         relevance = ranked.relevance(session, rows)
         if query.relevant_only and relevance < RELEVANT:
             continue
-        turns = turn_search.list_found(db, rows, query.person_id, only_normal=query.only_normal)
-        turn = next((turns[row] for row in rows if row in turns), None)
         # Without a turn in the store, the index has not caught up with a deletion.
-        if turn is not None:
-            hits.append(_hit(turn, float(ranked.sessions[session]), relevance, asked))
+        quotable = _list_quotable(db, rows, query)
+        quotes = ((turn, find_excerpt(turn.content, asked, QUOTE_CHARS)) for turn in quotable)
+        quoted = next(((turn, quote) for turn, quote in quotes if len(search_tokens(quote)) >= LEAST_WORDS), None)
+        if quoted is not None:
+            hits.append(_hit(*quoted, float(ranked.sessions[session]), relevance))
         if len(hits) == query.limit:
             break
     return hits
+
+
+def _list_quotable(db: Connection, rows: Sequence[int], query: SessionQuery) -> list[FoundTurn]:
+    """Return the turns that may be quoted, in the order of their rows."""
+    found = turn_search.list_found(db, rows, query.person_id, only_normal=query.only_normal)
+    turns = [found[row] for row in rows if row in found]
+    if not query.only_current:
+        return turns
+    retracted = turn_search.list_retracted(db, found)
+    return [turn for turn in turns if turn.seq not in retracted and not _is_command(turn)]
+
+
+def _is_command(turn: FoundTurn) -> bool:
+    return turn.role is Role.USER and bool(read_commands(turn.content))
 
 
 def _list_allowed(db: Connection, index: TurnIndex, scores: Floats, query: SessionQuery) -> Iterator[int]:
@@ -205,7 +227,7 @@ def _list_allowed(db: Connection, index: TurnIndex, scores: Floats, query: Sessi
             yield session
 
 
-def _hit(turn: FoundTurn, score: float, relevance: float, asked: frozenset[str]) -> SessionHit:
+def _hit(turn: FoundTurn, quote: str, score: float, relevance: float) -> SessionHit:
     return SessionHit(
         session_id=turn.session_id,
         agent=turn.agent,
@@ -213,7 +235,7 @@ def _hit(turn: FoundTurn, score: float, relevance: float, asked: frozenset[str])
         at=turn.at,
         turn_seq=turn.seq,
         role=turn.role,
-        quote=find_excerpt(turn.content, asked, QUOTE_CHARS),
+        quote=quote,
         score=score,
         relevance=relevance,
         is_relevant=relevance >= RELEVANT,

@@ -1,11 +1,11 @@
 """What the search over turns reads: their texts, their sessions, and the state of their lexical segment."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.records import Sensitivity, Stage
+from pipeline.records import EdgeKind, Sensitivity, Stage
 from pipeline.store.turns import Role, Turn
 from pipeline.store.visibility import named_by_condition
 
@@ -81,6 +81,22 @@ class FoundTurn(Turn):
 _NOT_PRIVATE = f"""NOT EXISTS (SELECT 1 FROM memory m WHERE m.session_id = t.session_id
     AND m.sensitivity <> '{Sensitivity.NORMAL}'
     AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq)"""  # noqa: S608 - constant text
+
+
+def list_retracted(db: Connection, seqs: Iterable[int]) -> set[int]:
+    """Return those of some turns of which a memory was made that no longer holds.
+
+    It was archived, superseded, or is a fact whose time is over. A merged memory lives on in another one.
+    """
+    rows = db.execute(
+        "SELECT t.seq FROM turn t JOIN memory m ON m.session_id = t.session_id "
+        "AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq "
+        "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        "AND ((m.archived_at IS NOT NULL AND m.merged_into IS NULL) OR m.valid_to IS NOT NULL "
+        "OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?))",
+        (json.dumps(list(seqs)), EdgeKind.SUPERSEDES),
+    )
+    return {int(seq) for (seq,) in rows}
 
 
 def list_found(

@@ -50,8 +50,22 @@ def test_a_search_without_words_or_with_a_wrong_limit_is_rejected(client, archiv
     assert client.get("/v1/sessions/search", query_string=query).status_code == 422
 
 
-def test_a_workspace_without_memories_or_sessions_has_no_results(client):
+def test_a_workspace_without_sessions_has_no_results_and_a_missing_one_is_not_found(client):
+    assert client.get("/v1/sessions/search", query_string={"query": "anything"}).status_code == 404
+    client.write("The staging CDN is in Frankfurt")
     assert search(client, "anything") == []
+
+
+def test_agents_and_recall_quote_nothing_that_no_longer_holds(container, client):
+    """A turn of which a memory was made that was archived."""
+    (seq,) = keep(container, "told", ANSWER)
+    assert [session["session_id"] for session in client.recall(ASKED)["sessions"]] == ["told"]
+    made = client.write(ANSWER, session_id="told", metadata={"turn": seq})
+    client.delete(f"/v1/memories/{made}")
+    assert not client.recall(ASKED).get("sessions")
+    asked = {"query_string": {"query": ASKED}}
+    assert client.get("/v1/sessions/search", **asked, headers={CALLER_HEADER: MCP}).get_json()["items"] == []
+    assert [session["session_id"] for session in search(client, ASKED)] == ["told"]
 
 
 def test_recall_adds_what_was_said_in_a_session_below_the_memories(client, archive):
