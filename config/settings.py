@@ -175,7 +175,7 @@ class Settings:
         "or as memories (`on`).",
         choices=("off", "suggest", "on"),
     )
-    sessions_mb: int = declare(500, "Megabytes of text from sessions to keep; your words are deleted last.", least=1)
+    sessions_mb: int = declare(500, "Megabytes of past sessions; your words are deleted last.", least=1, most=100_000)
     capture_llm: bool = declare(
         default=False,
         help="Send users' messages, and the agent's answer before each, to `llm_url`, so that the model extracts the "
