@@ -137,7 +137,7 @@ def test_a_store_of_an_earlier_version_is_reindexed_in_the_background(home, monk
     with monkeypatch.context() as former:
         # It indexed nothing but the content.
         former.setattr("pipeline.write.prepare.memory_terms", lambda memory: search_tokens(memory.content))
-        former.setattr("pipeline.index.segment.memory_terms", lambda memory: search_tokens(memory.content))
+        former.setattr("pipeline.index.documents.memory_terms", lambda memory: search_tokens(memory.content))
         former.setattr("pipeline.digest.embed.embedded_text", lambda memory: memory.content)
         with opened(home) as (client, worker):
             for fields, _ in OLD:
