@@ -363,7 +363,9 @@ def test_settings_that_are_no_text_are_named_and_nothing_is_moved(silent, filled
 def test_a_text_that_postgresql_cannot_hold_is_named_and_the_others_are_moved(filled, migrate):
     there, back = migrate
     with contextlib.closing(sqlite3.connect(filled.workspace("other").events)) as db, db:
-        db.execute("INSERT INTO turn VALUES (7, 's', 'user', 'before' || char(0) || 'after', '')")
+        db.execute(
+            "INSERT INTO turn (seq, session_id, role, content, at) VALUES (7, 's', 'user', 'before' || char(0) || 'after', '')"
+        )
     told = there(code=1)
     [refused] = [one for one in told["parts"] if one["problem"]]
     assert (refused["name"], refused["outcome"]) == ("other", "refused")
