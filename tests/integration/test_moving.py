@@ -364,7 +364,8 @@ def test_a_text_that_postgresql_cannot_hold_is_named_and_the_others_are_moved(fi
     there, back = migrate
     with contextlib.closing(sqlite3.connect(filled.workspace("other").events)) as db, db:
         db.execute(
-            "INSERT INTO turn (seq, session_id, role, content, at) VALUES (7, 's', 'user', 'before' || char(0) || 'after', '')"
+            "INSERT INTO turn (seq, session_id, role, content, at) "
+            "VALUES (7, 's', 'user', 'before' || char(0) || 'after', '')"
         )
     told = there(code=1)
     [refused] = [one for one in told["parts"] if one["problem"]]
