@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # Minimum score of the commands together. Higher loses secrets, lower loses memories.
 MIN_SCORE = 0.45
 PER_TEXT = 0.05
+# A command is short. A longer text collects words of commands by chance.
+PER_WORD = 0.02
+SHORT_COMMAND = 15
 # Of a message, the first and the last sentences are judged: a command is where a person starts or ends.
 MOST_SENTENCES = 40
 LONGEST_SENTENCE = 400
@@ -92,12 +95,16 @@ class NoSaveClassifier:
 
     def find(self, texts: Sequence[str]) -> NoSave | None:
         """Return the most certain command in some texts."""
+        import numpy as np
+
         feature_sets = [_features(text) for text in texts]
         scores = _vectors(feature_sets, self.columns) @ self.weights
-        best = int(scores[:, 0].argmin())
+        excess_words = np.array([max(0, len(_TOKEN.findall(_fold(text))) - SHORT_COMMAND) for text in texts])
+        certainty = 1 - scores[:, 0] - PER_WORD * excess_words
+        best = int(certainty.argmax())
         command = tuple(NoSave)[int(scores[best, 1:].argmax())]
         # Of more texts, one is more likely to look like a command.
-        if 1 - scores[best, 0] < MIN_SCORE + PER_TEXT * log(len(texts)):
+        if certainty[best] < MIN_SCORE + PER_TEXT * log(len(texts)):
             return None
         return command if command is NoSave.RESUME or feature_sets[best] & _refusals() else None
 
