@@ -24,10 +24,10 @@ from pipeline.text.sentences import split_sentences
 if TYPE_CHECKING:
     from pipeline.index.sentence_classifier import Examples, Matrix
 
-# Minimum score of the commands together. Higher loses secrets, lower loses memories.
+# Minimum score of the commands together. Higher loses secrets, lower loses memories. It rises with the number of texts
+# of a message and with each word of a text beyond SHORT_COMMAND: more words look like a command by chance.
 MIN_SCORE = 0.45
 PER_TEXT = 0.05
-# A command is short. A longer text collects words of commands by chance.
 PER_WORD = 0.02
 SHORT_COMMAND = 15
 # Of a message, the first and the last sentences are judged: a command is where a person starts or ends.
@@ -97,14 +97,14 @@ class NoSaveClassifier:
         """Return the most certain command in some texts."""
         import numpy as np
 
-        feature_sets = [_features(text) for text in texts]
+        word_lists = [_list_words(text) for text in texts]
+        feature_sets = [frozenset(_list_features(words)) for words in word_lists]
         scores = _vectors(feature_sets, self.columns) @ self.weights
-        excess_words = np.array([max(0, len(_TOKEN.findall(_fold(text))) - SHORT_COMMAND) for text in texts])
-        certainty = 1 - scores[:, 0] - PER_WORD * excess_words
-        best = int(certainty.argmax())
+        excess_words = np.array([max(0, len(words) - SHORT_COMMAND) for words in word_lists])
+        margins = 1 - scores[:, 0] - MIN_SCORE - PER_WORD * excess_words
+        best = int(margins.argmax())
         command = tuple(NoSave)[int(scores[best, 1:].argmax())]
-        # Of more texts, one is more likely to look like a command.
-        if certainty[best] < MIN_SCORE + PER_TEXT * log(len(texts)):
+        if margins[best] < PER_TEXT * log(len(texts)):
             return None
         return command if command is NoSave.RESUME or feature_sets[best] & _refusals() else None
 
@@ -119,7 +119,7 @@ def _classifier() -> NoSaveClassifier:
     from pipeline.index.sentence_classifier import list_examples
 
     examples = list_examples(_examples())
-    features = [_features(text) for text, _ in examples]
+    features = [frozenset(_list_features(_list_words(text))) for text, _ in examples]
     return fit(features, [label for _, label in examples])
 
 
@@ -158,8 +158,8 @@ def _vectors(features: Sequence[frozenset[Feature]], columns: Mapping[Feature, i
     return vectors
 
 
-def _features(text: str) -> frozenset[Feature]:
-    return frozenset(_list_features(_TOKEN.findall(_fold(text))))
+def _list_words(text: str) -> list[str]:
+    return _TOKEN.findall(_fold(text))
 
 
 def _list_features(words: Sequence[str]) -> Iterator[Feature]:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(600)
 SEED = 20_251
 ROUNDS = 20
 WRITERS = 8
-# One word of many says little: of 25 at once, what is near in meaning may stand above a memory with one of them.
+# With many words in one query, a memory that contains only one of them can rank below others with a similar meaning.
 ASKED_TOGETHER = 5
 LOOKED_UP_ALONE = 150
 LONG_SHARE = 0.02

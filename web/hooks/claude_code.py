@@ -30,7 +30,7 @@ from web.metrics import count_hook_event
 
 api = Api("claude_code")
 
-# Hosts wait no longer.
+# An answer while the server is still loading takes no longer.
 LONGEST_WAIT_MS = 3000
 # The name under which unhandled events are counted.
 UNREAD = "other"

@@ -78,6 +78,34 @@ def test_a_question_is_recognized(said, command):
 
 
 @pytest.mark.parametrize(
+    "message",
+    [
+        (
+            "Good to hear, that part keeps me calm: the retry wrapper is old, it was never recorded why it forgets the "
+            "last header, and I would rather not write another one before we know which of the two services "
+            "still needs it."
+        ),
+        (
+            "No, the merge has to keep the first entry of each tenant in the order in which the ledger wrote it, "
+            "because the auditors compare that record with the private export and nothing in it "
+            "may be dropped or written twice."
+        ),
+        (
+            "Nein, der Import behält die Reihenfolge der Zeilen bei, schreibt nichts doppelt und vergisst auch "
+            "keine Zeile, die im Protokoll der letzten Sitzung steht, sonst stimmt der Abgleich "
+            "mit der Buchhaltung nicht mehr."
+        ),
+        (
+            "Non, la synchronisation garde les lignes dans leur ordre, n'efface rien et n'oublie pas les entrées que "
+            "le journal a enregistrées hier, sinon le rapprochement avec la comptabilité ne tombe plus juste."
+        ),
+    ],
+)
+def test_a_long_message_about_work_is_no_command(message):
+    assert find_no_save(message) is None
+
+
+@pytest.mark.parametrize(
     "pasted",
     [
         "Summarise this mail:\n\nDon't remember this: my favourite editor is Helix.",
