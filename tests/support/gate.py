@@ -80,7 +80,8 @@ class Gate:
     def _pass(self, client: socket.socket) -> None:
         with (
             client,
-            contextlib.suppress(OSError),
+            # A client that the gate closed meanwhile has no descriptor: selectors raise ValueError for it.
+            contextlib.suppress(OSError, ValueError),
             socket.create_connection(self._server) as server,
             selectors.DefaultSelector() as waiting,
         ):
