@@ -168,6 +168,7 @@ class ForeignDatabaseUnreadable(ReverieError):
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(f"The database {file} was not read: it {reason}. The next import tries again.")
+        self.reason = reason
 
 
 class UnreadableTranscript(ReverieError):

@@ -82,6 +82,16 @@ class ForeignDatabase:
         return result
 
 
+def read_rows(path: Path, table: str, columns: Sequence[str]) -> Iterator[Row]:
+    """Yield a table's rows in the order of their rowid, none if there is no such table.
+
+    Raises ForeignDatabaseUnreadable.
+    """
+    with open_foreign_database(path) as db:
+        if db.columns(table):
+            yield from db.rows(table, columns)
+
+
 @contextmanager
 def open_foreign_database(path: Path) -> Iterator[ForeignDatabase]:
     """Open a database for reading; raise ForeignDatabaseUnreadable if it cannot be opened."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from config.places import Places
-from pipeline.errors import InvalidField
+from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.ingest.fields import Known, Readings, Skipped
 from pipeline.ingest.native.claude_code import SLUG_UNKNOWN, find_folder_of_transcript
 from pipeline.ingest.native.drafts import NativeMemory
@@ -27,8 +27,7 @@ from pipeline.ingest.native.tables import (
     read_tables,
 )
 from pipeline.records import Kind
-from pipeline.store import foreign_tables
-from pipeline.store.foreign_tables import Row
+from pipeline.store.foreign_database import Row, read_rows
 
 VARIABLE: Final = "CLAUDE_MEM_DATA_DIR"
 _OBSERVATION: Final = (
@@ -100,7 +99,7 @@ def _find_by_sessions(path: Path, name: str, places: Places) -> Path | None:
     """Return the folder of a project's session, according to its transcript."""
     tried = 0
     try:
-        for row in foreign_tables.read_rows(path, "sdk_sessions", ("project", "content_session_id")):
+        for row in read_rows(path, "sdk_sessions", ("project", "content_session_id")):
             session = row["content_session_id"]
             if row["project"] != name or not isinstance(session, str) or not session.replace("-", "").isalnum():
                 continue
@@ -110,7 +109,7 @@ def _find_by_sessions(path: Path, name: str, places: Places) -> Path | None:
             tried += 1
             if tried == _SESSIONS_TRIED:
                 return None
-    except InvalidField:
+    except ForeignDatabaseUnreadable:
         # A database without sessions does not say where its projects are.
         return None
     return None

@@ -14,7 +14,7 @@ from pipeline.ingest.native.drafts import NativeMemory
 from pipeline.ingest.native.memory_stores import MemoryStore
 from pipeline.ingest.native.projects import Projects
 from pipeline.ingest.native.tables import Table, find_time, join_texts, kind_of, list_parts, read_tables
-from pipeline.store.foreign_tables import Row
+from pipeline.store.foreign_database import Row
 
 _COLUMNS: Final = (
     *("id", "type", "title", "content", "project", "scope", "topic_key", "created_at", "updated_at", "deleted_at"),

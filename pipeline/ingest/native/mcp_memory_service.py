@@ -10,7 +10,7 @@ from pipeline.ingest.native.drafts import NativeMemory
 from pipeline.ingest.native.memory_stores import MemoryStore
 from pipeline.ingest.native.projects import Projects
 from pipeline.ingest.native.tables import Table, find_time, kind_of, read_tables
-from pipeline.store.foreign_tables import Row
+from pipeline.store.foreign_database import Row
 
 _COLUMNS: Final = ("content_hash", "content", "tags", "memory_type", "created_at", "updated_at", "deleted_at")
 

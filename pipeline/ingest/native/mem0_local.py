@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from config.places import Places
-from pipeline.errors import InvalidField
+from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.ingest.fields import Known, Readings, Skipped, digest_of_json, read_item, text_of
 from pipeline.ingest.native.drafts import NativeMemory, make_drafts, time_of_change
 from pipeline.ingest.native.memory_stores import MemoryStore
 from pipeline.ingest.native.projects import Projects
 from pipeline.ingest.native.tables import Table, find_time, read_tables
-from pipeline.store import foreign_tables
-from pipeline.store.foreign_tables import Row
+from pipeline.store.foreign_database import Row, read_rows
 
 _HISTORY: Final = ("memory_id", "new_memory", "event", "created_at", "updated_at", "is_deleted")
 _OPEN: Final = ("id", "content", "state", "created_at", "updated_at")
@@ -39,10 +38,10 @@ class Reader:
             return
         try:
             estimated_at = time_of_change(store.path.stat().st_mtime)
-            # The last row of a memory wins.
-            rows = foreign_tables.read_rows(store.path, "history", _HISTORY, ("updated_at", "created_at"))
+            # Rows are only added: the last row of a memory wins.
+            rows = read_rows(store.path, "history", _HISTORY)
             last = {row["memory_id"]: row for row in rows if isinstance(row["memory_id"], str)}
-        except (OSError, InvalidField):
+        except (OSError, ForeignDatabaseUnreadable):
             yield Skipped(".", "cannot be read")
             return
         for key, row in last.items():

@@ -20,7 +20,7 @@ from pipeline.ingest.native.tables import (
     read_list,
     read_tables,
 )
-from pipeline.store.foreign_tables import Row
+from pipeline.store.foreign_database import Row
 
 _COLUMNS: Final = (
     *("id", "entityName", "type", "title", "narrative", "facts", "concepts", "projectId", "topicKey", "status"),

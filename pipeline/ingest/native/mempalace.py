@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from config.places import Places
-from pipeline.errors import InvalidField
+from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.ingest.fields import Known, Readings, Skipped, digest_of_json, read_item, text_of, time_of
 from pipeline.ingest.native.claude_code import SLUG_UNKNOWN
 from pipeline.ingest.native.drafts import NativeMemory, make_drafts, time_of_change
@@ -16,8 +16,7 @@ from pipeline.ingest.native.memory_stores import MemoryStore
 from pipeline.ingest.native.projects import Projects, read_json
 from pipeline.ingest.native.tables import Table, find_time, read_tables
 from pipeline.records import Kind
-from pipeline.store import foreign_tables
-from pipeline.store.foreign_tables import Row
+from pipeline.store.foreign_database import Row, open_foreign_database, read_rows
 
 _TRIPLES: Final = ("id", "subject", "predicate", "object", "valid_from", "valid_to", "confidence", "extracted_at")
 _METADATA: Final = ("id", "key", "string_value", "int_value", "float_value")
@@ -66,7 +65,7 @@ class Reader:
                 if drawer.get("wing") == store.part and _is_wanted(drawer):
                     drafts = make_drafts(store, store.origin, _read_drawer(drawer), estimated_at)
                     yield read_item(known, f"drawer:{drawer['id']}", digest_of_json("mempalace 1", drawer), drafts)
-        except (OSError, InvalidField):
+        except (OSError, ForeignDatabaseUnreadable):
             # The key of the whole source: drawers that were not read are not deleted ones.
             yield Skipped(".", "cannot be read")
 
@@ -75,7 +74,7 @@ def _list_wings(path: Path) -> list[str]:
     """Return the wings with drawers to import; none if the database cannot be read."""
     try:
         return sorted({text_of(drawer.get("wing")) for drawer in _read_drawers(path) if _is_wanted(drawer)})
-    except InvalidField:
+    except ForeignDatabaseUnreadable:
         return []
 
 
@@ -91,10 +90,8 @@ def _read_drawer(drawer: Mapping[str, Any]) -> NativeMemory:
 
 def _read_names(path: Path) -> dict[str, str]:
     try:
-        return {
-            str(row["id"]): text_of(row["name"]) for row in foreign_tables.read_rows(path, "entities", ("id", "name"))
-        }
-    except InvalidField:
+        return {str(row["id"]): text_of(row["name"]) for row in read_rows(path, "entities", ("id", "name"))}
+    except ForeignDatabaseUnreadable:
         return {}
 
 
@@ -117,13 +114,12 @@ def _is_wanted(drawer: Mapping[str, Any]) -> bool:
 
 
 def _read_drawers(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the metadata and text of each entry of a Chroma database; raise InvalidField if it cannot be read."""
-    drawer: dict[str, Any] = {}
-    for row in foreign_tables.read_rows(path, "embedding_metadata", _METADATA, ("id",)):
-        if drawer and drawer["id"] != row["id"]:
+    """Yield each entry of a Chroma database with its text and metadata; raise ForeignDatabaseUnreadable."""
+    with open_foreign_database(path) as db:
+        table = "embedding_metadata"
+        for entry in db.values(table, "id") if db.columns(table) else ():
+            drawer: dict[str, Any] = {"id": entry}
+            for row in db.rows(table, _METADATA, [("id", "=", entry)]):
+                values = (row[name] for name in ("string_value", "int_value", "float_value"))
+                drawer[str(row["key"])] = next((value for value in values if value is not None), None)
             yield drawer
-            drawer = {}
-        values = (row[name] for name in ("string_value", "int_value", "float_value"))
-        drawer |= {"id": row["id"], str(row["key"]): next((value for value in values if value is not None), None)}
-    if drawer:
-        yield drawer

@@ -4,13 +4,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from pipeline.errors import InvalidField
+from pipeline.errors import ForeignDatabaseUnreadable
 from pipeline.ingest.fields import Known, Readings, Skipped, digest_of_json, read_item, text_of, time_of
 from pipeline.ingest.native.drafts import NativeMemory, make_drafts, time_of_change
 from pipeline.ingest.native.memory_stores import MemoryStore
 from pipeline.records import Kind
-from pipeline.store import foreign_tables
-from pipeline.store.foreign_tables import Row
+from pipeline.store.foreign_database import Row, open_foreign_database, read_rows
 
 _VERSION: Final = "native 1"
 _KINDS: Final = {"decision": Kind.DECISION, "architecture": Kind.DECISION, "trade-off": Kind.DECISION}
@@ -34,14 +33,14 @@ def read_tables(store: MemoryStore, known: Known, tables: Sequence[Table]) -> Re
         estimated_at = time_of_change(store.path.stat().st_mtime)
         for table in tables:
             yield from _read_table(store, known, table, estimated_at)
-    except (OSError, InvalidField) as error:
-        problem = error.errors[0].msg if isinstance(error, InvalidField) else f"cannot be read: {error.strerror}"
+    except (OSError, ForeignDatabaseUnreadable) as error:
         # The key of the whole source: rows that were not read are not deleted ones.
+        problem = error.reason if isinstance(error, ForeignDatabaseUnreadable) else f"cannot be read: {error.strerror}"
         yield Skipped(".", problem)
 
 
 def _read_table(store: MemoryStore, known: Known, table: Table, estimated_at: str) -> Readings:
-    for row in foreign_tables.read_rows(store.path, table.name, table.columns):
+    for row in read_rows(store.path, table.name, table.columns):
         key = f"{table.name}:{row.get(table.key)}"
         memory = table.read(row)
         if isinstance(memory, str):
@@ -54,9 +53,11 @@ def _read_table(store: MemoryStore, known: Known, table: Table, estimated_at: st
 def list_parts(path: Any, table: str, column: str) -> list[str]:
     """Return the names in a column; none if the database cannot be read, which reading it reports."""
     try:
-        return [text for value in foreign_tables.list_values(path, table, column) if (text := text_of(value))]
-    except InvalidField:
+        with open_foreign_database(path) as db:
+            values = db.values(table, column) if column in db.columns(table) else []
+    except ForeignDatabaseUnreadable:
         return []
+    return sorted({text for value in values if (text := text_of(value))})
 
 
 def kind_of(nature: Any) -> Kind:
