@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from web.hosts.entries import HookEntry
 from web.hosts.environment import HostEnvironment, Installation
@@ -67,6 +68,17 @@ def test_the_skill_is_one_and_names_tools_that_are_there():
     named = {row.split("`")[1] for row in rows}
     assert named <= {tool.name for tool in CORE}
     assert len(named) == len(rows) == 6
+
+
+@pytest.mark.parametrize(
+    "page",
+    sorted(ROOT.glob("plugins/*/skills/*/SKILL.md")) + sorted(ROOT.glob("plugins/*/commands/*.md")),
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_every_page_has_front_matter_that_a_host_can_parse(page):
+    # A host silently drops the fields of front matter that is no YAML.
+    front_matter = yaml.safe_load(page.read_text().split("---\n")[1])
+    assert isinstance(front_matter["description"], str)
 
 
 def test_every_command_has_its_counterpart():
