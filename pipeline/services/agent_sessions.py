@@ -77,7 +77,7 @@ HOST_NOTICE = "the host wrote all of the prompt"
 NOTED = "noted"
 NOTHING_ABOUT, NOTHING_TO_BRIEF = "nothing new is about it", "there is nothing to tell at the beginning"
 
-# Budget of the first prompts after a start, so that they get at least the results of the lexical search.
+# Budget of the first prompts after a start, and of the first in a workspace whose indexes are not loaded yet.
 WARMING_BUDGET_MS = 800
 # Only this many characters of a prompt are searched for.
 LONGEST_QUESTION = 4000
@@ -146,10 +146,11 @@ class AgentSessionService:
         unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
         if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
             return early
+        # Before the commands in the message, which may load the workspace's indexes.
+        settings = self._with_budget(workspace, waits_ms)
         obeyed = obey(workspace, self._contexts, session, message)
         replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, message)
         message = message.strip()[:LONGEST_QUESTION]
-        settings = self._with_budget(workspace.settings, waits_ms)
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
@@ -217,8 +218,9 @@ class AgentSessionService:
         self._note_seen(workspace.person, session, shown_brief.person_shown)
         self._decisions.note_shown(session, decided)
 
-    def _with_budget(self, settings: Settings, waits_ms: int) -> Settings:
-        if not self._contexts.is_warming:
+    def _with_budget(self, workspace: Workspace, waits_ms: int) -> Settings:
+        settings = workspace.settings
+        if not self._contexts.is_cold(workspace):
             return settings
         return replace(settings, hook_budget_ms=max(settings.hook_budget_ms, waits_ms or WARMING_BUDGET_MS))
 

@@ -99,6 +99,7 @@ def test_a_channel_that_hangs_is_left_out(container, hanging):
 @pytest.mark.usefixtures("known")
 def test_what_comes_too_late_is_not_told_and_not_noted_as_told(container, monkeypatch):
     container.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
+    container.contexts.get(workspace(container))
     flush = container.feedback.flush
     monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
     answer = container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
@@ -109,11 +110,12 @@ def test_what_comes_too_late_is_not_told_and_not_noted_as_told(container, monkey
 
 
 @pytest.mark.usefixtures("known")
-def test_a_prompt_that_comes_while_the_server_loads_is_waited_for(container, monkeypatch):
+@pytest.mark.parametrize("is_warming", [True, False], ids=["server loads", "first of its workspace"])
+def test_a_prompt_that_needs_indexes_which_are_not_loaded_has_more_time(container, monkeypatch, is_warming):
     container.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
     flush = container.feedback.flush
     monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
-    container.contexts.is_warming = True
+    container.contexts.is_warming = is_warming
     assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
 
 
