@@ -59,7 +59,7 @@ def find_sessions_beside(
 
     There are none for a query with a filter, which selects memories, and none after the deadline of the query.
     """
-    if not query.text or not _is_unfiltered(query.filter) or answer.took_ms > query.budget_ms:
+    if not (workspace.exists and query.text and _is_unfiltered(query.filter)) or answer.took_ms > query.budget_ms:
         return []
     viewer = query.filter.viewer
     found = search_sessions(

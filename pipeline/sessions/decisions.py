@@ -57,9 +57,9 @@ class _Store:
             if not sessions:
                 break
             by_seq |= {one.seq: one for one in conclusions.list_of_sessions(db, sessions)}
-        # What the user took back, or said otherwise later, is no decision any more.
-        retracted = turn_search.list_retracted(db, {one.turn_seq for one in by_seq.values()})
-        by_seq = {seq: one for seq, one in by_seq.items() if one.turn_seq not in retracted}
+        # What waits in the inbox, was taken back or said otherwise later is no decision.
+        not_current = turn_search.list_not_current(db, {one.turn_seq for one in by_seq.values()})
+        by_seq = {seq: one for seq, one in by_seq.items() if one.turn_seq not in not_current}
         by_session: dict[str, list[Conclusion]] = {}
         for conclusion in sorted(by_seq.values(), key=lambda one: one.seq):
             by_session.setdefault(conclusion.session_id, []).append(conclusion)

@@ -209,8 +209,8 @@ def _list_quotable(db: Connection, rows: Sequence[int], query: SessionQuery) -> 
     turns = [found[row] for row in rows if row in found]
     if not query.only_current:
         return turns
-    retracted = turn_search.list_retracted(db, found)
-    return [turn for turn in turns if turn.seq not in retracted and not _is_command(turn)]
+    not_current = turn_search.list_not_current(db, found)
+    return [turn for turn in turns if turn.seq not in not_current and not _is_command(turn)]
 
 
 def _is_command(turn: FoundTurn) -> bool:

@@ -195,8 +195,15 @@ def clear_seen(db: Connection, session_id: str) -> None:
 
 
 def forget_seen(db: Connection, before: str) -> None:
-    """Forget which memories were seen by sessions whose last turn started before a time."""
+    """Forget what sessions whose last turn started before a time have seen, and those of them without records."""
     db.execute("DELETE FROM seen WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
+    db.execute(
+        "DELETE FROM agent_session AS s WHERE s.turn_at < ? "
+        "AND NOT EXISTS (SELECT 1 FROM turn WHERE session_id = s.id) "
+        "AND NOT EXISTS (SELECT 1 FROM action WHERE session_id = s.id) "
+        "AND NOT EXISTS (SELECT 1 FROM memory WHERE session_id = s.id)",
+        (before,),
+    )
 
 
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:

@@ -83,16 +83,17 @@ _NOT_PRIVATE = f"""NOT EXISTS (SELECT 1 FROM memory m WHERE m.session_id = t.ses
     AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq)"""  # noqa: S608 - constant text
 
 
-def list_retracted(db: Connection, seqs: Iterable[int]) -> set[int]:
-    """Return those of some turns of which a memory was made that no longer holds.
+def list_not_current(db: Connection, seqs: Iterable[int]) -> set[int]:
+    """Return those of some turns of which a memory was made that does not hold.
 
-    It was archived, superseded, or is a fact whose time is over. A merged memory lives on in another one.
+    It waits for a decision, was archived or superseded, or is a fact whose time is over. A merged memory lives on in
+    another one.
     """
     rows = db.execute(
         "SELECT t.seq FROM turn t JOIN memory m ON m.session_id = t.session_id "
         "AND CAST(json_extract(m.metadata, '$.turn') AS BIGINT) = t.seq "
         "WHERE t.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
-        "AND ((m.archived_at IS NOT NULL AND m.merged_into IS NULL) OR m.valid_to IS NOT NULL "
+        "AND (m.candidate = 1 OR (m.archived_at IS NOT NULL AND m.merged_into IS NULL) OR m.valid_to IS NOT NULL "
         "OR EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind = ?))",
         (json.dumps(list(seqs)), EdgeKind.SUPERSEDES),
     )

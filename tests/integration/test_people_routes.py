@@ -22,7 +22,7 @@ GET /v1/entities · GET /v1/entities/<entity_id> · GET /v1/graph · GET /v1/arc
 GET /v1/duplicates · GET /v1/candidates · GET /v1/admissions · GET /v1/unsaved-statements
 GET /v1/sources · GET /v1/sources/<source>/items
 GET /v1/incognito · POST /v1/incognito · GET /v1/journal · GET /v1/history
-GET /v1/sessions · GET /v1/sessions/search · GET /v1/sessions/<session_id>
+GET /v1/sessions · GET /v1/sessions/search · GET /v1/sessions/questions · GET /v1/sessions/<session_id>
 GET /v1/stats · GET /v1/queue · GET /v1/jobs · GET /v1/switches
 POST /hooks/claude-code · POST /hooks/codex · POST /hooks/gemini · POST /v1/hook-runs · POST /mcp
 GET /w/<workspace>/ · GET /w/<workspace>/timeline · GET /w/<workspace>/timeline/rows
@@ -77,7 +77,7 @@ ADMIN = """
 GET /v1/people · POST /v1/people · POST /v1/people/<person_id>/tokens
 DELETE /v1/people/<person_id>/tokens/<token_id> · DELETE /v1/people/<person_id>
 PUT /v1/people/<person_id>/grants/<workspace> · DELETE /v1/people/<person_id>/grants/<workspace>
-GET /v1/errors · GET /metrics · GET /v1/access-log
+GET /v1/errors · GET /metrics · GET /v1/access-log · GET /v1/sessions/import
 GET /w/<workspace>/workers · GET /w/<workspace>/workers/now · POST /w/<workspace>/workers/retry
 POST /w/<workspace>/workers/jobs/<name>
 """

@@ -56,12 +56,17 @@ def test_a_workspace_without_sessions_has_no_results_and_a_missing_one_is_not_fo
     assert search(client, "anything") == []
 
 
-def test_agents_and_recall_quote_nothing_that_no_longer_holds(container, client):
-    """A turn of which a memory was made that was archived."""
+@pytest.mark.parametrize("state", ["archived", "candidate"])
+def test_agents_and_recall_quote_nothing_that_does_not_hold(container, client, state):
+    """A turn of which a memory was made that was archived, or waits in the inbox."""
     (seq,) = keep(container, "told", ANSWER)
     assert [session["session_id"] for session in client.recall(ASKED)["sessions"]] == ["told"]
     made = client.write(ANSWER, session_id="told", metadata={"turn": seq})
-    client.delete(f"/v1/memories/{made}")
+    if state == "archived":
+        client.delete(f"/v1/memories/{made}")
+    else:
+        with container.databases.get("default").write() as db:
+            db.execute("UPDATE memory SET candidate = 1 WHERE id = ?", (made,))
     assert not client.recall(ASKED).get("sessions")
     asked = {"query_string": {"query": ASKED}}
     assert client.get("/v1/sessions/search", **asked, headers={CALLER_HEADER: MCP}).get_json()["items"] == []

@@ -205,13 +205,28 @@ class SessionHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSession:
+    """A past session, and the message in it that says most about a query."""
+
+    session_id: str
+    agent: str | None
+    title: str | None
+    at: datetime
+    role: str
+    quote: str
+    score: float
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallAnswer:
-    """The answer to a recall: memories, best first."""
+    """The answer to a recall: memories, best first, and past sessions that say what they do not."""
 
     results: tuple[Hit, ...]
     took_ms: float
     channels: Mapping[str, Mapping[str, Any]]
     degraded: bool
+    sessions: tuple[FoundSession, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
