@@ -146,7 +146,6 @@ class AgentSessionService:
         unsaved = self.no_save.obey(workspace, session, message, own or (lambda: workspace))
         if (early := unsaved or self._stay_silent(workspace, session, message)) is not None:
             return early
-        # Before the commands in the message, which may load the workspace's indexes.
         settings = self._with_budget(workspace, waits_ms)
         obeyed = obey(workspace, self._contexts, session, message)
         replies = [result.says for result in obeyed] or make_guard_offer(workspace, session, message)
@@ -219,6 +218,7 @@ class AgentSessionService:
         self._decisions.note_shown(session, decided)
 
     def _with_budget(self, workspace: Workspace, waits_ms: int) -> Settings:
+        # Commands in a message may load the workspace's indexes: this is called before them.
         settings = workspace.settings
         if not self._contexts.is_cold(workspace):
             return settings

@@ -2,12 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from sqlite3 import Connection
 
-from pipeline.anchors import find_checkout
-from pipeline.identity import line_commit
-from pipeline.identity.line_commit import LineCommit
 from pipeline.records import Memory
 from pipeline.sessions.explanations import find_explanation
 from pipeline.sessions.file_history import CommitTime, FileSession, find_file_history
@@ -88,20 +84,6 @@ def list_friction(workspace: Workspace, limit: int) -> HistoryReport:
         remedies = {error.signature: find_remedy_of(db, error.signature, person) for error in frequent}
         reported = {signature: _report(db, [remedy])[0] for signature, remedy in remedies.items() if remedy is not None}
     return HistoryReport(errors=[Friction(error, reported.get(error.signature)) for error in frequent])
-
-
-def locate_file(folder: Path, path: str) -> tuple[Path, str]:
-    """Return a file by a path from a folder, and its path in the git checkout that contains it."""
-    file = (folder / path).absolute()
-    checkout = find_checkout(str(file.parent))
-    if checkout is None or not file.is_relative_to(checkout):
-        return file, path
-    return file, file.relative_to(checkout).as_posix()
-
-
-def find_line_commit(file: Path, line: int) -> LineCommit | None:
-    """Return the commit that last changed a line of a file on this machine."""
-    return line_commit.find_line_commit(file, line)
 
 
 def _report(db: Connection, remedies: Sequence[Remedy]) -> list[ReportedRemedy]:

@@ -11,6 +11,7 @@ from pipeline.sessions import search
 from pipeline.sessions.search import SessionQuery
 from pipeline.store import index_state
 from pipeline.text.memory_terms import embedded_text
+from pipeline.text.messages import is_function_word
 from pipeline.text.tokens import search_tokens
 from pipeline.workspace import Workspace
 
@@ -18,6 +19,8 @@ from pipeline.workspace import Workspace
 SESSIONS_BESIDE = 3
 # A memory with this share of a quote's words says the same.
 SAID_SHARE = 0.7
+# A session that is less sure than a memory must contain so many words of the query more than each memory.
+MORE_WORDS = 2
 
 
 def search_sessions(
@@ -71,14 +74,20 @@ def find_sessions_beside(
         except_session=viewer.session,
         only_normal=viewer.only_normal,
     )
-    # What surely answers the query is a memory, which is current; a session may be about something else.
-    surest = max((hit.relevance for hit in answer.hits), default=0.0)
-    found = [session for session in found if session.relevance > surest]
     said = [
         (hit.memory.metadata.get("turn"), frozenset(search_tokens(embedded_text(hit.memory))))
         for hit in answer.hits[: query.k]
     ]
-    return [session for session in found if not any(_is_said(session, turn, words) for turn, words in said)]
+    found = [session for session in found if not any(_is_said(session, turn, words) for turn, words in said)]
+    # What surely answers the query is a memory, which is current; a session may be about something else.
+    surest = max((hit.relevance for hit in answer.hits), default=0.0)
+    asked = {word for word in search_tokens(query.text) if not is_function_word(word)}
+    covered = max((len(asked & words) for _, words in said), default=0)
+    return [
+        session
+        for session in found
+        if session.relevance > surest or len(asked & {*search_tokens(session.quote)}) >= covered + MORE_WORDS
+    ]
 
 
 def _is_unfiltered(criteria: Filter) -> bool:

@@ -31,7 +31,7 @@ LOOK_EVERY_S = 1.0
 TOLD_EVERY_S = 30.0
 # While a home is filled nobody asks it anything: the indexes may wait.
 FILLING = {"SEGMENT_TAIL_ROWS": "20000", "SEGMENT_INTERVAL_S": "3600"}
-SETTLING = {"SEGMENT_INTERVAL_S": "2", "VECTORS_INTERVAL_S": "2"}
+SETTLING = {"SEGMENT_INTERVAL_S": "2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,7 @@ def _settle(folder: Path, tell: Callable[[str], None]) -> None:
         client = stack.client(WORKSPACE)
         _digest(stack, client, tell)
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"), SETTLED_WITHIN_S)
+        client.call("POST", "/v1/jobs/vectors")
         # A recall that met a segment of another format has asked for a new one by now.
         worker = WorkerContainer(load_settings({"REVERIE_HOME": str(folder)} | _model()))
         try:

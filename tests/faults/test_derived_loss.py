@@ -20,9 +20,7 @@ FILLER = [f"Note {n}: the nightly export of region {n} took {n + 3} minutes." fo
 @pytest.fixture(scope="module")
 def module_stack(tmp_path_factory, models):
     # No clock rebuilds a segment here, and no first look at the home finds what is broken: only who reads it.
-    with Stack(
-        tmp_path_factory.mktemp("derived") / "home", models, SEGMENT_TAIL_ROWS="20", VECTORS_INTERVAL_S="2"
-    ) as stack:
+    with Stack(tmp_path_factory.mktemp("derived") / "home", models, SEGMENT_TAIL_ROWS="20") as stack:
         stack.start("web", "worker", "scheduler")
         with contextlib.closing(stack.client()) as client:
             client.remember(MEANT)

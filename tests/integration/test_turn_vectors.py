@@ -12,8 +12,8 @@ from pipeline.store.conclusions import ConclusionKind, NewConclusion
 from pipeline.store.turns import Message, Role
 
 AT = "2026-03-04T12:00:00.000Z"
-# Without words: they are near each other for the fake encoder, and no word of them is indexed.
-SAID, ASKED = "What was it about that, again?", "zebra: what was it about that again"
+# They are near each other for the fake encoder, and have no indexed word in common.
+SAID, ASKED = "What was it about that quagga, again?", "zebra: what was it about that again"
 
 
 @pytest.fixture

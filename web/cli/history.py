@@ -55,7 +55,7 @@ def how(state: State, task: str, limit: int) -> None:
 @pass_state
 def blame(state: State, path: str, limit: int) -> None:
     """Show the sessions and decisions behind the file PATH, or behind one LINE of it."""
-    from pipeline.services.history import find_line_commit, locate_file
+    from pipeline.services.file_lines import find_line_commit, locate_file
 
     match = None if Path(path).exists() else _LINE.fullmatch(path)
     file, name = locate_file(Path.cwd(), path if match is None else match[1])

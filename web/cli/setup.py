@@ -88,8 +88,9 @@ def setup(
     claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode.
     """
     _check_asking(state, asks=not (yes or dry_run))
+    settings = state.settings
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
-    reverie = _installation(state.settings, _find_server(state, server, token_file, host_env))
+    reverie = _installation(settings, _find_server(state, server, token_file, host_env))
     # Files of a project, and of a team's server, do not concern the sessions of this machine.
     imports = not (no_import or remove or project or server)
     planned = _plan(state, hosts, host_env, reverie, remove=remove, imports=imports)

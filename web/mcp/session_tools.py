@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.context.quoting import ANYBODY, quote
 from pipeline.errors import FieldError, InvalidField
-from pipeline.services.history import find_line_commit, locate_file
+from pipeline.services.file_lines import find_line_commit, locate_file
 from pipeline.services.ingestion import open_reader, source_name
 from web.mcp.rendering import render_memory, render_session, shorten
 from web.mcp.tool import Effect, Server, Tool, ToolCall, ToolResult, limit, one_of, segment, text

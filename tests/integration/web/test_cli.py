@@ -78,6 +78,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         "GET /v1/stats": STATS,
         "GET /v1/switches": SWITCHES,
         "GET /v1/queue": QUEUE,
+        "GET /v1/sessions/import": {"text": "12 sessions imported", "running": False, "sessions": 12},
         "POST /v1/queue/retry": {"retried": 3},
         "POST /v1/rebuild": {"queued": 2},
         "GET /v1/workspaces": {
@@ -347,6 +348,7 @@ def test_status_with_a_server(server):
     output = run("status").stdout
     assert "answers (version 0.1.0)" in output
     assert "digest.embed: broken [2J" in output
+    assert "12 sessions imported" in output
     on_the_way = "all-MiniLM-L6-v2; multilingual-e5-small has embedded 7; 9 of 40 memories not in English"
     assert on_the_way in output
 
