@@ -90,9 +90,11 @@ def test_the_older_holds(opened, inbox_site):
     page = opened(inbox_site, f"{INBOX}?kind=contradictions")
     page.keyboard.press("j")
     press(page, "o", "was archived")
-    page.get_by_role("link", name="Automatic changes").click()
-    expect(page.locator(".entry")).to_have_count(0)
     assert counts(inbox_site)[2] == 2
+    # The audit trail lists it beside what was changed automatically, and can undo it.
+    page.get_by_role("link", name="Automatic changes").click()
+    expect(page.locator(".entry")).to_have_count(1)
+    expect(page.get_by_role("button", name="Undo this change")).to_have_count(1)
 
 
 def test_what_was_done_without_asking_is_taken_back(opened, site):
