@@ -47,16 +47,17 @@ $(STAMP): $(RUNTIME) requirements-dev.lock
 install: $(RUNTIME) ## Make .venv with Reverie and all its extras, pinned
 
 .PHONY: demo
-demo: $(RUNTIME) ## Start the stack on a sample history and ask it six questions (ONCE=1 exits by itself)
+demo: $(RUNTIME) ## Start the stack on a sample history and ask it eight questions (ONCE=1 exits by itself)
 	$(BIN)/python -m demo $(if $(ONCE),--once)
 
 .PHONY: up
 up: $(RUNTIME) ## Run web, worker and scheduler in the foreground
 	$(BIN)/reverie up
 
+# The longest kind comes first: the others run beside it.
 .PHONY: test
 test: $(STAMP) lint ## Run everything, two kinds at a time: lint, types, all tests; the last line says what was skipped
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-faults test-unit test-postgres test-integration test-browser
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-integration test-unit test-faults test-postgres test-browser
 	@$(BIN)/python -m tests.support.skips
 
 .PHONY: test-unit
