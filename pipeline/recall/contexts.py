@@ -58,7 +58,7 @@ class SearchContexts:
 
     def is_cold(self, workspace: Workspace) -> bool:
         """Return whether a first answer still has to load models or the workspace's indexes."""
-        return self.is_warming or self._kept.peek(workspace.id) is None
+        return self.is_warming or (workspace.exists and self._kept.peek(workspace.id) is None)
 
     def count(self, *, degraded: bool) -> None:
         """Count an answer, complete or without a channel that should have answered."""

@@ -393,7 +393,7 @@ def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
 
 def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     if agent_sessions.find_turn_start(db, session_id) is None:
-        agent_sessions.forget_seen(db, utc_text(parse(at) - SESSION_REST))
+        agent_sessions.forget_rested_sessions(db, utc_text(parse(at) - SESSION_REST))
     agent_sessions.begin_turn(db, session_id, cwd, at)
     checkout = find_checkout(cwd)
     if checkout is not None:

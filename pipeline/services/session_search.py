@@ -37,8 +37,8 @@ def search_sessions(
 
     Sessions of other people and incognito sessions are left out, and so is `except_session`, the session that asks.
     With `relevant_only`, an unrelated text has no results. With `only_normal`, turns that a private memory was made of
-    are not quoted: they are only for the person. With either, neither are turns whose memory no longer holds. Raises
-    NotFound for a workspace that does not exist.
+    are not quoted: they are only for the person. With either, turns are left out whose memory is not current.
+    Raises NotFound for a workspace that does not exist.
     """
     only_current = only_normal or relevant_only
     query = SessionQuery(text, workspace.person_id, limit, relevant_only, except_session, only_normal, only_current)
@@ -86,7 +86,7 @@ def find_sessions_beside(
     return [
         session
         for session in found
-        if session.relevance > surest or len(asked & {*search_tokens(session.quote)}) >= covered + MORE_WORDS
+        if session.relevance > surest or len(asked.intersection(search_tokens(session.quote))) >= covered + MORE_WORDS
     ]
 
 

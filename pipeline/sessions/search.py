@@ -60,8 +60,6 @@ MEANING = 0.5
 NEAREST = 160
 # The best turns of a session, of which the first that still exists is quoted.
 QUOTABLE = 4
-# Words of a quote: "?" says nothing.
-LEAST_WORDS = 1
 
 
 # Returns the dense search of a model.
@@ -74,7 +72,7 @@ class SessionQuery:
 
     With `relevant_only`, sessions that are not surely about the text are left out, and so is everything for thanks.
     With `only_normal`, turns that a private memory was made of are not quoted; with `only_current`, neither are turns
-    whose memory no longer holds, nor commands such as "forget that".
+    whose memory is not current, nor commands such as "forget that".
     """
 
     text: str
@@ -193,9 +191,10 @@ def _list_hits(
         if query.relevant_only and relevance < RELEVANT:
             continue
         # Without a turn in the store, the index has not caught up with a deletion.
+        # A quote without words, such as "?", says nothing.
         quotable = _list_quotable(db, rows, query)
         quotes = ((turn, find_excerpt(turn.content, asked, QUOTE_CHARS)) for turn in quotable)
-        quoted = next(((turn, quote) for turn, quote in quotes if len(search_tokens(quote)) >= LEAST_WORDS), None)
+        quoted = next(((turn, quote) for turn, quote in quotes if search_tokens(quote)), None)
         if quoted is not None:
             hits.append(_hit(*quoted, float(ranked.sessions[session]), relevance))
         if len(hits) == query.limit:

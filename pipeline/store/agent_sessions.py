@@ -194,7 +194,7 @@ def clear_seen(db: Connection, session_id: str) -> None:
     db.execute("DELETE FROM seen WHERE session_id = ?", (session_id,))
 
 
-def forget_seen(db: Connection, before: str) -> None:
+def forget_rested_sessions(db: Connection, before: str) -> None:
     """Forget what sessions whose last turn started before a time have seen, and those of them without records."""
     db.execute("DELETE FROM seen WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
     db.execute(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.transcripts.fields import as_claude_call, as_list, as_mapping, as_text, find_exit_code
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -64,15 +63,8 @@ def _is_transcript(path: Path) -> bool:
 class AntigravitySession(SessionLog):
     """The entries of a conversation."""
 
-    def take(self, line: bytes) -> None:
-        """Read a line."""
-        records = parse_records(line)
-        if records is None:
-            self.report(f"session {self.head.id} has a line that is not JSON.")
-        for record in records or ():
-            self._take_step(record)
-
-    def _take_step(self, step: Mapping[str, Any]) -> None:
+    def take_record(self, step: Mapping[str, Any]) -> None:
+        """Read a step."""
         kind, source, at = as_text(step.get("type")), as_text(step.get("source")), step.get("created_at")
         content, step_id = (
             as_text(step.get("content")),

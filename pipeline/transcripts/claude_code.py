@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, list_blocks, output_text
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.queued_prompts import QueuedPrompts
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
@@ -89,13 +88,10 @@ class ClaudeSession(SessionLog):
         if any(kind in line for kind in _SKIPPED) and not any(kind in line for kind in _READ):
             self.left_out[LeftOut.META] += 1
             return
-        records = parse_records(line)
-        if records is None:
-            self.report(f"session {self.head.id} has a line that is not JSON.")
-        for record in records or ():
-            self._take_record(record)
+        super().take(line)
 
-    def _take_record(self, record: Mapping[str, Any]) -> None:
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        """Read a record."""
         kind = record.get("type")
         self._learn(record, kind)
         reason = _reason_to_skip(record)

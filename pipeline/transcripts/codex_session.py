@@ -25,7 +25,6 @@ from pipeline.transcripts.codex_records import (
     read_success,
 )
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, output_text
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.reader import SessionHead
 from pipeline.transcripts.session_log import LeftOut, SessionLog
 
@@ -95,13 +94,10 @@ class CodexSession(SessionLog):
             if start in head:
                 self.left_out[reason] += 1
                 return
-        records = parse_records(line)
-        if records is None:
-            self.report(f"session {self.head.id} has a line that is not JSON.")
-        for record in records or ():
-            self._take_record(record)
+        super().take(line)
 
-    def _take_record(self, record: Mapping[str, Any]) -> None:
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        """Read a record."""
         kind, payload, at = record.get("type"), as_mapping(record.get("payload")), record.get("timestamp")
         if kind is None and not payload and isinstance(record.get("id"), str):
             # Rollouts of 2025 start with a bare header, and their items have no envelope.

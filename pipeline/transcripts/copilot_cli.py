@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import describe_file, list_folder
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -39,12 +38,8 @@ class Reader(LogReader):
 
 
 class _CopilotLog(SessionLog):
-    def take(self, line: bytes) -> None:
-        records = parse_records(line)
-        if records is None:
-            self.report("A line is not valid JSON.")
-        for record in records or ():
-            self._take_event(as_text(record.get("type")), as_mapping(record.get("data")), record)
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        self._take_event(as_text(record.get("type")), as_mapping(record.get("data")), record)
 
     def _take_event(self, kind: str, data: Mapping[str, Any], record: Mapping[str, Any]) -> None:
         at, key = record.get("timestamp"), as_text(record.get("id"))

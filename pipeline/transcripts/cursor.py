@@ -8,7 +8,6 @@ from pipeline.store.turns import Role
 from pipeline.transcripts.cursor_database import list_conversations, list_databases, read_database
 from pipeline.transcripts.documents import describe_file, list_folder
 from pipeline.transcripts.fields import as_mapping, as_text, list_blocks
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.path_slugs import find_folder
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
@@ -67,16 +66,12 @@ class _CursorLog(SessionLog):
     def save(self) -> dict[str, Any]:
         return super().save() | {"number": self._number}
 
-    def take(self, line: bytes) -> None:
-        records = parse_records(line)
-        if records is None:
-            self.report("A line is not valid JSON.")
-        for record in records or ():
-            # Other records do not count: some versions write none.
-            self._number += record.get("role") in ("user", "assistant")
-            content = as_mapping(record.get("message")).get("content")
-            for position, block in enumerate(list_blocks(content)):
-                self._take_block(as_text(record.get("role")), block, f"{self._number}.{position}")
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        # Other records do not count: some versions write none.
+        self._number += record.get("role") in ("user", "assistant")
+        content = as_mapping(record.get("message")).get("content")
+        for position, block in enumerate(list_blocks(content)):
+            self._take_block(as_text(record.get("role")), block, f"{self._number}.{position}")
 
     def _take_block(self, role: str, block: Mapping[str, Any], key: str) -> None:
         kind = as_text(block.get("type"))

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.transcripts.fields import as_mapping, as_text, list_blocks, output_text
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -30,17 +29,13 @@ class Reader(LogReader):
 
 
 class _DroidLog(SessionLog):
-    def take(self, line: bytes) -> None:
-        records = parse_records(line)
-        if records is None:
-            self.report("A line is not valid JSON.")
-        for record in records or ():
-            if record.get("type") == "session_start":
-                self.learn(cwd=record.get("cwd"), title=record.get("sessionTitle") or record.get("title"))
-            elif record.get("type") == "message":
-                self._take_message(record, as_mapping(record.get("message")))
-            else:
-                self.left_out[LeftOut.META] += 1
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        if record.get("type") == "session_start":
+            self.learn(cwd=record.get("cwd"), title=record.get("sessionTitle") or record.get("title"))
+        elif record.get("type") == "message":
+            self._take_message(record, as_mapping(record.get("message")))
+        else:
+            self.left_out[LeftOut.META] += 1
 
     def _take_message(self, record: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         at, number = record.get("timestamp"), as_text(record.get("id"))

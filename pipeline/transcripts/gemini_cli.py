@@ -18,7 +18,6 @@ from pipeline.transcripts.fields import (
     list_blocks,
     output_text,
 )
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -119,15 +118,8 @@ class GeminiSession(SessionLog):
         own = {"is_subagent": self._is_subagent, "has_messages": self._has_messages, "read": self._read}
         return super().save() | {"gemini": {name: value for name, value in own.items() if value}}
 
-    def take(self, line: bytes) -> None:
-        """Read a line."""
-        records = parse_records(line)
-        if records is None:
-            self.report(f"session {self.head.id} has a line that is not JSON.")
-        for record in records or ():
-            self._take_record(record)
-
-    def _take_record(self, record: Mapping[str, Any]) -> None:
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        """Read a record."""
         changes = as_mapping(record.get("$set"))
         if "sessionId" in record:
             self._take_header(record)

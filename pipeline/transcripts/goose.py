@@ -9,7 +9,6 @@ from pipeline.store.turns import Role
 from pipeline.transcripts.database_rounds import Round, end_round, report_unreadable
 from pipeline.transcripts.documents import describe_database, describe_file, list_folder, parse_json
 from pipeline.transcripts.fields import as_list, as_mapping, as_text, as_time, output_text
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader
 from pipeline.transcripts.reader import Places, SessionHead, SessionPart, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -101,18 +100,14 @@ def _read_session(db: ForeignDatabase, row: Mapping[str, Any], round_: Round) ->
 
 
 class _GooseLog(SessionLog):
-    def take(self, line: bytes) -> None:
-        records = parse_records(line)
-        if records is None:
-            self.report("A line is not valid JSON.")
-        for record in records or ():
-            if "working_dir" in record:
-                # The first line of a log describes the session.
-                title = record.get("description")
-                self.learn(cwd=record["working_dir"], title=title, started_at=as_time(record.get("created_at")))
-            else:
-                fields = {"message_id": record.get("id"), "created_timestamp": record.get("created")}
-                self.take_message(record | fields, as_mapping(record.get("metadata")), is_new=True)
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        if "working_dir" in record:
+            # The first line of a log describes the session.
+            title = record.get("description")
+            self.learn(cwd=record["working_dir"], title=title, started_at=as_time(record.get("created_at")))
+        else:
+            fields = {"message_id": record.get("id"), "created_timestamp": record.get("created")}
+            self.take_message({**record, **fields}, as_mapping(record.get("metadata")), is_new=True)
 
     def take_message(self, message: Mapping[str, Any], metadata: Mapping[str, Any], *, is_new: bool) -> None:
         """Read a message; of one that is not new, only the calls that wait for results."""

@@ -1,13 +1,11 @@
 """Read the sessions of Kimi Code, whose transcripts are logs of what enters the model's context."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.transcripts.documents import describe_file, list_folder, load_document
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, list_blocks, output_text
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -45,15 +43,8 @@ class Reader(LogReader):
 
 
 class _KimiLog(SessionLog):
-    def take(self, line: bytes) -> None:
-        records = parse_records(line)
-        if records is None:
-            self.report(f"{Path(_LOG).name} has a line that is not valid JSON.")
-        for record in records or ():
-            self._take_record(as_text(record.get("type")), record)
-
-    def _take_record(self, kind: str, record: Mapping[str, Any]) -> None:
-        at = record.get("time")
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        kind, at = as_text(record.get("type")), record.get("time")
         if kind == "context.append_message":
             self._take_message(as_mapping(record.get("message")), at)
         elif kind == "context.append_loop_event":

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from pipeline.store.turns import Role
 from pipeline.transcripts.fields import as_claude_call, as_list, as_mapping, as_text, list_blocks, output_text
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -65,15 +64,8 @@ def find_id(path: Path) -> str:
 class PiSession(SessionLog):
     """The entries of a session."""
 
-    def take(self, line: bytes) -> None:
-        """Read a line."""
-        records = parse_records(line)
-        if records is None:
-            self.report(f"session {self.head.id} has a line that is not JSON.")
-        for record in records or ():
-            self._take_record(record)
-
-    def _take_record(self, record: Mapping[str, Any]) -> None:
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        """Read a record."""
         kind = record.get("type")
         if kind == "session":
             self._take_header(record)

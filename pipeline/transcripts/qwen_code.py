@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from pipeline.store.turns import Role
 from pipeline.transcripts.fields import as_claude_call, as_list, as_mapping, as_text, find_exit_code
 from pipeline.transcripts.gemini_cli import TOOLS, read_response
-from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.log_reader import LogReader, folder_of, list_files
 from pipeline.transcripts.reader import Places, SessionHead, TranscriptFile
 from pipeline.transcripts.session_log import LeftOut, SessionLog
@@ -50,13 +49,10 @@ class QwenSession(SessionLog):
         if any(kind in line for kind in _SKIPPED) and not any(kind in line for kind in _READ):
             self.left_out[LeftOut.META] += 1
             return
-        records = parse_records(line)
-        if records is None:
-            self.report(f"session {self.head.id} has a line that is not JSON.")
-        for record in records or ():
-            self._take_record(record)
+        super().take(line)
 
-    def _take_record(self, record: Mapping[str, Any]) -> None:
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        """Read a record."""
         kind, subtype = record.get("type"), record.get("subtype")
         session_id = as_text(record.get("sessionId"))
         self.learn_record(

@@ -10,6 +10,7 @@ from pipeline.store.turns import Role
 from pipeline.text.normalize import normalize_text
 from pipeline.text.own_words import drop_host_text
 from pipeline.transcripts.fields import as_mapping, as_text, as_time, error_head, find_exit_code, keep_arguments
+from pipeline.transcripts.log_lines import parse_records
 from pipeline.transcripts.reader import Entry, Said, SessionHead, SessionPart, ToolUse
 
 # A part ends after so many entries, or characters in them.
@@ -55,8 +56,16 @@ class SessionLog:
         self._chars = 0
 
     def take(self, line: bytes) -> None:
-        """Read a line."""
-        raise NotImplementedError
+        """Read the records of a line."""
+        records = parse_records(line)
+        if records is None:
+            self.report(f"session {self.head.id} has a line that is not valid JSON.")
+        for record in records or ():
+            self.take_record(record)
+
+    def take_record(self, _record: Mapping[str, Any]) -> None:
+        """Read a record; subclasses know those of their agent."""
+        self.left_out[LeftOut.UNKNOWN] += 1
 
     def settle(self) -> None:
         """Take what still waits for a later record; the file has not changed for a long time."""

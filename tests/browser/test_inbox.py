@@ -91,7 +91,7 @@ def test_the_older_holds(opened, inbox_site):
     page.keyboard.press("j")
     press(page, "o", "was archived")
     assert counts(inbox_site)[2] == 2
-    # The audit trail lists it beside what was changed automatically, and can undo it.
+    # The audit trail lists it among the automatic changes and can undo it.
     page.get_by_role("link", name="Automatic changes").click()
     expect(page.locator(".entry")).to_have_count(1)
     expect(page.get_by_role("button", name="Undo this change")).to_have_count(1)

@@ -282,7 +282,7 @@ class Planted:
         flush_notes(self.container)
 
     def _sessions(self) -> None:
-        """Agents repeat what somebody else wrote, and decide what it says."""
+        """Store an agent's recap of a text from outside, which becomes a conclusion."""
         said = {
             "user": f"Where does billing listen? {self.field.text('message of a person')}",
             "assistant": f"Recap of billing: {self.field.text('message of an agent', 'listens on port 6543')}",

@@ -59,18 +59,18 @@ def test_a_workspace_without_sessions_has_no_results_and_a_missing_one_is_not_fo
 @pytest.mark.parametrize("state", ["archived", "candidate"])
 def test_agents_and_recall_quote_nothing_that_does_not_hold(container, client, state):
     """A turn of which a memory was made that was archived, or waits in the inbox."""
-    (seq,) = keep(container, "told", ANSWER)
-    assert [session["session_id"] for session in client.recall(ASKED)["sessions"]] == ["told"]
-    made = client.write(ANSWER, session_id="told", metadata={"turn": seq})
+    (seq,) = keep(container, "rotation", ANSWER)
+    assert [session["session_id"] for session in client.recall(ASKED)["sessions"]] == ["rotation"]
+    memory_id = client.write(ANSWER, session_id="rotation", metadata={"turn": seq})
     if state == "archived":
-        client.delete(f"/v1/memories/{made}")
+        client.delete(f"/v1/memories/{memory_id}")
     else:
         with container.databases.get("default").write() as db:
-            db.execute("UPDATE memory SET candidate = 1 WHERE id = ?", (made,))
+            db.execute("UPDATE memory SET candidate = 1 WHERE id = ?", (memory_id,))
     assert not client.recall(ASKED).get("sessions")
     asked = {"query_string": {"query": ASKED}}
     assert client.get("/v1/sessions/search", **asked, headers={CALLER_HEADER: MCP}).get_json()["items"] == []
-    assert [session["session_id"] for session in search(client, ASKED)] == ["told"]
+    assert [session["session_id"] for session in search(client, ASKED)] == ["rotation"]
 
 
 def test_recall_adds_what_was_said_in_a_session_below_the_memories(client, archive):

@@ -69,7 +69,7 @@ def test_what_old_sessions_have_seen_is_forgotten_but_not_the_sessions(db):
         agent_sessions.begin_turn(db, session, "/p", action(number).at)
         agent_sessions.record_seen(db, session, "", [(1, "a")])
         agent_sessions.add_action(db, action(number, session))
-    agent_sessions.forget_seen(db, action(5).at)
+    agent_sessions.forget_rested_sessions(db, action(5).at)
     assert agent_sessions.find_turn_start(db, "old") is not None
     assert agent_sessions.list_seen_versions(db, "old", "", SEQS) == {}
     assert len(agent_sessions.list_actions(db, "old", "", 10)) == 1
