@@ -41,13 +41,15 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> lis
     """
     hits = [hit for hit in hits if hit.annotations.superseded_by is None]
     best = max((hit.score for hit in hits), default=0.0)
-    best_said = max((hit.score for hit in hits if _source_of(hit.memory) is None), default=0.0)
+    # An identifier puts its memory first, but says nothing against the other memories about the message.
+    best_match = max((_score_as_match(hit) for hit in hits), default=0.0)
+    best_said = max((_score_as_match(hit) for hit in hits if _source_of(hit.memory) is None), default=0.0)
     rules = [hit for hit in hits if is_rule(hit.memory)]
     code = {_source_of(hit.memory): hit for hit in named}
     others = []
     for hit in hits:
         source = _source_of(hit.memory)
-        near = best_said if is_said(hit.memory) else best
+        near = best_said if is_said(hit.memory) else best_match
         if is_rule(hit.memory) or hit.score < TOLD_SHARE_OF_BEST * near:
             continue
         if source is None:
@@ -57,6 +59,10 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> lis
     beside = [*others, *list(code.values())[len(named) :]]
     ordered = sorted(beside, key=lambda hit: hit.score, reverse=True)
     return [*rules, *named, *put_said_first(ordered, message)][:TOLD]
+
+
+def _score_as_match(hit: Hit) -> float:
+    return hit.score - hit.literal_score
 
 
 def _source_of(memory: Memory) -> str | None:

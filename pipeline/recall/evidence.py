@@ -1,10 +1,11 @@
 """Evidence: the inputs of ranking for the memories that may be shown.
 
-One part are literals: text that a query quotes exactly, and the only memory that contains it. A path, ticket or
-symbol counts, and so does any run of words, such as an error message, that a memory contains literally. Text in
-several memories distinguishes none of them and is left to the ranking.
+One part are literals: text that a query quotes exactly, and the few memories that contain it. A path, ticket or
+symbol counts, and so does any run of words, such as an error message, that a memory contains literally. The fewer
+memories contain it, the more it counts; common text is left to the ranking.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -24,15 +25,24 @@ from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 
 Flags = NDArray[np.bool_]
 
-# With more holders, the filter cannot leave exactly one.
-MAX_HOLDERS = 16
+# An identifier in more memories is a common word.
+MAX_HOLDERS = 32
+# A literal in MAX_HOLDERS memories counts half of one in a single memory.
+HOLDERS_OF_NO_WEIGHT = MAX_HOLDERS**2
 SHORTEST_RUN = 5
+# A query that is nothing but a quotation or an error's message quotes from two words on.
+SHORTEST_QUOTATION = 2
 # Only a memory with a large share of the query's words can contain a run.
 RUN_COVERAGE = 0.5
-RUN_CANDIDATES = 4
+RUN_CANDIDATES = 8
 # A sentence with fewer words of the query matches by chance.
 MIN_STATING_WORDS = 3
 MAX_STATING_CANDIDATES = 20
+
+
+# In conversations with an assistant, these name no person.
+USER_ROLE = "user"
+ROLES = frozenset(search_tokens("user assistant system human AI agent"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,8 @@ class Evidence:
     Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0; `background_similarity` is that of
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index. `outlines` marks outlines of code files.
-    `about_user` marks facts about the user for a question in the first person, `answers_user` those that it asks for.
+    `by_asker` marks the asker's own words, and
+    `about_user` facts about the user, for a question in the first person, `answers_user` those that it asks for.
     `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
     none.
     """
@@ -64,8 +75,9 @@ class Evidence:
     lengths: Floats
     asks: Flags
     speaks: Flags
+    by_asker: Flags
     names_time: Flags
-    literal: Flags
+    literal: Floats
     states: Flags
     superseded_by: Seqs
     in_time_range: Flags
@@ -83,14 +95,15 @@ class Candidates:
     """Row numbers of possible answers, ascending, each channel's best in order, and the channels' scores.
 
     `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
-    earlier text. `about_user` and `answering` are current facts about the user, and those that the question asks for.
+    earlier text. `literal` grades memories with a literal of the query, from 0 to 1. `about_user` and `answering` are
+    current facts about the user, and those that the question asks for.
     """
 
     seqs: Seqs
     tops: Mapping[Channel, Seqs]
     lexical: LexicalScores | None
     dense: DenseScores | None
-    literal: Seqs
+    literal: Mapping[int, float]
     stating: Seqs
     superseded: Mapping[int, int]
     outdated: Sequence[int] = ()
@@ -108,14 +121,14 @@ class Candidates:
 class LexicalFindings:
     """Findings from words alone, computed while the encoder works.
 
-    Row numbers of the best, best first; of memories with an identifier of the query; of memories that alone contain a
-    literal of it; and of memories with all its words in one sentence.
+    Row numbers of the best, best first; the grades of memories with a literal of the query, by row number; and row
+    numbers of memories that say equally much, of which the newest counts: with all words of the query in one sentence,
+    or with the literal that it consists of.
     """
 
     scores: LexicalScores
     top: Seqs
-    holders: Seqs
-    literal: Seqs
+    literal: Mapping[int, float]
     stating: Seqs
 
 
@@ -124,14 +137,9 @@ def find_lexical_candidates(
 ) -> LexicalFindings:
     """Find the best allowed memories by words, and those that contain the query's quotations."""
     top = lexical.top(limit, allowed)
-    holders = [seqs[values_at(allowed, seqs).astype(np.bool_)] for seqs in _list_identifier_holders(question, lexical)]
-    return LexicalFindings(
-        lexical,
-        top,
-        np.concatenate([*holders, NO_ROWS]),
-        _find_literals(db, question, lexical, holders, top),
-        _find_stating(db, question, lexical, top),
-    )
+    literal = _grade_literals(db, question, lexical, allowed, top)
+    stating = np.array(sorted(literal), np.int64) if question.is_literal else _find_stating(db, question, lexical, top)
+    return LexicalFindings(lexical, top, literal, stating)
 
 
 def gather_evidence(
@@ -161,7 +169,8 @@ def gather_evidence(
         asks=_flag_holders(lexical, (ASKS,), seqs),
         names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
         speaks=_speaks(question, lexical, seqs),
-        literal=np.isin(seqs, candidates.literal),
+        by_asker=_are_askers(question, lexical, ranking_features, seqs),
+        literal=np.array([candidates.literal.get(seq, 0.0) for seq in seqs.tolist()], np.float32),
         states=np.isin(seqs, candidates.stating),
         superseded_by=np.array([candidates.superseded.get(seq, NOBODY) for seq in seqs.tolist()], np.int64),
         in_time_range=_in_time_range(question, days),
@@ -193,7 +202,17 @@ def _flag_holders(lexical: LexicalScores | None, terms: Sequence[str], seqs: Seq
 
 
 def _speaks(question: ParsedQuery, lexical: LexicalScores | None, seqs: Seqs) -> Flags:
-    return _flag_holders(lexical, [speaker_term(token) for token in dict.fromkeys(question.tokens)], seqs)
+    named = [token for token in dict.fromkeys(question.tokens) if token not in ROLES]
+    return _flag_holders(lexical, [speaker_term(token) for token in named], seqs)
+
+
+def _are_askers(
+    question: ParsedQuery, lexical: LexicalScores | None, ranking_features: RankingFeatures, seqs: Seqs
+) -> Flags:
+    """Return which memories have the asker's own words, for a question in the first person."""
+    if not question.personal:
+        return np.zeros(len(seqs), np.bool_)
+    return ranking_features.said[seqs] | _flag_holders(lexical, [speaker_term(USER_ROLE)], seqs)
 
 
 def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Flags:
@@ -203,23 +222,39 @@ def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype
     return (days >= since) & (days < until)
 
 
-def _list_identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> list[Seqs]:
-    """Return the row numbers of memories with each rare identifier of the query."""
-    holders = [lexical.holders(token) for token in question.identifiers if token in lexical.postings]
-    return [seqs for seqs in holders if 0 < len(seqs) <= MAX_HOLDERS]
+def _grade_literals(
+    db: Connection, question: ParsedQuery, lexical: LexicalScores, allowed: Flags, top: Seqs
+) -> dict[int, float]:
+    """Return the grades of allowed memories with a literal of the query, by row number: 1 for an only holder."""
+    found = [lexical.holders(token) for token in question.identifiers if token in lexical.postings]
+    holders = [seqs[values_at(allowed, seqs).astype(np.bool_)] for seqs in found if len(seqs) <= MAX_HOLDERS]
+    if not any(len(seqs) == 1 for seqs in holders):
+        holders.append(_find_longest_run(db, question, lexical, top))
+    grades: dict[int, float] = {}
+    for seqs in holders:
+        for seq in seqs.tolist():
+            grades[seq] = max(grades.get(seq, 0.0), _grade(len(seqs)))
+    return grades
 
 
-def _find_literals(
-    db: Connection, question: ParsedQuery, lexical: LexicalScores, holders: Sequence[Seqs], top: Seqs
-) -> Seqs:
-    """Return the memories that are the only allowed ones with a literal of the query."""
-    alone = [holder for holder in holders if len(holder) == 1]
-    if len(question.tokens) >= SHORTEST_RUN and not alone:
-        near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:RUN_CANDIDATES]
-        nearby = memories.by_seqs(db, near.tolist())
-        texts = {seq: search_tokens(embedded_text(memory)) for seq, memory in nearby.items()}
-        alone = [np.array([_only_run(texts, question.tokens)])]
-    return np.unique(np.concatenate([*alone, NO_ROWS]))
+def _grade(holders: int) -> float:
+    return 1 - math.log(holders) / math.log(HOLDERS_OF_NO_WEIGHT)
+
+
+def _find_longest_run(db: Connection, question: ParsedQuery, lexical: LexicalScores, top: Seqs) -> Seqs:
+    """Return which of the best contain the longest run of the query's tokens; none if it is short."""
+    asked = question.tokens
+    shortest = min(max(len(asked), SHORTEST_QUOTATION), SHORTEST_RUN) if question.is_literal else SHORTEST_RUN
+    if len(asked) < shortest:
+        return NO_ROWS
+    candidates = MAX_HOLDERS if question.is_literal else RUN_CANDIDATES
+    near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:candidates]
+    texts = {seq: search_tokens(embedded_text(memory)) for seq, memory in memories.by_seqs(db, near.tolist()).items()}
+    lengths = {seq: longest_common_run(asked, tokens) for seq, tokens in texts.items()}
+    longest = max(lengths.values(), default=0)
+    holding = [seq for seq, length in lengths.items() if length == longest >= shortest]
+    # If all the candidates contain it, others do as well.
+    return np.array(holding if len(holding) < candidates else [], np.int64)
 
 
 def _find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores, top: Seqs) -> Seqs:
@@ -237,14 +272,6 @@ def _find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores,
         ],
         np.int64,
     )
-
-
-def _only_run(texts: Mapping[int, Sequence[str]], asked: Sequence[str]) -> int:
-    """Return the only memory with the longest run of the query's tokens, 0 for none."""
-    lengths = sorted(((longest_common_run(asked, tokens), seq) for seq, tokens in texts.items()), reverse=True)
-    if not lengths or lengths[0][0] < SHORTEST_RUN or (len(lengths) > 1 and lengths[1][0] == lengths[0][0]):
-        return 0
-    return lengths[0][1]
 
 
 def longest_common_run(left: Sequence[str], right: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from pipeline.text.personal_facts import list_asked_attributes
-from pipeline.text.tokens import MONTHS, WEEKDAYS, identifiers, search_tokens
+from pipeline.text.tokens import MONTHS, WEEKDAYS, identifiers, list_compounds, search_tokens
 
 DAY: Final = timedelta(days=1)
 JULIAN_DAY_OF_YEAR_1: Final = 1721424.5
@@ -31,10 +31,18 @@ _PERSONAL = re.compile(
     r"я|мой|моя|моё|мои|моего|моей|мне|меня|мій|моє|мої|мого|моєї|мені|мене)\b|我|私|僕|俺",
     re.IGNORECASE,
 )
+# "When" also is a conjunction, as in "it fails when I save".
 _ASKS_TIME = re.compile(
-    r"\b(when|(what|which) (date|day|month|year|time)|how long|wann|quand|cuándo|quando|когда|коли)\b|"
-    r"什么时候|何时|いつ",
+    r"\bwhen('s|'d)?\b(?=\s+(?:(?:exactly|else|again)\s+)?"
+    r"(?:is|was|were|are|did|do|does|has|have|had|will|would|should|can|could)\b|\s*\?)|"
+    r"\b(since when|(what|which) (date|day|month|year|time)|how long)\b|\b(wann|cuándo)\b|"
+    r"(?:^|[?.!:;]\s*)(quand|quando|когда|коли)\b[^,]*$|什么时候|何时|いつ",
     re.IGNORECASE,
+)
+# One quotation and nothing beside it, or the message of an error.
+_QUOTED = re.compile(r"""\s*(?:"[^"]+"|'[^']+'|`[^`]+`|“[^”]+”|„[^“”]+[“”]|«[^»]+»|‘[^’]+’)\s*""")
+_ERROR = re.compile(
+    r"\s*(?:(?:[\w.]+\.)?\w*(?:Error|Exception|Warning)(?::\s.*)?|(?:error|fatal)(?:\[\w+\])?:\s.*)", re.DOTALL
 )
 # Questions about recent and next work, in the languages of the relevance gate.
 _ASKS_PROGRESS = re.compile(
@@ -203,7 +211,8 @@ _EXPRESSIONS: Final[tuple[tuple["re.Pattern[str]", Read], ...]] = tuple(
 class ParsedQuery:
     """A parsed query: text, tokens, identifiers, time range, and whether it is about the asker or asks for a time.
 
-    `asked_attributes` are the attributes of the user that it asks for.
+    `is_literal`: it is nothing but identifiers, a quotation or an error's message. `asked_attributes` are the
+    attributes of the user that it asks for.
     """
 
     text: str
@@ -212,6 +221,7 @@ class ParsedQuery:
     time_range: TimeRange | None
     personal: bool
     asks_time: bool
+    is_literal: bool = False
     asked_attributes: frozenset[str] = frozenset()
 
 
@@ -224,5 +234,14 @@ def parse_query(text: str, now: datetime) -> ParsedQuery:
         parse_time_range(text, now),
         is_personal(text),
         _ASKS_TIME.search(text) is not None,
+        is_literal(text),
         list_asked_attributes(text),
     )
+
+
+def is_literal(text: str) -> bool:
+    """Return whether a text is nothing but identifiers, a quotation or an error's message."""
+    if _QUOTED.fullmatch(text) or _ERROR.fullmatch(text):
+        return True
+    compounds = list_compounds(text)
+    return bool(compounds) and all(identifiers(compound) for compound in compounds)

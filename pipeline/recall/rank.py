@@ -27,6 +27,7 @@ VOCABULARY_COVERED = (0.4, 0.7)
 UNKNOWN_WORDS_GAIN = 4.0
 
 RECENCY_HALF_LIFE_DAYS = 30.0
+LITERAL: Final = "literal"
 
 
 class FeatureGroup(StrEnum):
@@ -216,6 +217,7 @@ _OWN: Final = (
     RankFeature(
         "speaker", 0.1, _CUES, "was said by the person that the question names", lambda pool: pool.evidence.speaks
     ),
+    RankFeature("by_asker", 0.2, _CUES, "has the asker's own words", lambda pool: pool.evidence.by_asker),
     RankFeature("names_time", 0.1, _CUES, "names a time, as the question asks", lambda pool: pool.evidence.names_time),
     RankFeature("asks", -0.06, _PRIORS, "is a question itself", lambda pool: pool.evidence.asks),
     RankFeature(
@@ -240,10 +242,10 @@ _OWN: Final = (
         lambda pool: pool.evidence.answers_user,
     ),
     RankFeature(
-        "literal",
+        LITERAL,
         2.0,
         _CUES,
-        "is the only one with an identifier or phrase of the question",
+        "is one of few with an identifier or phrase of the question",
         lambda pool: pool.evidence.literal,
     ),
 )

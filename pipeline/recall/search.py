@@ -34,7 +34,7 @@ from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
-from pipeline.recall.rank import Ranking, rank
+from pipeline.recall.rank import LITERAL, Ranking, rank
 from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
 from pipeline.recall.said_first import put_said_first
 from pipeline.records import Filter, Memory, Viewer
@@ -298,7 +298,9 @@ def _build_hits(
     scores, relevances = ranking.score[positions].tolist(), probable[positions].tolist()
     annotations = find_annotations(db, memories_shown, lambda: deadline.must_skip(Step.STALENESS))
     noted = [annotations.get(memory.seq, NOTHING) for memory in memories_shown]
-    return tuple(Hit(*parts) for parts in zip(memories_shown, scores, relevances, signals, noted, strict=True))
+    hits = (Hit(*parts) for parts in zip(memories_shown, scores, relevances, signals, noted, strict=True))
+    literal_scores = ranking.parts[LITERAL][positions].tolist()
+    return tuple(replace(hit, literal_score=score) for hit, score in zip(hits, literal_scores, strict=True))
 
 
 def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:
@@ -369,12 +371,10 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     if dense is not None:
         tops[Channel.DENSE] = dense.top(MAX_PER_CHANNEL, allowed)
     lifted = [context.sessions.around(top[:MAX_LIFTING]) for top in tops.values()]
-    holders, literal, stating = (
-        (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
-    )
+    literal, stating = ({}, NO_ROWS) if words is None else (words.literal, words.stating)
     about_user = _list_facts_about_user(db, results.question)
     answering = [seq for seq, is_asked in about_user.items() if is_asked]
-    pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, np.array(answering, np.int64)]))
+    pooled = np.unique(np.concatenate([*tops.values(), *lifted, np.array([*literal, *answering], np.int64)]))
     superseded = {pair.seq: pair.by for pair in edges.list_superseding(db, pooled.tolist())}
     pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]

@@ -118,7 +118,8 @@ class Signals:
 class Hit:
     """A memory in the results: its score, its relevance (probability, 0 to 1), and the reasons if requested.
 
-    `origin` is the memory's source if a team is searched too: the team's name, or `local`.
+    `literal_score` is the score's part for an identifier or phrase of the query. `origin` is the memory's source if
+    a team is searched too: the team's name, or `local`.
     """
 
     memory: Memory
@@ -127,6 +128,7 @@ class Hit:
     signals: Signals | None = None
     annotations: Annotations = NOTHING
     origin: str | None = None
+    literal_score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

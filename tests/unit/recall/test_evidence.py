@@ -8,7 +8,7 @@ import pytest
 from pipeline.index.row_arrays import NO_ROWS
 from pipeline.recall.evidence import Candidates, find_lexical_candidates, gather_evidence
 from pipeline.recall.query import parse_query
-from pipeline.records import Kind
+from pipeline.records import Kind, Source
 from pipeline.records.recall import Channel
 from pipeline.write.revise import archive, purge
 
@@ -34,7 +34,7 @@ def conversation(workspace):
     return workspace
 
 
-def gather(workspace, text, *, without=()):
+def gather(workspace, text, *, without=(), count=6):
     question = parse_query(text, NOW)
     with workspace.database.read() as db:
         lexical = None if Channel.LEXICAL in without else workspace.reader.lexical.search(db, question.tokens)
@@ -46,7 +46,9 @@ def gather(workspace, text, *, without=()):
         found = lexical and find_lexical_candidates(
             db, question, lexical, workspace.reader.ranking_features.visible, 100
         )
-        candidates = Candidates(np.arange(1, 7), {}, lexical, dense, found.literal if found else NO_ROWS, NO_ROWS, {})
+        candidates = Candidates(
+            np.arange(1, count + 1), {}, lexical, dense, found.literal if found else {}, NO_ROWS, {}
+        )
         return gather_evidence(workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
 
 
@@ -69,8 +71,25 @@ def test_fields_speak_for_their_memories(conversation):
 
 def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
     evidence = gather(conversation, "Where is the zebra")
-    for name in ("speaks", "names_time", "in_time_range", "personal_fact", "literal"):
+    for name in ("speaks", "by_asker", "names_time", "in_time_range", "personal_fact", "literal"):
         assert not getattr(evidence, name).any(), name
+
+
+def test_the_askers_own_words_are_known_by_source_tag_or_role(workspace):
+    workspace.write("user: my car is a Skoda", source=Source.IMPORT)
+    workspace.write("assistant: your car is a Skoda", source=Source.IMPORT)
+    workspace.write("The car is in the garage", source=Source.USER)
+    workspace.write("Always wash the car on Friday, never on Monday.", source=Source.AMBIENT, tags=("said",))
+    workspace.write("The car needs oil", source=Source.AGENT)
+    workspace.embed()
+    assert gather(workspace, "what is my car?", count=5).by_asker.tolist() == [True, False, True, True, False]
+    assert not gather(workspace, "what does the user drive?", count=5).by_asker.any()
+
+
+def test_a_role_is_no_person(workspace):
+    workspace.write("user: the service account needs a role")
+    workspace.embed()
+    assert not gather(workspace, "Which role does the user of the service have?", count=1).speaks.any()
 
 
 @pytest.mark.parametrize(

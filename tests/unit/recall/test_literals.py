@@ -1,12 +1,16 @@
-"""Who quotes a thing by its spelling gets the one memory that holds it."""
+"""A question that quotes a thing by its spelling gets the memories that contain it."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from pipeline.recall.evidence import longest_common_run
+from pipeline.recall.evidence import MAX_HOLDERS, longest_common_run
+from pipeline.recall.rank import FEATURES, LITERAL
 from pipeline.records import Draft, Filter, Kind, Revision
 from pipeline.write import revise
 from tests.fakes.in_process import accept_batch
+from tests.fakes.recall_workspace import open_recall_workspace
+
+ALONE = next(feature.weight for feature in FEATURES if feature.name == LITERAL)
 
 # Each quoted by a question whose other words the crowd holds far more of.
 QUOTES = {
@@ -41,8 +45,9 @@ def holder(workspace, quoted, text="Old note, seen once: {}.", **fields):
 
 
 def literals(workspace, question, **fields):
-    hits = workspace.ask(question, explain=True, k=40, **fields).hits
-    return [hit.memory.id for hit in hits if hit.signals.parts["literal"] > 0]
+    """Return the memories that were lifted for a literal, and by how much."""
+    hits = workspace.ask(question, explain=True, k=60, **fields).hits
+    return {hit.memory.id: hit.literal_score for hit in hits if hit.literal_score > 0}
 
 
 @pytest.mark.parametrize("digested", [False, True])
@@ -53,14 +58,16 @@ def test_the_only_holder_comes_first(crowd, quote, digested):
         crowd.embed()
         crowd.fold()
     assert crowd.find_ids(question)[0] == wanted
-    assert literals(crowd, question) == [wanted]
+    assert literals(crowd, question) == {wanted: ALONE}
 
 
-def test_two_holders_tell_nobody_apart(crowd, quote):
+def test_two_holders_come_before_all_others_and_count_less(crowd, quote):
     quoted, question = quote
-    holder(crowd, quoted)
-    holder(crowd, quoted, "Another note that says {} too.")
-    assert literals(crowd, question) == []
+    both = {holder(crowd, quoted), holder(crowd, quoted, "Another note that says {} too.")}
+    assert set(crowd.find_ids(question)[:2]) == both
+    lifts = literals(crowd, question)
+    assert lifts.keys() == both
+    assert all(ALONE / 2 < lift < ALONE for lift in lifts.values())
 
 
 @pytest.mark.parametrize("verb", ["archive", "purge"])
@@ -68,9 +75,9 @@ def test_a_twin_that_nobody_can_see_does_not_count(crowd, quote, verb):
     quoted, question = quote
     wanted = holder(crowd, quoted)
     twin = holder(crowd, quoted, "Another note that says {} too.")
-    assert literals(crowd, question) == []
+    assert literals(crowd, question).keys() == {wanted, twin}
     getattr(revise, verb)(crowd.database, twin)
-    assert literals(crowd, question) == [wanted]
+    assert literals(crowd, question) == {wanted: ALONE}
     assert crowd.find_ids(question)[0] == wanted
 
 
@@ -78,7 +85,7 @@ def test_a_twin_that_the_filter_hides_does_not_count(crowd, quote):
     quoted, question = quote
     wanted = holder(crowd, quoted, kind=Kind.DECISION)
     holder(crowd, quoted, "Another note that says {} too.", kind=Kind.FACT)
-    assert literals(crowd, question, wanted=Filter(kinds=(Kind.DECISION,))) == [wanted]
+    assert literals(crowd, question, wanted=Filter(kinds=(Kind.DECISION,))) == {wanted: ALONE}
 
 
 def test_a_holder_that_the_filter_hides_is_not_shown(crowd, quote):
@@ -90,20 +97,75 @@ def test_a_holder_that_the_filter_hides_is_not_shown(crowd, quote):
 def test_an_edit_takes_the_literal_along(crowd, quote):
     quoted, question = quote
     wanted = holder(crowd, quoted)
-    assert literals(crowd, question) == [wanted]
+    assert literals(crowd, question) == {wanted: ALONE}
     revise.edit(crowd.database, wanted, Revision(content="Nothing of that kind any more."))
-    assert literals(crowd, question) == []
+    assert literals(crowd, question) == {}
 
 
 def test_three_words_in_a_row_are_chance(crowd):
     holder(crowd, "tidal harbour crane")
-    assert literals(crowd, "tidal harbour crane") == []
+    assert literals(crowd, "tidal harbour crane") == {}
+
+
+@pytest.mark.parametrize(
+    "question", ['"tidal harbour crane"', "`tidal harbour crane`", "„tidal harbour crane“", "CraneError: tidal harbour"]
+)
+def test_three_words_in_quotation_marks_are_meant(crowd, question):
+    wanted = holder(crowd, "tidal harbour crane", "It said CraneError: {}.")
+    if question.startswith("Crane"):
+        wanted = holder(crowd, "tidal harbour", "It said CraneError: {} is closed.")
+    assert crowd.find_ids(question)[0] == wanted
+    assert wanted in literals(crowd, question)
 
 
 def test_an_identifier_of_many_is_left_to_the_ranking(workspace):
-    accept_batch(workspace.database, [Draft(f"note {n} on src/db/pool.py") for n in range(20)])
-    assert literals(workspace, "what of src/db/pool.py") == []
-    assert len(workspace.find_ids("what of src/db/pool.py", k=20)) == 20
+    count = MAX_HOLDERS + 1
+    accept_batch(workspace.database, [Draft(f"note {n} on src/db/pool.py") for n in range(count)])
+    assert literals(workspace, "what of src/db/pool.py") == {}
+    assert len(workspace.find_ids("what of src/db/pool.py", k=count)) == count
+
+
+def test_a_literal_alone_lists_its_holders_newest_first(crowd, quote):
+    quoted = quote[0]
+    held = [
+        crowd.write(f"{text} {quoted}.", occurred_at=f"2021-0{month}-01T00:00:00.000Z", importance=1 - month / 10)
+        for month, text in ((3, "Seen in March:"), (1, "First seen in January, once:"), (2, "Again"))
+    ]
+    asked = f'"{quoted}"' if " " in quoted else quoted
+    assert crowd.find_ids(asked)[:3] == [held[0], held[2], held[1]]
+
+
+@pytest.fixture(scope="module")
+def similar_notes():
+    """Ten thousand notes of similar wording, and identifiers in 1 to 20 of them, by their number of holders."""
+    with open_recall_workspace() as workspace:
+        drafts = [
+            Draft(f"Deploy {n}: the gateway was slow, the queue of orders grew.", importance=1.0) for n in range(10_000)
+        ]
+        held = {}
+        for count in range(1, 21):
+            name = f"OPS-{2000 + count}"
+            held[name] = range(count * 400, count * 400 + 7 * count, 7)
+            for at in held[name]:
+                drafts[at] = Draft(f"Deploy {at}: {name}, the gateway was slow.", importance=0.0)
+        ids = [outcome.id for outcome in accept_batch(workspace.database, drafts)]
+        workspace.fold()
+        yield workspace, {name: {ids[at] for at in places} for name, places in held.items()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_all_holders_come_before_all_others(similar_notes, data):
+    workspace, held = similar_notes
+    name = data.draw(st.sampled_from(sorted(held)))
+    words = data.draw(
+        st.lists(
+            st.sampled_from(["deploy", "gateway", "slow", "queue", "orders", "grew", "why", "was", "the"]), max_size=8
+        )
+    )
+    at = data.draw(st.integers(0, len(words)))
+    question = " ".join([*words[:at], name, *words[at:]])
+    assert set(workspace.find_ids(question, k=len(held[name]))) == held[name]
 
 
 words = st.lists(st.sampled_from("abc"), max_size=8)

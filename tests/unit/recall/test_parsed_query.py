@@ -42,7 +42,19 @@ def test_a_question_for_a_time_is_told(text):
     assert parse_query(text, NOW).asks_time
 
 
-@pytest.mark.parametrize("text", ["whenever it rains", "which port", "update the date field", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "whenever it rains",
+        "which port",
+        "update the date field",
+        "",
+        "it fails when I save the form",
+        "When users upload a file, the page hangs",
+        "ça plante quand je sauvegarde",
+        "quand je sauvegarde, ça plante",
+    ],
+)
 def test_a_question_for_something_else_asks_no_time(text):
     assert not parse_query(text, NOW).asks_time
 
@@ -53,6 +65,36 @@ def test_everything_that_a_question_says_is_read_at_once():
     assert question.time_range is not None
     assert question.personal
     assert question.asks_time
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "OPS-2004",
+            "src/api/users.py",
+            "OPS-2004, OPS-2005?",
+            "parseLedgerRow",
+            '"connection reset by peer"',
+            "`a b`",
+        ),
+        *(
+            "« connexion refusée »",
+            "ConnectionResetError: [Errno 104] reset",
+            "sqlalchemy.exc.TimeoutError",
+            "fatal: no",
+        ),
+    ],
+)
+def test_a_query_can_be_nothing_but_a_literal(text):
+    assert parse_query(text, NOW).is_literal
+
+
+@pytest.mark.parametrize(
+    "text", ["", "what of OPS-2004", "staging database", 'why "reset by peer" in "staging"', "errors"]
+)
+def test_a_query_with_other_words_is_no_literal(text):
+    assert not parse_query(text, NOW).is_literal
 
 
 @given(st.text(max_size=60))

@@ -36,7 +36,8 @@ def pools(draw):
         importance=column(share),
         days=column(st.floats(2_400_000, 2_500_000, width=32)),
         repeats=column(st.integers(0, 1000)),
-        **{name: column(st.booleans()) for name in ("asks", "speaks", "names_time", "literal", "in_time_range")},
+        **{name: column(st.booleans()) for name in ("asks", "speaks", "by_asker", "names_time", "in_time_range")},
+        literal=column(share),
         personal_fact=column(st.booleans()),
         answers_user=column(st.booleans()),
         outlines=column(st.booleans()),
@@ -148,7 +149,7 @@ def test_a_memory_without_a_session_is_not_punished_for_it(words):
     assert together.score.tolist() == ranking.score.tolist()
 
 
-FLAGS = ("speaks", "names_time", "in_time_range", "personal_fact", "answers_user", "literal")
+FLAGS = ("speaks", "by_asker", "names_time", "in_time_range", "personal_fact", "answers_user", "literal")
 
 
 @pytest.mark.parametrize("flag", FLAGS)
@@ -159,10 +160,10 @@ def test_what_speaks_for_a_memory_puts_it_before_its_equal(flag):
 @given(pools().filter(lambda pool: len(pool.seqs) > 0), st.data())
 def test_the_only_holder_of_a_literal_comes_first(pool, data):
     place = data.draw(st.integers(0, len(pool.seqs) - 1))
-    flags = np.zeros(len(pool.seqs), np.bool_)
-    flags[place] = True
+    grades = np.zeros(len(pool.seqs), np.float32)
+    grades[place] = 1
     # The fact that answers a question about the user may come before it.
-    pool = dataclasses.replace(pool, literal=flags, answers_user=np.zeros(len(pool.seqs), np.bool_))
+    pool = dataclasses.replace(pool, literal=grades, answers_user=np.zeros(len(pool.seqs), np.bool_))
     assert rank(pool).order[0] == place
 
 
