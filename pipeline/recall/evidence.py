@@ -21,7 +21,7 @@ from pipeline.records.recall import Channel
 from pipeline.store import memories
 from pipeline.text.memory_terms import embedded_text
 from pipeline.text.sentences import split_sentences
-from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
+from pipeline.text.tokens import ASKS, NAMES_TIME, list_compounds, search_tokens, speaker_term
 
 Flags = NDArray[np.bool_]
 
@@ -51,11 +51,10 @@ class Evidence:
 
     Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0; `background_similarity` is that of
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
-    `information` and `vocabulary_coverage` come from the lexical index. `outlines` marks outlines of code files.
-    `by_asker` marks the asker's own words, and
-    `about_user` facts about the user, for a question in the first person, `answers_user` those that it asks for.
-    `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
-    none.
+    `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
+    outlines of code files. For a question in the first person, `by_asker` marks the asker's own words, `about_user` facts
+    about the user, and `answers_user` those that it asks for. `before` and `after` are the row numbers of another
+    speaker's turns right before and after in the session, 0 for none.
     """
 
     seqs: Seqs
@@ -72,6 +71,7 @@ class Evidence:
     context: Floats
     background_similarity: float
     vocabulary_coverage: float
+    query_words: float
     lengths: Floats
     asks: Flags
     speaks: Flags
@@ -165,6 +165,7 @@ def gather_evidence(
         context=context,
         vocabulary_coverage=0.0 if lexical is None else lexical.vocabulary_coverage,
         background_similarity=0.0 if dense is None else dense.background_similarity,
+        query_words=float(len(list_compounds(question.text))),
         lengths=nothing if lexical is None else values_at(lexical.corpus.lengths, seqs).astype(np.float32),
         asks=_flag_holders(lexical, (ASKS,), seqs),
         names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),

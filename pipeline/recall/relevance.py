@@ -3,8 +3,10 @@
 Scores are relative to the best hit, so they cannot tell a good answer from the least bad one. Relevance uses three
 absolute measures: whether the memory is closer to the query than all general messages to assistants, whether it
 shares rare words, and whether the workspace contains the query's words at all. A logistic regression turns them into
-a probability.
+a probability, which falls with the lengths of both.
 """
+
+import math
 
 import numpy as np
 
@@ -20,6 +22,11 @@ INTERCEPT = -5.1
 CLOSER_THAN_BACKGROUND = 9.7
 SHARED_INFORMATION = 2.0
 VOCABULARY_COVERAGE = 2.4
+# A long prompt resembles long memories by chance. Of prompts and memories with more words and tokens than these, the
+# logit falls by the product of both logarithms (decision 0049).
+LONG_PROMPT_WORDS = 12
+LONG_MEMORY_TOKENS = 8
+CHANCE_RESEMBLANCE = 2.5
 # Every file of a project is slightly related to a question about it, and an outline contains many words: fitted to
 # the labels of the 454 outlines that are found for tests/data/prompts. The lower of the two formulas applies.
 OUTLINE_INTERCEPT = -1.3
@@ -47,6 +54,7 @@ def relevance(ranking: Ranking) -> Floats:
         + SHARED_INFORMATION * np.sqrt(evidence.information)
         # Questions about the user share no words with short facts: "where do I live" and "user city: Tampa".
         + VOCABULARY_COVERAGE * np.where(_may_answer(evidence), 1.0, evidence.vocabulary_coverage)
+        - CHANCE_RESEMBLANCE * _excess_length(evidence)
     )
     logit = np.where(evidence.answers_user, np.maximum(logit, ANSWERS_USER), logit)
     outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit)
@@ -54,6 +62,14 @@ def relevance(ranking: Ranking) -> Floats:
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))
     return np.maximum(probability, beside)
+
+
+def _excess_length(evidence: Evidence) -> Floats:
+    """Return how much longer query and memory are than short ones: the product of the logarithms."""
+    query = math.log(max(evidence.query_words / LONG_PROMPT_WORDS, 1.0))
+    memory = np.log(np.maximum(evidence.lengths / LONG_MEMORY_TOKENS, 1.0))
+    product: Floats = (query * memory).astype(np.float32)
+    return product
 
 
 def _may_answer(evidence: Evidence) -> Flags:
