@@ -52,7 +52,7 @@ class Evidence:
     Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0; `background_similarity` is that of
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
-    outlines of code files. For a question in the first person, `by_asker` marks the asker's own words, `about_user` facts
+    outlines of code files. For a question in the first person, `by_asker` marks the asker's words, `about_user` facts
     about the user, and `answers_user` those that it asks for. `before` and `after` are the row numbers of another
     speaker's turns right before and after in the session, 0 for none.
     """
