@@ -1,15 +1,19 @@
 """Put current values first: among the best hits that give different values for one slot, the newest comes first.
 
-A slot is taken literally from the text that states it; if a text states it in fewer words, the query must name the
-rest. Only the top hits are examined, and they only change places among themselves.
+So does a hit that says that it replaces another (announced_changes.py). A slot is taken literally from the text that
+states it; if a text states it in fewer words, the query must name the rest. Only the top hits are examined, and they
+only change places among themselves.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from sqlite3 import Connection
 
+from pipeline.recall.announced_changes import find_announced_changes
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
+from pipeline.recall.relevance import RELEVANT, relevance
 from pipeline.records import Kind, Memory, Trust
 from pipeline.store import memories
 from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, find_stated_values, slot_words
@@ -39,13 +43,28 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     top = ranking.order[:EXAMINED_HITS].tolist()
     positions = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
     asked = frozenset(slot_words(text))
+    texts = memories.by_seqs(db, list(positions))
     stated = {
-        seq: values
-        for seq, content in memories.contents(db, list(positions)).items()
-        if (values := _find_asked_values(content, asked, text))
+        seq: values for seq, memory in texts.items() if (values := _find_asked_values(memory.content, asked, text))
     }
-    groups = _group_by_slot(memories.by_seqs(db, stated), stated, asked) if len(stated) > 1 else []
-    return rank_newest_first(ranking, [[positions[seq] for seq in group] for group in groups])
+    groups = _group_by_slot({seq: texts[seq] for seq in stated}, stated, asked) if len(stated) > 1 else []
+    replaced = _find_replaced([texts[seq] for seq in positions], ranking, text)
+    ordered = rank_newest_first(
+        ranking, [[positions[seq] for seq in group] for group in (*groups, *join_groups(replaced))]
+    )
+    return replace(ordered, replaced=[(positions[earlier], positions[later]) for earlier, later in replaced])
+
+
+def _find_replaced(ranked: Sequence[Memory], ranking: Ranking, text: str) -> list[tuple[int, int]]:
+    """Return the memories that a later one replaces by its own words, each with the later one, by row number."""
+    probable = relevance(ranking)
+    relevant = frozenset(ranking.evidence.seqs[probable >= RELEVANT].tolist())
+    statements = [memory for memory in ranked if memory.kind not in LISTING and not memory.instructs]
+    return [
+        (earlier.seq, later.seq)
+        for earlier, later in find_announced_changes(statements, relevant, text)
+        if _outranks(later, earlier)
+    ]
 
 
 def _group_by_slot(
@@ -81,8 +100,13 @@ def _answers(value: StatedValue, asked: frozenset[str]) -> bool:
 def _may_replace(first: Memory, second: Memory) -> bool:
     """Return whether one memory may be an update of the other, regardless of their order."""
     older, newer = sorted((first, second), key=lambda memory: (memory.occurred_at, memory.seq))
+    return speaker_of(older.content) == speaker_of(newer.content) and _outranks(newer, older)
+
+
+def _outranks(newer: Memory, older: Memory) -> bool:
+    """Return whether a memory may stand above an older one about the same subject."""
     return (
-        (older.scope, older.branch, speaker_of(older.content)) == (newer.scope, newer.branch, speaker_of(newer.content))
+        (older.scope, older.branch) == (newer.scope, newer.branch)
         and (newer.trust is Trust.TRUSTED or older.trust is Trust.EVIDENCE)
         and not older.pinned
     )

@@ -302,12 +302,16 @@ def _share_of_best(scores: Floats, convincing: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The order of the pool, best first; `values` has one row per feature."""
+    """The order of the pool, best first; `values` has one row per feature.
+
+    `replaced` has the positions of memories that a later one replaces by its own words, each with the later one's.
+    """
 
     pool: CandidatePool
     order: Seqs
     values: Floats
     score: Floats
+    replaced: Sequence[tuple[int, int]] = ()
 
     @property
     def evidence(self) -> Evidence:

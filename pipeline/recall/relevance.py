@@ -36,6 +36,7 @@ ANSWERS_USER = 2.5
 # From the first value on, a memory is injected; below the second, a memory is only shown if requested.
 RELEVANT = 0.5
 IRRELEVANT = 0.02
+IRRELEVANT_LOGIT = math.log(IRRELEVANT / (1 - IRRELEVANT))
 # Between two languages, a memory that is further from the query than this, compared with the background, needs the
 # same relevance as one in the query's language. Chosen on tests/data and XQuAD (decision 0020), for an English query
 # and for another.
@@ -54,14 +55,20 @@ def relevance(ranking: Ranking) -> Floats:
         + SHARED_INFORMATION * np.sqrt(evidence.information)
         # Questions about the user share no words with short facts: "where do I live" and "user city: Tampa".
         + VOCABULARY_COVERAGE * np.where(_may_answer(evidence), 1.0, evidence.vocabulary_coverage)
-        - CHANCE_RESEMBLANCE * _excess_length(evidence)
     )
+    # The lengths alone make no memory irrelevant.
+    by_chance = logit - CHANCE_RESEMBLANCE * _excess_length(evidence)
+    logit = np.maximum(by_chance, np.minimum(logit, IRRELEVANT_LOGIT))
     logit = np.where(evidence.answers_user, np.maximum(logit, ANSWERS_USER), logit)
     outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit)
     logit = np.where(evidence.outlines, outlined, logit)
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))
-    return np.maximum(probability, beside)
+    probability = np.maximum(probability, beside)
+    # What replaces a relevant statement is as relevant: an outdated one is not shown without it.
+    for earlier, later in ranking.replaced:
+        probability[later] = max(probability[earlier], probability[later])
+    return probability
 
 
 def _excess_length(evidence: Evidence) -> Floats:

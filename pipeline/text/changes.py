@@ -1,0 +1,16 @@
+"""Recognize by their words the texts that say that something is no longer as it was, in four languages."""
+
+import re
+from functools import cache
+
+from pipeline.text.lexicon import load_lexicon
+
+
+def announces_change(text: str) -> bool:
+    """Return whether a text says that something is no longer as it was."""
+    return _changed().search(text) is not None
+
+
+@cache
+def _changed() -> "re.Pattern[str]":
+    return re.compile(load_lexicon("changes").alternatives("changed"), re.IGNORECASE)
