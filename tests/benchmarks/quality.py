@@ -1,25 +1,31 @@
-"""Measure recall on public sets through a running stack, beside plain FTS5 without stop words on the same texts.
+"""Measure recall on public sets through a running stack, beside other rankings of the same texts.
+
+- FTS5: SQLite's own full text search, without stop words
+- RRF: reciprocal rank fusion of Reverie's two channels (Cormack et al. 2009, k = 60)
+- min-max: the sum of both channels' scores, each scaled from 0 to 1 (Fox, Shaw 1994)
 
 Run by `make bench-quality ARGS="FOLDER"`. The sets are not part of this repository: a folder holds LoCoMo's file as
-`locomo*.json` (tests/benchmarks/locomo.py) and others as `*.jsonl`, a store of memories a line:
+`locomo*.json` (tests/benchmarks/locomo.py) and others as `*.jsonl` or `*.jsonl.gz`, a store of memories a line:
 
     {"id", "sessions": [{"session", "at", "turns": [{"id", "speaker", "text", "at"?}]}],
      "questions": [{"q", "category", "evidence": [id], "stale"?: [id], "allowed"?: [id]}]}
 
 A workspace that is asked in another language gets an encoder that knows it, and is asked again: that is what counts.
 
-hit@k: any of the first k is evidence. newest: where older statements are `stale`, the evidence stands above all of
-them. quiet: of questions without evidence, how many get nothing beside what is `allowed`.
+hit@k: any of the first k is evidence. all@k: all evidence is among the first k. newest: where older statements are
+`stale`, the evidence stands above all of them. quiet: of questions without evidence, how many get nothing beside what
+is `allowed`.
 """
 
 import argparse
+import gzip
 import json
 import re
 import sqlite3
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +36,9 @@ from tests.benchmarks.locomo import conversations
 from tests.support.stack import Client, Stack
 
 K = 10
+# As many as a query may ask for; the channels' best are among them.
+MOST = 100
+RRF_K = 60
 BATCH = 100
 LONGEST = 9_900
 PATIENCE_S = 1800.0
@@ -70,6 +79,7 @@ class Scores:
             return
         self.found["hit@1"].append(bool(first) and first[0] in asked.evidence)
         self.found[f"hit@{K}"].append(not asked.evidence.isdisjoint(first))
+        self.found[f"all@{K}"].append(asked.evidence <= set(first))
         if asked.stale:
             places = {identity: place for place, identity in reversed(list(enumerate(got)))}
             best = min(places.get(identity, len(got)) for identity in asked.evidence)
@@ -88,7 +98,8 @@ def read_stores(file: Path) -> Iterator[Store]:
             asked = [Asked(one.text, frozenset(map(str, one.sources))) for one in conversation.questions]
             yield Store(conversation.name, memories, asked)
         return
-    for line in filter(None, file.read_text(encoding="utf-8").split("\n")):
+    content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    for line in filter(None, content.decode().split("\n")):
         store = json.loads(line)
         if "questions" not in store:
             # Labelled texts, which are measured elsewhere.
@@ -132,8 +143,8 @@ def ask_fts(store: Store) -> Scores:
     return scores
 
 
-def ask_stack(stack: Stack, name: str, store: Store) -> Scores:
-    """Write a store's memories, let them be digested, and ask."""
+def ask_stack(stack: Stack, name: str, store: Store) -> dict[str, Scores]:
+    """Write a store's memories, let them be digested, and ask; return the scores of each ranking."""
     client = stack.client(name)
     own: dict[str, list[str]] = defaultdict(list)
     given = list(store.memories.items())
@@ -152,12 +163,42 @@ def ask_stack(stack: Stack, name: str, store: Store) -> Scores:
     return scores
 
 
-def _ask_all(client: Client, store: Store, own: Mapping[str, Sequence[str]]) -> Scores:
-    scores = Scores()
+def _ask_all(client: Client, store: Store, own: Mapping[str, Sequence[str]]) -> dict[str, Scores]:
+    scores = {name: Scores() for name in ("RRF", "min-max", "Reverie")}
     for asked in store.questions:
         hits = client.recall(asked.text, k=max(K, len(asked.evidence)))["results"]
-        scores.judge(asked, [identity for hit in hits for identity in own[hit["id"]]])
+        pool = client.recall(asked.text, k=MOST, min_relevance=0, explain=True)["results"]
+        for name, ordered in (("Reverie", hits), ("RRF", fuse_ranks(pool)), ("min-max", fuse_scores(pool))):
+            scores[name].judge(asked, [identity for hit in ordered for identity in own[hit["id"]]])
     return scores
+
+
+def fuse_ranks(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Order explained hits by reciprocal rank fusion of the channels."""
+    return _order_by(hits, lambda channel: 0.0 if channel["rank"] is None else 1 / (RRF_K + channel["rank"]))
+
+
+def fuse_scores(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Order explained hits by the sum of the channels' scores, each scaled from 0 to 1."""
+    scores = defaultdict(list)
+    for hit in hits:
+        for name, channel in hit["signals"]["channels"].items():
+            scores[name].append(channel["score"])
+    scaled = [
+        (
+            sum(
+                (channel["score"] - min(scores[name])) / ((max(scores[name]) - min(scores[name])) or 1.0)
+                for name, channel in hit["signals"]["channels"].items()
+            ),
+            hit,
+        )
+        for hit in hits
+    ]
+    return [hit for _, hit in sorted(scaled, key=lambda pair: pair[0], reverse=True)]
+
+
+def _order_by(hits: Sequence[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> list[dict[str, Any]]:
+    return sorted(hits, key=lambda hit: sum(map(value, hit["signals"]["channels"].values())), reverse=True)
 
 
 def _write(client: Client, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -168,13 +209,18 @@ def _write(client: Client, items: Sequence[dict[str, Any]]) -> list[dict[str, An
     return results
 
 
-def show(name: str, figures: Scores, floor: Scores) -> str:
-    """Return a line of the table."""
-    cells = []
-    for figure in ("hit@1", f"hit@{K}", "newest", "quiet"):
-        ours, theirs = figures.mean(figure), floor.mean(figure)
-        cells.append(f"{ours:.3f} / {theirs:.3f}" if ours is not None and theirs is not None else "")
-    return f"| {name} | {len(figures.found['hit@1'])} | {' | '.join(cells)} |"
+FIGURES = ("hit@1", f"hit@{K}", f"all@{K}", "newest", "quiet")
+RANKINGS = ("FTS5", "RRF", "min-max", "Reverie")
+
+
+def show(name: str, scores: Mapping[str, Scores]) -> str:
+    """Return the lines of a set in the table, one for each ranking."""
+    lines = []
+    for ranking in RANKINGS:
+        means = [scores[ranking].mean(figure) for figure in FIGURES]
+        cells = ["" if mean is None else f"{mean:.3f}" for mean in means]
+        lines.append(f"| {name} | {len(scores[ranking].found['hit@1'])} | {ranking} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -182,24 +228,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the sets are")
     arguments = parser.parse_args()
-    files = [*sorted(arguments.folder.glob("locomo*.json")), *sorted(arguments.folder.glob("*.jsonl"))]
-    sets = [(file.stem, stores) for file in files if (stores := [s for s in read_stores(file) if s.questions])]
+    files = [*sorted(arguments.folder.glob("locomo*.json")), *sorted(arguments.folder.glob("*.jsonl*"))]
+    sets = [
+        (file.name.partition(".")[0], stores)
+        for file in files
+        if (stores := [s for s in read_stores(file) if s.questions])
+    ]
     if not sets:
         raise SystemExit(f"{arguments.folder} holds no set")
-    print(f"Reverie / FTS5\n\n| set | questions | hit@1 | hit@{K} | newest | quiet |\n|---|---:|---:|---:|---:|---:|")
+    print(f"| set | questions | ranking | {' | '.join(FIGURES)} |\n|---|---:|---|{'---:|' * len(FIGURES)}")
     with tempfile.TemporaryDirectory(prefix="reverie-bench-") as folder:
         home = Path(folder) / "home"
         home.with_name("models").symlink_to(share_models(), target_is_directory=True)
         with stack_on(home, SEGMENT_INTERVAL_S="2") as stack:
             stack.start("web", "worker", "scheduler")
             for name, stores in sets:
-                ours, floor = Scores(), Scores()
+                totals = {ranking: Scores() for ranking in RANKINGS}
                 for number, store in enumerate(stores):
                     workspace = re.sub(r"[^a-z0-9]+", "-", f"{name}-{number}".lower())
-                    for total, part in ((ours, ask_stack(stack, workspace, store)), (floor, ask_fts(store))):
+                    for ranking, part in {"FTS5": ask_fts(store), **ask_stack(stack, workspace, store)}.items():
                         for figure, values in part.found.items():
-                            total.found[figure] += values
-                print(show(name, ours, floor), flush=True)
+                            totals[ranking].found[figure] += values
+                print(show(name, totals), flush=True)
 
 
 if __name__ == "__main__":
