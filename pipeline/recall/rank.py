@@ -93,7 +93,15 @@ def _two_turns_away(pool: CandidatePool) -> Floats:
 
 
 def _follows_question(pool: CandidatePool) -> Floats:
-    return pool.damp_lift(take_at(pool.evidence.asks, pool.before) * take_at(pool.own, pool.before))
+    # A question about the asker is answered by what they said, not by the replies to it.
+    by_asker = pool.evidence.by_asker
+    may_answer = by_asker if by_asker.any() else np.ones(len(by_asker), np.bool_)
+    return pool.damp_lift(may_answer * take_at(pool.evidence.asks, pool.before) * take_at(pool.own, pool.before))
+
+
+def _asks(pool: CandidatePool) -> Flags:
+    # The asker's own question often begins with the answer: "I have two cats. What do they eat?"
+    return pool.evidence.asks & ~pool.evidence.by_asker
 
 
 def _session(pool: CandidatePool) -> Floats:
@@ -219,7 +227,7 @@ _OWN: Final = (
     ),
     RankFeature("by_asker", 0.2, _CUES, "has the asker's own words", lambda pool: pool.evidence.by_asker),
     RankFeature("names_time", 0.1, _CUES, "names a time, as the question asks", lambda pool: pool.evidence.names_time),
-    RankFeature("asks", -0.06, _PRIORS, "is a question itself", lambda pool: pool.evidence.asks),
+    RankFeature("asks", -0.06, _PRIORS, "is a question itself", _asks),
     RankFeature(
         "length", 0.025, _PRIORS, "is long enough to answer", lambda pool: np.log(np.maximum(pool.evidence.lengths, 1))
     ),
