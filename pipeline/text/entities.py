@@ -6,11 +6,14 @@ starting inside a run) or looks a bounded distance ahead; plain code then interp
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
+from pipeline.text.component_names import find_component_names
 from pipeline.text.known_names import find_known_names
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.marked_names import find_marked_names
 from pipeline.text.names import DATE, TRAILING, canonical_entity_name, iso_date
 
 _LEXICON = load_lexicon("entities")
@@ -61,6 +64,9 @@ _PULL = re.compile(
     r"|(?<![^\s(\[,;:])!([1-9][0-9]{1,6})(?![\w.]|\s?=)"
 )
 _TICKET_KEY = re.compile(r"(?<![\w/.-])([A-Z]{2}[A-Z0-9]{0,8})-([1-9][0-9]{0,6})(?!\w|[-.:/][\w])")
+_NUMBER = re.compile(r"(?<=[^\W\d_] )[1-9][0-9]{0,5}(?![\w%-]|[.,:][0-9]|[ ](?:of|in|out|hours?|days?)\b)")
+_TICKET_NOUN = re.compile(rf"\b(?i:{_LEXICON.alternatives('ticket_nouns')})[ ]$")
+_RECORD = re.compile(r"(?<![\w/.-])(ADR|INC)[- ]?0*([1-9][0-9]{0,5})(?!\w|[-./][\w])")
 _VULNERABILITY = re.compile(r"(?<![\w-])CVE-[0-9]{4}-[0-9]{4,7}(?!\w)", re.IGNORECASE)
 # Standards, ciphers, models and months are spelled like tickets.
 _NOT_A_PROJECT = re.compile(_LEXICON.alternatives("not_projects"))
@@ -223,6 +229,11 @@ def _tickets(text: str) -> Iterator[EntityMention]:
             continue
         if not _NOT_A_PROJECT.fullmatch(key):
             yield _mention(EntityKind.TICKET, text, *match.span(), f"#{number}" if key == "GH" else None)
+    for match in _RECORD.finditer(text):
+        yield _mention(EntityKind.TICKET, text, *match.span(), f"{match[1]}-{match[2]}")
+    for match in _NUMBER.finditer(text):
+        if cue := _TICKET_NOUN.search(text, max(0, match.start() - _WORD_BEFORE), match.start()):
+            yield _mention(EntityKind.TICKET, text, cue.start(), match.end(), f"#{match[0]}")
     for match in _ISSUE.finditer(text):
         before = text[max(0, match.start() - _WORD_BEFORE) : match.start()]
         bare = 1 < len(match[2]) < 6 and not _NOT_ISSUE_CUE.search(before)
@@ -361,6 +372,11 @@ def _is_coined(word: str) -> bool:
     return dunder or "_" in word.strip("_") or (bool(_CAMEL.match(word)) and not _SURNAME.fullmatch(word))
 
 
+def _component_names(text: str) -> Iterator[EntityMention]:
+    for kind, start, end in chain(find_component_names(text), find_marked_names(text)):
+        yield _mention(kind, text, start, end)
+
+
 _RULES: tuple[_Rule, ...] = (
     _urls,
     _files,
@@ -373,4 +389,5 @@ _RULES: tuple[_Rule, ...] = (
     _commands,
     _identifiers,
     _known_names,
+    _component_names,
 )

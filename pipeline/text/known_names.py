@@ -74,6 +74,11 @@ def find_listed_kind(name: str) -> EntityKind | None:
     return kind if not spelling or spelling == name else None
 
 
+def find_listed_alias(kind: EntityKind, name: str) -> str | None:
+    """Return the product that a product's name is another name of, both in canonical form."""
+    return _aliases().get(name) if kind is EntityKind.PRODUCT else None
+
+
 def _match_listed(text: str, word: re.Match[str]) -> tuple[EntityKind, int, int] | None:
     for surface in _spellings(text, word):
         end = word.start() + len(surface)
@@ -147,6 +152,15 @@ def _kinds_of_names() -> Mapping[str, tuple[EntityKind, str]]:
         name.casefold(): (kind, name if exact else "")
         for kind, topic, exact in lists
         for name in (entry.replace("_", " ") for entry in _LEXICON.words(topic))
+    }
+
+
+@cache
+def _aliases() -> Mapping[str, str]:
+    return {
+        alias: name.replace("_", " ")
+        for name, aliases in _LEXICON.table("product_aliases").entries.items()
+        for alias in (entry.replace("_", " ") for entry in aliases.split())
     }
 
 

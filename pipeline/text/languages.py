@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 
 from pipeline.text.lexicon import load_lexicon
 
@@ -38,6 +39,20 @@ def may_be_foreign(text: str) -> bool:
     written = _WORD.findall(text[:READ_CHARS])
     telling, english = _count_telling(written)
     return telling > english or _is_in_other_script(written)
+
+
+def find_language(text: str) -> str | None:
+    """Return the likeliest other language of a text in Latin letters than English, by its name in English."""
+    written = _WORD.findall(text[:READ_CHARS])
+    counts = Counter(language for word in written for language in _languages_of_words().get(word.lower(), ()))
+    english = counts.pop(_ENGLISH, 0)
+    language, count = max(counts.items(), key=itemgetter(1), default=(None, 0))
+    return language if count > english else None
+
+
+def is_function_word(word: str) -> bool:
+    """Return whether a word in lower case is a function word of any language."""
+    return word in _languages_of_words()
 
 
 def _is_in_other_script(written: Sequence[str]) -> bool:

@@ -171,7 +171,7 @@ _SPELLINGS = {
     EntityKind.PACKAGE: _package,
     EntityKind.COMMAND: lambda name: name.removeprefix("$ "),
     EntityKind.PORT: _number,
-    EntityKind.PERSON: str.casefold,
+    EntityKind.PERSON: lambda name: name.casefold().lstrip("@") or name,
     EntityKind.ORGANISATION: str.casefold,
     EntityKind.PLACE: str.casefold,
     EntityKind.PRODUCT: str.casefold,

@@ -116,6 +116,37 @@ def test_the_graph_reaches_one_step_or_two(client, named_ids):
     assert ties == {("acme", "cleo", 1), ("cleo", "thermos", 1), ("acme", "ada", 1)}
 
 
+def test_a_machine_in_plain_text_is_in_the_graph(client, digested):
+    client.write("ledger-db runs on pine-04, billing-service reads it")
+    client.write("pine-04 is rebooted on Sundays")
+    digested()
+    nodes, _ = graph(client, "around=pine-04")
+    assert nodes["pine-04"] == 2
+    assert nodes.keys() == {"pine-04", "ledger-db", "billing-service"}
+
+
+def test_entities_are_merged_and_split_again(client, digested, named_ids):
+    ada = entity_id(client, "ada")
+    merged = client.post(f"/v1/entities/{entity_id(client, 'cleo')}/merge", json={"into": "Ada"})
+    assert (merged.status_code, merged.get_json()["mentions"]) == (200, 5)
+    assert client.get(f"/v1/entities/{ada}").get_json()["aliases"] == ["cleo"]
+    assert graph(client, "around=Cleo")[0]["ada"] == 5
+    split = client.post(f"/v1/entities/{ada}/split", json={"alias": "Cleo"})
+    assert (split.status_code, split.get_json()["mentions"]) == (200, 3)
+    digested()
+    assert mentions(client)["cleo"] == 2
+    assert client.get(f"/v1/entities/{ada}").get_json()["aliases"] == []
+
+
+def test_a_merge_needs_two_entities_and_a_split_another_name(client, named_ids):
+    ada = entity_id(client, "ada")
+    assert client.post(f"/v1/entities/{ada}/merge", json={"into": "nobody"}).status_code == 404
+    assert client.post(f"/v1/entities/{ada}/merge", json={"into": ada}).status_code == 409
+    assert client.post(f"/v1/entities/{ada}/split", json={"alias": "cleo"}).status_code == 404
+    zed = entity_id(client, "zed", "?agent=spy")
+    assert client.post(f"/v1/entities/{zed}/merge", json={"into": ada}).status_code == 404
+
+
 def test_the_graph_is_bounded(client, named_ids):
     nodes, ties = graph(client, "around=ada&depth=2&limit=1")
     assert (nodes, ties) == ({"ada": 3}, set())

@@ -58,6 +58,7 @@ POST /w/<workspace>/lessons/surfaces/<surface_id> · POST /w/<workspace>/lessons
 POST /w/<workspace>/lessons/<lesson_id>/restore · POST /w/<workspace>/sessions/rename/<path:session_id>
 """
 OWNER = """
+POST /v1/entities/<entity_id>/merge · POST /v1/entities/<entity_id>/split
 GET /v1/conflicts · POST /v1/conflicts/<kept_id>/<other_id>
 POST /v1/duplicates/<pair_id> · POST /v1/candidates/<memory_id> · GET /v1/audit · POST /v1/audit/<entry_id>/undo
 GET /v1/refused · POST /v1/refused/<refused_id>/accept

@@ -62,6 +62,8 @@ LEFT_OUT = {
     "POST /v1/memories/{memory_id}/move",
     "POST /v1/memories/{memory_id}/edges",
     "DELETE /v1/memories/{memory_id}/edges",
+    "POST /v1/entities/{entity_id}/merge",
+    "POST /v1/entities/{entity_id}/split",
     "GET /v1/conflicts",
     "POST /v1/conflicts/{kept_id}/{other_id}",
     "GET /v1/duplicates",

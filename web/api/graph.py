@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
 from pipeline.records import EntityKind, Kind, Page, Trust, Viewer
-from pipeline.records.people import Caller
+from pipeline.records.people import Caller, Role
 from pipeline.services import entities, timeline
 from pipeline.services.entities import EntityGraph, EntityRecord
 from pipeline.store.arcs import ArcStatus, VisibleArc
@@ -46,6 +46,18 @@ class GraphQuery(bodies.QueryString):
         return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
 
 
+class MergeBody(bodies.Body):
+    """The entity that keeps its name, by id or name."""
+
+    into: Name
+
+
+class SplitBody(bodies.Body):
+    """Another name of the entity."""
+
+    alias: Name
+
+
 class EntitySummaryAnswer(Answer):
     """An entity, and the number of memories visible to the viewer that mention it."""
 
@@ -69,12 +81,13 @@ class RelatedAnswer(Answer):
 
 
 class WholeEntityAnswer(EntitySummaryAnswer):
-    """An entity, a page of the memories that mention it, and the entities in the same memories."""
+    """An entity with its other names, a page of the memories that mention it, and the entities in the same memories."""
 
     id: str = Field(validation_alias=AliasPath("entity", "id"))
     kind: EntityKind = Field(validation_alias=AliasPath("entity", "kind"))
     name: str = Field(validation_alias=AliasPath("entity", "name"))
     mentions: int = Field(validation_alias=AliasPath("entity", "mentions"))
+    aliases: list[str]
     memories: list[MemoryAnswer] = Field(validation_alias=AliasPath("memories", "items"))
     related: list[RelatedAnswer]
     next_cursor: Cursor = Field(validation_alias=AliasPath("memories", "next_cursor"))
@@ -108,6 +121,24 @@ def list_entities(call: Call, query: EntitiesQuery) -> Page[MentionedEntity]:
 def read_entity(call: Call, query: bodies.ViewerQuery, entity_id: str) -> EntityRecord:
     """Read an entity, the memories that mention it (newest first), and the entities in the same memories."""
     return entities.read_entity(call.workspace, query.viewer(call.caller), entity_id, query.limit, query.before)
+
+
+@api.route(
+    Endpoint(
+        "POST", "/v1/entities/{entity_id}/merge", answer=EntitySummaryAnswer, problems=(404, 409), needs=Role.OWNER
+    )
+)
+def merge_entity(call: Call, body: MergeBody, entity_id: str) -> MentionedEntity:
+    """Merge an entity into another, by id or name."""
+    return entities.merge_entity(call.workspace, viewer_of(Viewer(), call.caller), entity_id, body.into)
+
+
+@api.route(
+    Endpoint("POST", "/v1/entities/{entity_id}/split", answer=EntitySummaryAnswer, problems=(404,), needs=Role.OWNER)
+)
+def split_entity(call: Call, body: SplitBody, entity_id: str) -> MentionedEntity:
+    """Undo the merge of an alias permanently."""
+    return entities.split_entity(call.workspace, viewer_of(Viewer(), call.caller), entity_id, body.alias)
 
 
 @api.route(Endpoint("GET", "/v1/graph", answer=GraphAnswer, problems=(404,)))

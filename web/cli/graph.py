@@ -78,11 +78,39 @@ def show_entity(state: State, /, name: str, limit: int, **viewer: Any) -> None:
         state.print_json(entity)
         return
     click.echo(f"{entity['id']}  {entity['kind']}  {one_line(entity['name'])}, mentioned {entity['mentions']} times")
+    if entity["aliases"]:
+        click.echo(f"also called: {', '.join(map(one_line, entity['aliases']))}")
     if entity["related"]:
         related = ", ".join(f"{one_line(other['name'])} {other['memories']}" for other in entity["related"])
         click.echo(f"related: {related}")
     for memory in entity["memories"]:
         print_memory(memory)
+
+
+@entities.command("merge")
+@click.argument("name", metavar="NAME|ID")
+@click.argument("into", metavar="INTO")
+@pass_state
+def merge_entity(state: State, /, name: str, into: str) -> None:
+    """Merge the entity NAME into INTO. `split` undoes it."""
+    with state.client() as client:
+        center = client.graph(name, 1, 1)["nodes"][0]
+        answer = client.merge_entity(center["id"], into)
+    line = f"{one_line(center['name'])} is now another name of {one_line(answer['name'])}."
+    state.show(answer, lambda: click.echo(line))
+
+
+@entities.command("split")
+@click.argument("name", metavar="NAME|ID")
+@click.argument("alias")
+@pass_state
+def split_entity(state: State, /, name: str, alias: str) -> None:
+    """Undo the merge of ALIAS into NAME permanently."""
+    with state.client() as client:
+        center = client.graph(name, 1, 1)["nodes"][0]
+        answer = client.split_entity(center["id"], alias)
+    line = f"{one_line(alias)} is no longer another name of {one_line(center['name'])}."
+    state.show(answer, lambda: click.echo(line))
 
 
 @graph.command("show")

@@ -310,6 +310,29 @@ def test_kinds_are_those_that_people_give(spacy_tagger, part):
     assert right / labelled >= 0.85
 
 
+MENTIONS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "data" / "entity_mentions.jsonl").read_text(encoding="utf-8").splitlines()
+]
+# Not labelled: they are no names.
+UNLABELLED = {EntityKind.VERSION, EntityKind.PORT, EntityKind.DATE, EntityKind.COMMAND, EntityKind.URL}
+
+
+@pytest.mark.parametrize("part", ["dev", "test"])
+def test_names_in_plain_text_are_those_that_people_see(spacy_tagger, part):
+    notes = [note for note in MENTIONS if note["part"] == part]
+    right, found, labelled = 0, 0, 0
+    for note, mentions in zip(notes, extract_batch([note["text"] for note in notes], spacy_tagger), strict=True):
+        # Of several mentions of an entity the first is linked.
+        wanted = {one["mention"]: one["start"] for one in reversed(note["mentions"])}
+        given = [(one.surface, one.start) for one in mentions if one.kind not in UNLABELLED]
+        right += len(wanted.items() & set(given))
+        found += len(given)
+        labelled += len(wanted)
+    assert right / found >= 0.9
+    assert right / labelled >= 0.8
+
+
 def test_a_missing_model_is_a_failed_stage(monkeypatch):
     monkeypatch.setattr("pipeline.digest.entities._MODEL", "no_such_model")
     with pytest.raises(StageFailed, match="no_such_model"):

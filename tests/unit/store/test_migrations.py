@@ -78,7 +78,19 @@ def test_a_new_store_has_every_migration(file):
             "m007_row_hashes",
             "m008_index_all_fields",
             "m009_archive",
+            "m011_entity_aliases",
         ]
+
+
+def test_the_entities_of_an_old_store_are_found_again(file):
+    with contextlib.closing(SqliteDatabase(file, PROFILE, create=True)) as database:
+        accept(database, Draft("zebra"))
+    with contextlib.closing(driver.connect(file)) as db:
+        db.execute("DELETE FROM work")
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_entity_aliases'")
+        db.execute("DROP TABLE entity_alias")
+    with contextlib.closing(SqliteDatabase(file, PROFILE, create=False)) as database, database.read() as db:
+        assert db.execute("SELECT memory_seq, stage FROM work").fetchall() == [(1, "entities")]
 
 
 def test_a_store_with_counts_of_co_mentions_opens_without_them(file):

@@ -63,6 +63,7 @@ def entity(view: View, entity_id: str) -> str:
         view,
         title=name,
         entity=page.entity,
+        aliases=page.aliases,
         memories=page.memories.items,
         related=page.related,
         next_url=next_page(page.memories.next_cursor),
