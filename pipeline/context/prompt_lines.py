@@ -23,6 +23,8 @@ EXCERPT_CHARS = 200
 # The best result is shown nearly completely, if it is short enough to be about one thing, such as a commit message.
 LEADING_CHARS = 720
 LEADING_TEXT_CHARS = 1600
+# A lone result may fill the block.
+LONE_CHARS = 1000
 TOLD_SHARE_OF_BEST = 0.7
 # Indexed code needs a higher score, because all files of a project are slightly relevant: in addition to named code,
 # show only hits as good as the best, and from the history only hits that are certainly relevant.
@@ -115,13 +117,18 @@ def _is_commit(memory: Memory) -> bool:
 def excerpt_hits(hits: Sequence[Hit], message: str, deadline: Deadline, *, leads: bool = False) -> list[Entry]:
     """Return the part of each hit that is about a message; with `leads`, the first one is longer."""
     asked = frozenset(search_tokens(message))
+    leading_chars = LONE_CHARS if len(hits) == 1 else LEADING_CHARS
     return [
-        Entry(hit.memory, hit.annotations, excerpt=_excerpt(hit.memory, asked, deadline, leads=leads and not number))
+        Entry(
+            hit.memory,
+            hit.annotations,
+            excerpt=_excerpt(hit.memory, asked, deadline, leading_chars if leads and not number else None),
+        )
         for number, hit in enumerate(hits)
     ]
 
 
-def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline, *, leads: bool) -> str:
+def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline, leading_chars: int | None) -> str:
     """Return the part of a memory that is about a message, or its beginning if the deadline is near.
 
     The part of a file outline starts with the path.
@@ -129,8 +136,8 @@ def _excerpt(memory: Memory, asked: frozenset[str], deadline: Deadline, *, leads
     text = render_text(memory)
     if len(text) > EXCERPT_CHARS and deadline.must_skip(Step.EXCERPTS):
         return f"{text[: EXCERPT_CHARS - len(CUT)]}{CUT}"
-    if leads and memory.kind is not Kind.CODE and len(text) <= LEADING_TEXT_CHARS:
-        return find_news(text, asked, LEADING_CHARS)
+    if leading_chars and memory.kind is not Kind.CODE and len(text) <= LEADING_TEXT_CHARS:
+        return find_news(text, asked, leading_chars)
     found = find_excerpt(text, asked, EXCERPT_CHARS)
     path = text.partition(" · ")[0]
     return found if memory.kind is not Kind.CODE or found.startswith(path) else f"{path}: {found}"
