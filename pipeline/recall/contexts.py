@@ -14,8 +14,9 @@ from pipeline.index.storage import shared_segments, shared_turn_segments, turn_v
 from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.lru import LruCache
+from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext
+from pipeline.recall.search_context import DenseSearch, SearchContext
 from pipeline.records.recall import Channel
 from pipeline.store.database import Database
 from pipeline.store.objects import ObjectStorage
