@@ -44,7 +44,7 @@ class Evidence:
     `information` and `vocabulary_coverage` come from the lexical index. `outlines` marks outlines of code files.
     `about_user` marks facts about the user for a question in the first person, `answers_user` those that it asks for.
     `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
-    none.
+    none. `reranked` are the scores of a cross-encoder, 0 to 1.
     """
 
     seqs: Seqs
@@ -76,6 +76,7 @@ class Evidence:
     importance: Floats
     days: Floats
     repeats: Floats
+    reranked: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,7 @@ def gather_evidence(
         # Counted from the newest: days since the epoch would be precise to hours only.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
+        reranked=nothing,
     )
 
 

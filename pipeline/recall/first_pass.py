@@ -12,14 +12,13 @@ from pipeline.errors import IndexUnavailable
 from pipeline.index.dense import DenseScores
 from pipeline.index.row_arrays import NO_ROWS, Seqs, values_at
 from pipeline.recall.channels import ChannelResult
-from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank
 from pipeline.recall.search_context import SearchContext
 from pipeline.records import Filter
-from pipeline.records.recall import Channel, ChannelReport, ChannelState, Query, Step
+from pipeline.records.recall import Channel, ChannelReport, ChannelState, Query
 from pipeline.store import edges, facts, index_state, memories, meta
 from pipeline.text.personal_facts import USER, attribute_of_user
 from pipeline.times import utc_now
@@ -54,9 +53,16 @@ def query_channels(context: SearchContext, query: Query, now: datetime, deadline
     return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
 
 
-def rank_candidates(
-    context: SearchContext, db: Connection, results: ChannelResults, deadline: Deadline
-) -> tuple[ChannelResults, Candidates, Ranking]:
+@dataclass(frozen=True, slots=True)
+class RankedPool:
+    """The channels' results, the candidates from them, and their ranking."""
+
+    results: ChannelResults
+    candidates: Candidates
+    ranking: Ranking
+
+
+def rank_candidates(context: SearchContext, db: Connection, results: ChannelResults) -> RankedPool:
     """Rank the channels' results; a channel whose index breaks only now is left out."""
     candidates = _pool_candidates(context, db, results)
     try:
@@ -65,11 +71,8 @@ def rank_candidates(
         context.on_error(Channel.DENSE, error)
         cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
         results = replace(results, found={**results.found, Channel.DENSE: cold})
-        return rank_candidates(context, db, results, deadline)
-    ranking = rank(evidence)
-    if not deadline.must_skip(Step.CURRENCY):
-        ranking = rank_current_first(db, ranking, results.question.text)
-    return results, candidates, ranking
+        return rank_candidates(context, db, results)
+    return RankedPool(results, candidates, rank(evidence))
 
 
 def _allowed_mask(context: SearchContext, criteria: Filter) -> Mask | None:

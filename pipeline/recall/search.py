@@ -3,7 +3,7 @@
 - without text: a listing
 - a cached answer that is still valid
 - otherwise: lexical and dense search in parallel → a pool of their best and their neighbors
-  → checked against the store → evidence → ranked
+  → checked against the store → evidence → ranked → optional steps (`escalation`)
 
 Recall never writes and never calls a language model. After its deadline it starts no optional step, and reports each
 step that it leaves out as late.
@@ -14,17 +14,28 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from sqlite3 import Connection
+from typing import Final
 
 import numpy as np
 
 from pipeline.errors import NO_SUCH_MEMORY, NotFound
 from pipeline.recall.annotations import find_annotations, refresh_staleness
+from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
+from pipeline.recall.escalation import Attempt, escalate
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.explain import explain_memory, signals_of
-from pipeline.recall.first_pass import OFF, find_vectors_generation, query_channels, rank_candidates
+from pipeline.recall.first_pass import (
+    OFF,
+    ChannelResults,
+    RankedPool,
+    find_vectors_generation,
+    query_channels,
+    rank_candidates,
+)
 from pipeline.recall.rank import Ranking
 from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
+from pipeline.recall.reranking import RERANKING
 from pipeline.recall.said_first import put_said_first
 from pipeline.recall.search_context import SearchContext
 from pipeline.records import Memory, Viewer
@@ -40,6 +51,9 @@ from pipeline.records.recall import (
 )
 from pipeline.store import changes, facts, memories, meta
 from pipeline.times import elapsed_ms, utc_text
+
+# The optional steps after the first pass, cheapest first.
+ESCALATION: Final = (RERANKING,)
 
 
 def warm(context: SearchContext) -> None:
@@ -112,8 +126,8 @@ def explain_result(context: SearchContext, query: Query, memory_id: str) -> Memo
         memory = memories.get(db, memory_id)
         if memory is None:
             raise NotFound(NO_SUCH_MEMORY)
-        _, candidates, ranking = rank_candidates(context, db, results, deadline)
-        return explain_memory(db, ranking, candidates, query, memory)
+        ranked, _ = _rank(context, db, query, results, deadline)
+        return explain_memory(db, ranked.ranking, ranked.candidates, query, memory)
 
 
 def _widen_viewer(db: Connection, query: Query) -> Query:
@@ -129,12 +143,22 @@ def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadl
     began = time.perf_counter()
     results = query_channels(context, query, now, deadline)
     with context.database.read() as db:
-        results, candidates, ranking = rank_candidates(context, db, results, deadline)
-        hits = _build_hits(db, ranking, candidates, query, deadline)
-    reports: dict[str, ChannelReport] = {channel: item.report for channel, item in results.found.items()}
-    reports |= deadline.late
-    settled = candidates.dense is None or candidates.dense.settled
-    return Answer(hits, reports, elapsed_ms(began), settled)
+        ranked, steps = _rank(context, db, query, results, deadline)
+        hits = _build_hits(db, ranked.ranking, ranked.candidates, query, deadline)
+    reports: dict[str, ChannelReport] = {channel: item.report for channel, item in ranked.results.found.items()}
+    settled = ranked.candidates.dense is None or ranked.candidates.dense.settled
+    return Answer(hits, reports | steps | deadline.late, elapsed_ms(began), settled)
+
+
+def _rank(
+    context: SearchContext, db: Connection, query: Query, results: ChannelResults, deadline: Deadline
+) -> tuple[RankedPool, dict[str, ChannelReport]]:
+    """Rank the channels' results, escalate, and put current values first; also return the steps' reports."""
+    ranked = rank_candidates(context, db, results)
+    ranked, steps = escalate(Attempt(context, db, query, deadline, ranked), ESCALATION)
+    if not deadline.must_skip(Step.CURRENCY):
+        ranked = replace(ranked, ranking=rank_current_first(db, ranked.ranking, query.text))
+    return ranked, steps
 
 
 def _build_hits(

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex
+from pipeline.index.reranker import Reranker
 from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.turn_index import TurnIndex
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool, ErrorSink
+from pipeline.recall.deadline import StepCosts
 from pipeline.store.database import Database
 
 
@@ -37,3 +39,6 @@ class SearchContext:
     turns: TurnIndex
     # The model's name.
     turn_dense: Callable[[str], DenseSearch]
+    costs: StepCosts
+    # None if no reranker is configured; raises EncoderUnavailable until it is loaded.
+    reranker: Callable[[], Reranker] | None = None

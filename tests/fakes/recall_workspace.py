@@ -14,6 +14,7 @@ from pipeline.index.vectors import VectorTable
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
+from pipeline.recall.deadline import StepCosts
 from pipeline.recall.search import explain_result, search
 from pipeline.recall.search_context import DenseSearch, SearchContext
 from pipeline.records import Draft, Filter
@@ -50,6 +51,7 @@ class RecallWorkspace:
             lambda channel, error: self.errors.append((channel, error)),
             TurnIndex.open(self.lexical / "turns", None, lambda error: self.errors.append((Channel.LEXICAL, error))),
             lambda _model: pytest.fail("no turn has a vector"),
+            StepCosts(),
         )
 
     def write(self, content: str, **fields: Any) -> str:
