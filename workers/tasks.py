@@ -61,7 +61,7 @@ def _make_worker() -> "WorkerContainer":
 
     container = WorkerContainer(load_settings(), collect_wake_ups)
     with suppress(EncoderPending):
-        container.encoders.prepare_reranker()
+        container.encoders.prepare_reranker(partial(container.operations.record_error, "reranker"))
     return container
 
 

@@ -166,18 +166,26 @@ class DocumentEncoders:
         # Threads that need the same model wait for the first one to load it.
         return self._loaded.get(model, lambda _known: True, partial(self._make, model))
 
-    def prepare_reranker(self) -> None:
+    def prepare_reranker(self, on_error: Callable[[str], None]) -> None:
         """Compile the configured reranker in the background, unless it is compiled; raise EncoderPending meanwhile."""
+
+        def compile_and_report(model: str) -> None:
+            try:
+                compile_model_apart(self._settings, model)
+            except EncoderUnavailable as error:
+                on_error(str(error))
+                raise
+
         if self._settings.reranker:
-            self._require_compiled(reranker_name(self._settings.reranker))
+            self._require_compiled(reranker_name(self._settings.reranker), compile_and_report)
 
     def _make(self, model: str) -> encoder.Encoder:
-        self._require_compiled(model)
+        self._require_compiled(model, partial(compile_model_apart, self._settings))
         return load_encoder(self._settings, model)
 
-    def _require_compiled(self, model: str) -> None:
+    def _require_compiled(self, model: str, compile_missing: Callable[[str], None]) -> None:
         if not is_encoder_compiled(self._settings, model) and not (self._shared and self._shared.fetch(model)):
-            self.background.require(f"encoder {model}", partial(compile_model_apart, self._settings, model))
+            self.background.require(f"encoder {model}", partial(compile_missing, model))
         if self._shared is not None:
             self._shared.send(model)
 

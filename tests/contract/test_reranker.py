@@ -13,7 +13,7 @@ import pytest
 
 from config.settings import Settings
 from pipeline.errors import EncoderUnavailable
-from pipeline.index import compile_reranker as compilation
+from pipeline.index import compile_reranker as compilation, encoders as models
 from pipeline.index.compile_reranker import compile_reranker
 from pipeline.index.encoder import encoder_directory, is_compiled, read_manifest
 from pipeline.index.encoders import DocumentEncoders, QueryModels, load_reranker
@@ -23,28 +23,8 @@ from pipeline.recall.search import search
 from pipeline.records.recall import ChannelState, Query, Step
 from tests.fakes.recall_workspace import LONG_MS, open_recall_workspace
 
-WORDS = [
-    *[
-        "the",
-        "billing",
-        "workers",
-        "use",
-        "got",
-        "a",
-        "queue",
-        "that",
-        "was",
-        "tested",
-        "decided",
-        "slow",
-        "which",
-        "do",
-        "redis",
-        "deploy",
-    ],
-    "?",
-    "ok",
-]
+SENTENCE = "the billing workers use got a queue that was tested decided slow which do redis deploy ? ok"
+WORDS = SENTENCE.split()
 QUESTION = "Which queue do the billing workers use?"
 TEXTS = {
     "tested": "The billing workers use a queue that was tested",
@@ -76,6 +56,9 @@ def model(tmp_path_factory):
     import torch
 
     cross_encoder, folder = make_cross_encoder(tmp_path_factory.mktemp("cross-encoder") / "model")
+    threads = torch.get_num_threads()
+    # Threads that wait for each other make so small a model slower, most of all on a busy machine.
+    torch.set_num_threads(1)
     numbers, optimizer = random.Random(1), torch.optim.Adam(cross_encoder.model.parameters(), lr=3e-3)
     cross_encoder.model.train()
     for _ in range(40):
@@ -87,6 +70,7 @@ def model(tmp_path_factory):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    torch.set_num_threads(threads)
     cross_encoder.save_pretrained(str(folder))
     assert (folder / "model.safetensors").exists()
     return str(folder)
@@ -167,7 +151,7 @@ def test_a_worker_compiles_the_configured_one_and_the_server_loads_it(model, tmp
         served.get(name)
     encoders = DocumentEncoders(settings)
     encoders.background.waits = True
-    encoders.prepare_reranker()
+    encoders.prepare_reranker(failures.append)
     assert is_compiled(name, settings.paths.models)
     # The same folder as an encoder is another model.
     assert not is_compiled(model, settings.paths.models)
@@ -178,8 +162,20 @@ def test_a_worker_compiles_the_configured_one_and_the_server_loads_it(model, tmp
 
 def test_without_the_setting_nothing_is_compiled(tmp_path):
     settings = Settings(home=tmp_path)
-    DocumentEncoders(settings).prepare_reranker()
+    DocumentEncoders(settings).prepare_reranker(pytest.fail)
     assert not settings.paths.models.exists()
+
+
+def test_a_worker_reports_why_the_configured_one_cannot_be_compiled(tmp_path, monkeypatch):
+    def fail(_settings, name):
+        raise EncoderUnavailable(f"no weights for {name}")
+
+    monkeypatch.setattr(models, "compile_model_apart", fail)
+    encoders, failures = DocumentEncoders(Settings(home=tmp_path, reranker="absent")), []
+    encoders.background.waits = True
+    with pytest.raises(EncoderUnavailable):
+        encoders.prepare_reranker(failures.append)
+    assert failures == ["no weights for reranker:absent"]
 
 
 class Bomb:
@@ -213,10 +209,10 @@ def test_a_model_that_strays_from_the_original_is_not_published(model, tmp_path,
     assert not is_compiled(reranker_name(model), tmp_path)
 
 
-def test_a_model_that_eight_bits_would_bend_keeps_its_weights(model, compiled, tmp_path, monkeypatch):
-    monkeypatch.setattr(compilation, "LARGEST_QUANTIZED_DIFFERENCE", -1.0)
-    assert read_manifest(compile_reranker(model, tmp_path)).precision == "fp32"
-    assert read_manifest(compiled).precision == "int8"
+@pytest.mark.parametrize(("largest", "precision"), [(-1.0, "fp32"), (1e9, "int8")])
+def test_eight_bits_are_used_unless_they_bend_the_scores(model, tmp_path, monkeypatch, largest, precision):
+    monkeypatch.setattr(compilation, "LARGEST_QUANTIZED_DIFFERENCE", largest)
+    assert read_manifest(compile_reranker(model, tmp_path)).precision == precision
 
 
 @pytest.mark.parametrize("model", ["../../etc", "/srv/models/ranker", "org/model", "..", "a b", "名前"])
