@@ -25,11 +25,11 @@ from tests.fakes.recall_workspace import LONG_MS, open_recall_workspace
 
 SENTENCE = "the billing workers use got a queue that was tested decided slow which do redis deploy ? ok"
 WORDS = SENTENCE.split()
-QUESTION = "Which queue do the billing workers use?"
+QUESTION = "Which queue do the billing workers prefer?"
 TEXTS = {
-    "tested": "The billing workers use a queue that was tested",
+    "decided": "The billing workers use a queue that was decided",
     "slow": "The billing queue was slow",
-    "decided": "The billing workers got a queue that was decided",
+    "tested": "The billing workers use a queue that was tested",
 }
 
 
@@ -121,7 +121,7 @@ def test_it_changes_the_order_of_an_answer_and_the_explanation_shows_it(ranked_w
     answer = workspace.ask(f" {QUESTION}", explain=True, min_relevance=0.0)
     assert before[0] == ids["tested"]
     assert answer.hits[0].memory.id == ids["decided"]
-    assert answer.hits[0].signals.parts["reranker"] == pytest.approx(0.5)
+    assert answer.hits[0].signals.parts["reranker"] == pytest.approx(0.25)
     assert answer.channels[Step.RERANKER].state is ChannelState.OK
 
 

@@ -87,7 +87,10 @@ def test_a_configured_reranker_is_reported_until_it_is_loaded_and_reorders_from_
     assert (before["results"][0]["id"], before["channels"]["reranker"]["state"]) == (first, "cold")
     assert before["degraded"] is True
     assert after["channels"]["reranker"]["state"] == "ok"
-    assert {hit["id"]: hit["signals"]["parts"].get("reranker", 0) for hit in after["results"]} == {first: 0, other: 0.5}
+    assert {hit["id"]: hit["signals"]["parts"].get("reranker", 0) for hit in after["results"]} == {
+        first: 0,
+        other: 0.25,
+    }
 
 
 @pytest.mark.parametrize("fold", [False, True])

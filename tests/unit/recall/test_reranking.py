@@ -11,16 +11,16 @@ from pipeline.records.recall import ChannelState, Query, Step
 from tests.fakes.recall_workspace import LONG_MS
 from tests.fakes.reranker import WordReranker
 
-QUESTION = "Which queue do the billing workers use?"
+QUESTION = "Which queue do the billing workers prefer?"
 
 
 @pytest.fixture
 def ids(workspace):
-    """Memories by their last word; the first shares the most words with the question."""
+    """Memories by their last word; the last is the newest of two that share the most words with the question."""
     texts = {
-        "tested": "The billing workers use a queue that was tested",
+        "decided": "The billing workers use a queue that was decided",
         "slow": "The billing queue was slow",
-        "decided": "The billing workers got a queue that was decided",
+        "tested": "The billing workers use a queue that was tested",
     }
     stored = {word: workspace.write(text) for word, text in texts.items()}
     workspace.fold()
@@ -46,11 +46,11 @@ def test_the_reranker_changes_the_order_and_the_explanation_shows_by_how_much(wo
     assert not answer.degraded
     assert len(reranker.read) == len(ids)
     parts = {hit.memory.id: hit.signals.parts["reranker"] for hit in answer.hits}
-    assert parts == {ids["tested"]: 0, ids["slow"]: 0, ids["decided"]: 0.5}
+    assert parts == {ids["tested"]: 0, ids["slow"]: 0, ids["decided"]: 0.25}
     for hit in answer.hits:
         assert sum(hit.signals.parts.values()) == pytest.approx(hit.score, abs=1e-5)
     why = workspace.why(QUESTION, ids["decided"], min_relevance=0.0)
-    assert (why.rank, why.signals.parts["reranker"]) == (1, 0.5)
+    assert (why.rank, why.signals.parts["reranker"]) == (1, 0.25)
 
 
 def test_a_relevance_does_not_depend_on_the_reranker(workspace, ids):
