@@ -68,6 +68,11 @@ class Settings:
         "each workspace. A change embeds all memories again.",
         pattern=r"(?s:.+)",
     )
+    reranker: str = declare(
+        "",
+        "CrossEncoder model of sentence-transformers, by name or path, that reorders the first 30 results. "
+        "Empty means none.",
+    )
     store: Secret = declare(
         NO_SECRET,
         "URL of a PostgreSQL database for the store (postgresql://…). Empty means files in the data "
@@ -136,11 +141,6 @@ class Settings:
     )
     segment_interval_s: int = declare(
         300, "Seconds after which the lexical index is rebuilt even for fewer new memories.", least=1, most=86400
-    )
-    dense_exact_rows: int = declare(
-        200_000,
-        "Maximum number of vectors for exact search in memory. Larger workspaces use LanceDB's approximate index.",
-        least=0,
     )
     review: bool = declare(default=False, help="Queue doubtful memories for review instead of rejecting them.")
     incognito: bool = declare(default=False, help="Store nothing from sessions; recall still works.")

@@ -8,14 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from config.process import trim_heap
 from config.settings import load_settings
 from config.toml_files import SettingsError
-from pipeline.errors import NotFound
+from pipeline.errors import EncoderPending, NotFound
 from pipeline.records import Stage
 from workers.notifier import WakeUp
 from workers.queue import QUEUE_NAME, WorkerQueue
@@ -59,7 +59,10 @@ def _make_worker() -> "WorkerContainer":
     # Imported here because processes that only send messages do not need it.
     from pipeline.bootstrap.worker import WorkerContainer
 
-    return WorkerContainer(load_settings(), collect_wake_ups)
+    container = WorkerContainer(load_settings(), collect_wake_ups)
+    with suppress(EncoderPending):
+        container.encoders.prepare_reranker(partial(container.operations.record_error, "reranker"))
+    return container
 
 
 @huey.task(name="digest", priority=2)  # type: ignore[untyped-decorator]  # huey ships no types

@@ -4,7 +4,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from config.paths import CurrentToken
@@ -12,10 +13,12 @@ from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.capture.nosave import load_no_save_classifier
 from pipeline.context.follow_up import LastMessages
-from pipeline.errors import FieldError, NotFound, ReverieError
+from pipeline.errors import EncoderUnavailable, FieldError, NotFound, ReverieError
 from pipeline.feedback.writer import FeedbackWriter
+from pipeline.index.dense import EXACT_ROWS
 from pipeline.index.encoder import Encoder
-from pipeline.index.encoders import QueryEncoders, find_model, usual_model
+from pipeline.index.encoders import QueryModels, find_model, load_query_encoder, load_reranker, usual_model
+from pipeline.index.reranker import Reranker, reranker_name
 from pipeline.index.storage import open_storage, shared_models
 from pipeline.lru import LruCache
 from pipeline.recall.contexts import SearchContexts
@@ -67,15 +70,17 @@ class WebContainer:
         self._settings = WorkspaceSettings(settings, self.stores)
         self._unused_files: LruCache[FieldError, bool] = LruCache(REMEMBERED_FILES)
         objects = open_storage(settings)
-        self.encoders = QueryEncoders(
-            settings,
-            lambda message: self.operations.record_error("encoder", message),
-            shared_models(settings, objects),
-        )
+        models = shared_models(settings, objects)
+        self.encoders = QueryModels(settings, partial(self._report_model, "encoder"), models, load_query_encoder)
+        self.rerankers = QueryModels(settings, partial(self._report_model, "reranker"), models, load_reranker)
         self.snapshots = KeptSnapshots(settings, objects)
         self.feedback = FeedbackWriter(self.operations)
         self.contexts = SearchContexts(
-            self._get_encoder, settings.dense_exact_rows, self.feedback.report_channel_error, objects
+            self._get_encoder,
+            EXACT_ROWS,
+            self.feedback.report_channel_error,
+            objects,
+            self._get_reranker if settings.reranker else None,
         )
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
@@ -141,6 +146,7 @@ class WebContainer:
         """Close all threads and files."""
         self.stopping.set()
         self.encoders.stop()
+        self.rerankers.stop()
         self.prefetcher.close()
         self.teams.close()
         self.contexts.close()
@@ -150,6 +156,12 @@ class WebContainer:
 
     def _get_encoder(self, model: str) -> Encoder:
         return self.encoders.get(model)
+
+    def _get_reranker(self) -> Reranker:
+        return self.rerankers.get(reranker_name(self.settings.reranker))
+
+    def _report_model(self, component: str, message: str) -> None:
+        self.operations.record_error(component, message)
 
     def _load(self, afterwards: Callable[[], object]) -> None:
         # Before the encoder: its imports would make the first lexical answer three times slower.
@@ -163,6 +175,10 @@ class WebContainer:
         except ReverieError as error:
             self.operations.record_error("warm-up", str(error), workspace=usual.id)
         self.encoders.load(model)
+        if self.settings.reranker:
+            with suppress(EncoderUnavailable):
+                # This starts loading it; before it is compiled, later queries do.
+                self._get_reranker()
         self.contexts.is_warming = False
         load_no_save_classifier()
         # Without the encoder, answers are incomplete and cannot be cached.

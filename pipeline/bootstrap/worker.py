@@ -17,7 +17,7 @@ from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
 from pipeline.digest.screen import InjectionClassifier, ScreenStage
 from pipeline.digest.stage_loop import DigestPolicy, StageRegistry
-from pipeline.index.dense import DenseIndex
+from pipeline.index.dense import EXACT_ROWS, DenseIndex
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
 from pipeline.index.encoders import (
     DocumentEncoders,
@@ -114,7 +114,7 @@ class WorkerContainer:
 
         def make() -> tuple[Encoder, DenseIndex]:
             table = self.vectors(workspace_id, encoder)
-            return encoder, DenseIndex(table, self.settings.dense_exact_rows, encoder.background)
+            return encoder, DenseIndex(table, EXACT_ROWS, encoder.background)
 
         return self._dense.get(workspace_id, lambda known: known[0] is encoder, make)[1]
 

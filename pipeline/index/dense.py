@@ -22,6 +22,8 @@ from pipeline.index.row_arrays import Floats, Seqs, best_positions, mask_scores,
 from pipeline.index.vectors import VectorTable
 
 NEIGHBOUR_SHARE = 0.5
+# Up to this many vectors are searched exactly; larger workspaces use LanceDB's approximate index (decision 0004).
+EXACT_ROWS = 200_000
 PATIENCE_S = 0.02
 
 

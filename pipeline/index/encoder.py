@@ -160,22 +160,9 @@ class OnnxEncoder:
     @classmethod
     def load(cls, directory: Path, *, threads: int) -> Self:
         """Load a compiled encoder for this many threads; raise EncoderUnavailable if it is missing or damaged."""
-        import onnxruntime
-        from tokenizers import Tokenizer
-
         manifest = read_manifest(directory)
-        try:
-            session = onnxruntime.InferenceSession(
-                str(directory / MODEL_FILE), _session_options(threads), providers=["CPUExecutionProvider"]
-            )
-            tokenizer = Tokenizer.from_file(str(directory / TOKENIZER_FILE))
-            background = _background(directory, manifest)
-            table = TokenTable(directory / TABLE_FILE) if TABLE_FILE in manifest.sha256 else None
-        except Exception as error:  # both libraries raise types without a common base except Exception
-            raise EncoderUnavailable(f"the encoder in {directory} cannot be loaded: {error}") from error
-        # Free the memory that loading took in addition.
-        trim_heap()
-        return cls(manifest, session, tokenizer, background, table)
+        session, tokenizer, table = load_graph(directory, manifest, threads)
+        return cls(manifest, session, tokenizer, _background(directory, manifest), table)
 
     @property
     def name(self) -> str:
@@ -254,10 +241,31 @@ class OnnxEncoder:
         return self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
 
 
+def load_graph(directory: Path, manifest: Manifest, threads: int) -> "tuple[Any, Tokenizer, TokenTable | None]":
+    """Load a compiled model's session, tokenizer and separate table; raise EncoderUnavailable if it fails."""
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    try:
+        session = onnxruntime.InferenceSession(
+            str(directory / MODEL_FILE), _session_options(threads), providers=["CPUExecutionProvider"]
+        )
+        tokenizer = Tokenizer.from_file(str(directory / TOKENIZER_FILE))
+        table = TokenTable(directory / TABLE_FILE) if TABLE_FILE in manifest.sha256 else None
+    except Exception as error:  # both libraries raise types without a common base except Exception
+        raise EncoderUnavailable(f"the model in {directory} cannot be loaded: {error}") from error
+    # Free the memory that loading took in addition.
+    trim_heap()
+    return session, tokenizer, table
+
+
 def _background(directory: Path, manifest: Manifest) -> Vectors:
     if BACKGROUND_FILE not in manifest.sha256:  # while it is being compiled
         return np.empty((0, manifest.dimension), np.float32)
-    vectors: Vectors = np.load(directory / BACKGROUND_FILE, allow_pickle=False)
+    try:
+        vectors: Vectors = np.load(directory / BACKGROUND_FILE, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise EncoderUnavailable(f"{directory / BACKGROUND_FILE} cannot be read: {error}") from error
     return vectors
 
 

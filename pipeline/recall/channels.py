@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.records.recall import Channel, ChannelReport, ChannelState
+from pipeline.records.recall import Channel, ChannelReport, ChannelState, Step
 from pipeline.times import elapsed_ms
 
 # Parallel encoders compete for caches: on two cores, eight clients get twice as many answers with one thread per
 # channel as with four.
 THREADS_PER_CHANNEL = max(1, (os.cpu_count() or 1) // 2)
 
-ErrorSink = Callable[[Channel, Exception], None]
+ErrorSink = Callable[[Channel | Step, Exception], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,17 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
 from pipeline.index.encoders import usual_model
 from pipeline.index.lexical import LexicalIndex
+from pipeline.index.reranker import Reranker
 from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.storage import shared_segments, shared_turn_segments, turn_vector_table, vector_table
 from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.lru import LruCache
+from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext
-from pipeline.records.recall import Channel
+from pipeline.recall.deadline import StepCosts
+from pipeline.recall.search_context import DenseSearch, SearchContext
+from pipeline.records.recall import Channel, Step
 from pipeline.store.database import Database
 from pipeline.store.objects import ObjectStorage
 from pipeline.workspace import Workspace
@@ -35,10 +38,13 @@ class SearchContexts:
         self,
         encoder: Callable[[str], Encoder],
         exact_rows: int,
-        report_error: Callable[[Workspace, Channel, Exception], None],
+        report_error: Callable[[Workspace, Channel | Step, Exception], None],
         objects: ObjectStorage | None = None,
+        reranker: Callable[[], Reranker] | None = None,
     ) -> None:
         self._encoder = encoder
+        self._reranker = reranker
+        self._costs = StepCosts()
         self._objects = objects
         self._exact_rows = exact_rows
         self._report_error = report_error
@@ -108,6 +114,8 @@ class SearchContexts:
                 partial(on_error, Channel.LEXICAL),
             ),
             turn_dense_search,
+            self._costs,
+            self._reranker,
         )
 
     def _make_dense(self, workspace: Workspace, open_table: OpenTable, encoder: Encoder) -> DenseSearch:

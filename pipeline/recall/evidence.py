@@ -54,7 +54,8 @@ class Evidence:
     `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
     outlines of code files. For a question in the first person, `by_asker` marks the asker's words, `about_user` facts
     about the user, and `answers_user` those that it asks for. `before` and `after` are the row numbers of another
-    speaker's turns right before and after in the session, 0 for none.
+    speaker's turns right before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0
+    to 1.
     """
 
     seqs: Seqs
@@ -88,6 +89,7 @@ class Evidence:
     importance: Floats
     days: Floats
     repeats: Floats
+    reranked: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,7 @@ def gather_evidence(
         # Counted from the newest: days since the epoch would be precise to hours only.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
+        reranked=nothing,
     )
 
 

@@ -249,6 +249,7 @@ _OWN: Final = (
         "is the fact about the user that the question asks for",
         lambda pool: pool.evidence.answers_user,
     ),
+    RankFeature("reranker", 0.25, _MEANING, "is preferred by the reranker", lambda pool: pool.evidence.reranked),
     RankFeature(
         LITERAL,
         2.0,

@@ -23,7 +23,7 @@ CLOSER_THAN_BACKGROUND = 9.7
 SHARED_INFORMATION = 2.0
 VOCABULARY_COVERAGE = 2.4
 # A long prompt resembles long memories by chance. Of prompts and memories with more words and tokens than these, the
-# logit falls by the product of both logarithms (decision 0049).
+# logit falls by the product of both logarithms (decision 0056).
 LONG_PROMPT_WORDS = 12
 LONG_MEMORY_TOKENS = 8
 CHANCE_RESEMBLANCE = 2.5

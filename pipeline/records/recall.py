@@ -26,6 +26,7 @@ class Channel(StrEnum):
 class Step(StrEnum):
     """A step after the channels that an answer can omit."""
 
+    RERANKER = "reranker"
     CURRENCY = "currency"
     STALENESS = "staleness"
     NAMED = "named"

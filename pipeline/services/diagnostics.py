@@ -17,6 +17,7 @@ from config.toml_files import SettingsError
 from pipeline.errors import ReverieError, StorageUnreachable, StoreDamaged, StoreUnavailable
 from pipeline.identity import identify
 from pipeline.index import encoders
+from pipeline.index.reranker import reranker_name
 from pipeline.index.storage import open_storage, shared_segments
 from pipeline.jobs import health
 from pipeline.jobs.registry import BY_NAME
@@ -149,7 +150,7 @@ def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
 
 
 def check_model(context: CheckContext) -> Iterator[CheckResult]:
-    """Check whether the encoder is compiled and, if a server runs, loaded."""
+    """Check whether the encoder and the reranker are compiled and, if a server runs, the encoder is loaded."""
     name = encoders.usual_model(context.settings)
     if not encoders.is_encoder_compiled(context.settings, name):
         says, hint = f"{name} is not compiled", "`reverie model compile`; otherwise a worker does when it needs it"
@@ -158,6 +159,10 @@ def check_model(context: CheckContext) -> Iterator[CheckResult]:
         yield CheckResult("model", "warn", f"{name} is still loading", "until then, recall goes by words only")
     else:
         yield CheckResult("model", "ok", name)
+    reranker = context.settings.reranker
+    if reranker and not encoders.is_encoder_compiled(context.settings, reranker_name(reranker)):
+        hint = "`reverie model compile`; until then, results keep their order"
+        yield CheckResult("reranker", "warn", f"{reranker} is not compiled", hint)
 
 
 def check_store(context: CheckContext) -> Iterator[CheckResult]:

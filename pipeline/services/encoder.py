@@ -7,6 +7,7 @@ from config.settings import Settings
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import encoder
 from pipeline.index.encoders import follows_languages, is_encoder_compiled, usual_model
+from pipeline.index.reranker import reranker_name
 from pipeline.records import Stage
 from pipeline.store import work
 from pipeline.workspace import Workspace
@@ -33,12 +34,14 @@ def get_encoder_status(settings: Settings) -> EncoderStatus:
 
 
 def compile_model(settings: Settings, name: str | None = None) -> Path:
-    """Compile the usual model or a named one, if it is not compiled yet; return its folder."""
+    """Compile the usual model and the reranker, or a named model, if they are not compiled; return the first folder."""
     # Loads torch.
-    from pipeline.index.compile import compile_encoder
+    from pipeline.index.compile import compile_encoder, compile_model
 
     settings.paths.ensure()
     chosen = settings if name is None else replace(settings, embedding_model=name)
+    if name is None and settings.reranker:
+        compile_model(reranker_name(settings.reranker), settings.paths.models)
     return compile_encoder(usual_model(chosen), settings.paths.models)
 
 

@@ -12,8 +12,11 @@ from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.indexes import rebuild_segment
+from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search
+from pipeline.recall.deadline import StepCosts
+from pipeline.recall.search import explain_result, search
+from pipeline.recall.search_context import DenseSearch, SearchContext
 from pipeline.records import Draft, Filter
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.store import index_state, memories, meta
@@ -48,6 +51,7 @@ class RecallWorkspace:
             lambda channel, error: self.errors.append((channel, error)),
             TurnIndex.open(self.lexical / "turns", None, lambda error: self.errors.append((Channel.LEXICAL, error))),
             lambda _model: pytest.fail("no turn has a vector"),
+            StepCosts(),
         )
 
     def write(self, content: str, **fields: Any) -> str:

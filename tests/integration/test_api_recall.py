@@ -1,12 +1,15 @@
 """Recall over HTTP: what is found, what is kept back, and in what time."""
 
 import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from pipeline.errors import IndexUnavailable
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import open_web
+from tests.fakes.reranker import WordReranker
 from web.app import create_app
 
 
@@ -70,6 +73,24 @@ def test_without_an_encoder_recall_is_lexical_and_says_so(home):
     assert [hit["id"] for hit in answer["results"]] == [written]
     assert answer["channels"]["dense"]["state"] == "cold"
     assert answer["degraded"] is True
+
+
+def test_a_configured_reranker_is_reported_until_it_is_loaded_and_reorders_from_then_on(home):
+    container = open_web(replace(home, reranker="absent"))
+    client = CheckedClient(create_app(container), container.token)
+    first = client.write("The billing service listens on port 8123")
+    other = client.write("The billing service listens on a port that was decided")
+    before = client.recall("billing service port 8123")
+    container.rerankers = SimpleNamespace(get=lambda _name: WordReranker("decided"), stop=lambda: None)
+    after = client.recall("billing service port 8123", explain=True, min_relevance=0)
+    container.close()
+    assert (before["results"][0]["id"], before["channels"]["reranker"]["state"]) == (first, "cold")
+    assert before["degraded"] is True
+    assert after["channels"]["reranker"]["state"] == "ok"
+    assert {hit["id"]: hit["signals"]["parts"].get("reranker", 0) for hit in after["results"]} == {
+        first: 0,
+        other: 0.25,
+    }
 
 
 @pytest.mark.parametrize("fold", [False, True])

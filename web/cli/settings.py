@@ -180,8 +180,8 @@ def _default_model(state: State) -> str:
 @model.command("compile")
 @pass_state
 def compile_now(state: State) -> None:
-    """Compile the configured model now, unless it is compiled already."""
-    _compile(state, _default_model(state))
+    """Compile the configured models now, unless they are compiled already."""
+    _compile(state)
     status = _describe_model(state)
     state.show(status, f"compiled in {status['directory']}")
 
@@ -210,8 +210,8 @@ def use(state: State, name: str) -> None:
         click.echo(f"{RESTART}. Reverie then embeds every memory again")
 
 
-def _compile(state: State, name: str) -> Path:
-    with show_waiting(f"compiling {plain(name)}", quiet=state.json):
+def _compile(state: State, name: str | None = None) -> Path:
+    with show_waiting(f"compiling {plain(name or _default_model(state))}", quiet=state.json):
         from pipeline.services.encoder import compile_model
 
         return compile_model(state.settings, name)
