@@ -26,7 +26,6 @@ from pipeline.services.facts import FactKeyResolver
 from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.past_decisions import DecisionBriefings
-from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.team import TeamService
@@ -77,7 +76,6 @@ class WebContainer:
         self.contexts = SearchContexts(
             self._get_encoder, settings.dense_exact_rows, self.feedback.report_channel_error, objects
         )
-        self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.team_briefings = TeamBriefings(self.teams)
         self.last_messages = LastMessages()
@@ -141,7 +139,6 @@ class WebContainer:
         """Close all threads and files."""
         self.stopping.set()
         self.encoders.stop()
-        self.prefetcher.close()
         self.teams.close()
         self.contexts.close()
         self.feedback.close()
@@ -165,7 +162,4 @@ class WebContainer:
         self.encoders.load(model)
         self.contexts.is_warming = False
         load_no_save_classifier()
-        # Without the encoder, answers are incomplete and cannot be cached.
-        self.prefetcher.start()
-        self.prefetcher.notify_activity(usual.id)
         afterwards()

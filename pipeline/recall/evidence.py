@@ -6,7 +6,7 @@ several memories distinguishes none of them and is left to the ranking.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sqlite3 import Connection
 
 import numpy as np
@@ -43,6 +43,7 @@ class Evidence:
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index. `outlines` marks outlines of code files.
     `about_user` marks facts about the user for a question in the first person, `answers_user` those that it asks for.
+    `days` count from the newest candidate: days since the epoch would be precise to hours only.
     `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
     none.
     """
@@ -76,6 +77,7 @@ class Evidence:
     importance: Floats
     days: Floats
     repeats: Floats
+    useful_before: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Candidates:
 
     `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
     earlier text. `about_user` and `answering` are current facts about the user, and those that the question asks for.
+    `useful` memories were useful for similar questions, by similarity.
     """
 
     seqs: Seqs
@@ -96,6 +99,7 @@ class Candidates:
     outdated: Sequence[int] = ()
     about_user: Sequence[int] = ()
     answering: Sequence[int] = ()
+    useful: Mapping[int, float] = field(default_factory=dict)
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
         """Yield each channel that answered, its scores, and its best."""
@@ -170,9 +174,9 @@ def gather_evidence(
         answers_user=np.isin(seqs, candidates.answering),
         outlines=ranking_features.outlines[seqs],
         importance=ranking_features.importance[seqs],
-        # Counted from the newest: days since the epoch would be precise to hours only.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
+        useful_before=np.array([candidates.useful.get(seq, 0.0) for seq in seqs.tolist()], np.float32),
     )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from sqlite3 import Connection
 
 import numpy as np
@@ -37,6 +38,8 @@ from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank
 from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
 from pipeline.recall.said_first import put_said_first
+from pipeline.recall.stored_answers import StoreState, find_vectors_generation, read_state, read_stored_answer
+from pipeline.recall.useful_before import find_useful
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import (
     NOTHING,
@@ -49,10 +52,10 @@ from pipeline.records.recall import (
     Query,
     Step,
 )
-from pipeline.store import changes, edges, facts, index_state, memories, meta
+from pipeline.store import edges, facts, index_state, memories, meta
 from pipeline.store.database import Database
 from pipeline.text.personal_facts import USER, attribute_of_user
-from pipeline.times import elapsed_ms, utc_now, utc_text
+from pipeline.times import elapsed_ms, utc_now
 
 KEPT = 256
 MAX_PER_CHANNEL = 80
@@ -138,8 +141,9 @@ class SearchContext:
 
 @dataclass(frozen=True, slots=True)
 class ChannelResults:
-    """A parsed query, the memories that may answer it (None for all), and the channels' results."""
+    """A query, also parsed, the memories that may answer it (None for all), and the channels' results."""
 
+    query: Query
     question: ParsedQuery
     allowed: Mask | None
     found: Mapping[Channel, ChannelResult]
@@ -160,9 +164,11 @@ def search(context: SearchContext, query: Query, deadline: Deadline | None = Non
         return _list_leading(context, query, began)
     now = datetime.now(UTC)
     with context.database.read() as db:
-        state, checkout = cache_key(db, now), meta.get(db, meta.CHECKOUT)
+        state, checkout = read_state(db, now), meta.get(db, meta.CHECKOUT)
         query = _widen_viewer(db, query)
-    answer = context.answers.get((state, query), lambda: _answer(context, query, now, deadline), deadline.remaining_s)
+        useful = find_useful(db, query)
+    find = partial(_find_answer, context, query, state, now, deadline)
+    answer = context.answers.get((state, query, useful), find, deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
     hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
     hits = tuple(put_said_first(hits, query.text))
@@ -199,14 +205,6 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
     return replace(answer, took_ms=elapsed_ms(began))
 
 
-def cache_key(db: Connection, now: datetime) -> Hashable:
-    """Return everything besides the query that an answer depends on, at a time (UTC)."""
-    began_or_ended = facts.find_last_validity_change(db, utc_text(now))
-    state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
-    # Relative times in a query mean another range tomorrow.
-    return state, now.date()
-
-
 def explain_result(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
     """Explain why a memory is or is not among a query's hits; raise NotFound if it does not exist."""
     deadline = Deadline(query.budget_ms)
@@ -226,6 +224,12 @@ def _widen_viewer(db: Connection, query: Query) -> Query:
         viewer = Viewer(person=query.filter.viewer.person, only_normal=query.filter.viewer.only_normal)
         return replace(query, filter=replace(query.filter, viewer=viewer))
     return query
+
+
+def _find_answer(context: SearchContext, query: Query, state: StoreState, now: datetime, deadline: Deadline) -> Answer:
+    with context.database.read() as db:
+        stored = read_stored_answer(db, state, query)
+    return stored or _answer(context, query, now, deadline)
 
 
 def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> Answer:
@@ -250,7 +254,7 @@ def _query_channels(context: SearchContext, query: Query, now: datetime, deadlin
     }
     selected = {channel: find for channel, find in searches.items() if channel in query.channels}
     results_by_channel = context.channels.run(selected, deadline.channel_deadline, context.on_error)
-    return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
+    return ChannelResults(query, question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
 
 
 def _rank_candidates(
@@ -345,15 +349,11 @@ def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask 
 
 def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
     with context.database.read() as db:
-        generation, model = _vectors_generation(db), index_state.find_serving_model(db)
+        generation, model = find_vectors_generation(db), index_state.find_serving_model(db)
     dense = context.dense(model)
     vector = dense.encoder.encode_query(text)
     only = None if allowed is None else np.flatnonzero(allowed).tolist()
     return dense.index.search(vector, generation, 2 * MAX_PER_CHANNEL, only)
-
-
-def _vectors_generation(db: Connection) -> tuple[int, int]:
-    return meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
 
 
 def _pool_candidates(context: SearchContext, db: Connection, results: ChannelResults) -> Candidates:
@@ -380,7 +380,8 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
     outdated = index_state.list_outdated(db, pooled.tolist())
     lexical = None if words is None else words.scores
-    return Candidates(pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering)
+    found = pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering
+    return Candidates(*found, useful=dict(find_useful(db, results.query)))
 
 
 def _list_facts_about_user(db: Connection, question: ParsedQuery) -> dict[int, bool]:

@@ -84,6 +84,12 @@ def m009_archive(db: Database) -> None:
     _execute(db, "archive.sql")
 
 
+@MIGRATIONS()
+def m010_answers_and_uses(db: Database) -> None:
+    """Store the answers to predicted queries, and the questions that memories were useful for."""
+    _execute(db, "answers_and_uses.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.
