@@ -117,14 +117,12 @@ def workspace_of_caller(container: WebContainer, caller: Caller, workspace_id: s
 
 
 def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
-    """Return the workspace that the header names, else the workspace of a folder, and note that it is in use.
+    """Return the workspace that the header names, else the workspace of a folder.
 
     With `to_write`, record the workspace that a project's file claims. A person's folder is on their own machine: no
     folder is looked up here, and only the header counts.
     """
-    workspace = workspace_finder(call, to_write=to_write)(folder)
-    call.container.prefetcher.notify_activity(workspace.id)
-    return workspace
+    return workspace_finder(call, to_write=to_write)(folder)
 
 
 def workspace_finder(call: Call, *, to_write: bool) -> Callable[[str], Workspace]:

@@ -112,9 +112,6 @@ class Operation:
             # The handlers that edit and delete check it again, within the transaction.
             check_expected(call.workspace, path[MEMORY_ID], call.expected)
         note_workspace(call.workspace_id, acts=endpoint.acts)
-        # The folder may belong to another workspace than the default; its handler notes which one is in use.
-        if endpoint.method != "GET" and not endpoint.of_folder:
-            container.prefetcher.notify_activity(call.workspace_id)
         with written_by(call.caller.person_id):
             return self._create_answer(self.handler(call, **parts, **path))
 

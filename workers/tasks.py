@@ -122,6 +122,8 @@ def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False
         if following is not None:
             options = {"tries": following.tries, "again": True}
             run_job.schedule((name, workspace_id), options, delay=following.in_s)
+        elif name != "predict":
+            _send_jobs(workspace_id, maintenance.list_outdated_answers(services.context(workspace_id)))
     # Some jobs load everything at once, and the process may be idle afterwards.
     trim_heap()
 

@@ -29,7 +29,6 @@ from pipeline.services.facts import FactKeyResolver
 from pipeline.services.hook_deliveries import HookDeliveries
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.past_decisions import DecisionBriefings
-from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.team import TeamService
@@ -82,7 +81,6 @@ class WebContainer:
             objects,
             self._get_reranker if settings.reranker else None,
         )
-        self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.team_briefings = TeamBriefings(self.teams)
         self.last_messages = LastMessages()
@@ -147,7 +145,6 @@ class WebContainer:
         self.stopping.set()
         self.encoders.stop()
         self.rerankers.stop()
-        self.prefetcher.close()
         self.teams.close()
         self.contexts.close()
         self.feedback.close()
@@ -181,7 +178,4 @@ class WebContainer:
                 self._get_reranker()
         self.contexts.is_warming = False
         load_no_save_classifier()
-        # Without the encoder, answers are incomplete and cannot be cached.
-        self.prefetcher.start()
-        self.prefetcher.notify_activity(usual.id)
         afterwards()

@@ -1,7 +1,8 @@
 """The container of a worker process."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, partial
 
 from config.paths import personal_workspace_of
@@ -17,6 +18,7 @@ from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
 from pipeline.digest.screen import InjectionClassifier, ScreenStage
 from pipeline.digest.stage_loop import DigestPolicy, StageRegistry
+from pipeline.errors import EncoderPending
 from pipeline.index.dense import EXACT_ROWS, DenseIndex
 from pipeline.index.encoder import ENGLISH, MULTILINGUAL, Encoder
 from pipeline.index.encoders import (
@@ -42,6 +44,7 @@ from pipeline.jobs.shared_snapshots import shared_snapshots
 from pipeline.jobs.turn_vectors import erase_deleted_turns
 from pipeline.lru import LruCache
 from pipeline.records import Stage
+from pipeline.records.recall import Answer, Channel, Query, Step
 from pipeline.services.purges import finish_purges
 from pipeline.services.turns import capture_settings
 from pipeline.sessions.conclude_stage import ConcludeStage
@@ -131,7 +134,25 @@ class WorkerContainer:
             shared_segments(paths, self.objects),
             shared_turn_segments(paths, self.objects),
             shared_snapshots(self.settings, paths, database, self.objects),
+            partial(self._open_search, workspace_id),
         )
+
+    @contextmanager
+    def _open_search(self, workspace_id: str) -> Iterator[Callable[[Query], Answer]]:
+        """Open a search as of a web server that starts now; its indexes stay in memory only as long."""
+        from pipeline.recall.contexts import SearchContexts
+        from pipeline.recall.search import search_uncached
+
+        def report_error(workspace: Workspace, channel: Channel | Step, error: Exception) -> None:
+            # No one waits for an answer: while an encoder is compiled, there is none.
+            if not isinstance(error, EncoderPending):
+                self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace.id)
+
+        contexts = SearchContexts(self.encoders.get, EXACT_ROWS, report_error, self.objects)
+        try:
+            yield partial(search_uncached, contexts.get(self.workspace(workspace_id)))
+        finally:
+            contexts.close()
 
     def stages(self, workspace_id: str) -> StageRegistry:
         """Return the stages of a workspace."""

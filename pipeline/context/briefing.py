@@ -89,7 +89,7 @@ class Briefing:
     request, as far as they fit.
     `shown` and `person_shown` are the memories in the text, `lessons` its lessons and `impressions` their impressions.
     `withheld` lessons are not shown, to measure their effect. `person` contains results from the personal store. If
-    `degraded`, a channel failed and results may be missing.
+    `degraded`, a channel failed and results may be missing. `is_stored`: recall read a stored answer.
     """
 
     relevant: bool = False
@@ -107,6 +107,7 @@ class Briefing:
     person: tuple[Hit, ...] = ()
     person_shown: tuple[Memory, ...] = ()
     withheld: tuple[Memory, ...] = ()
+    is_stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +175,15 @@ def compose_briefing(
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person or asks_progress(message)):
-            return Briefing(degraded=answer.degraded or bool(deadline.late))
+            return Briefing(degraded=answer.degraded or bool(deadline.late), is_stored=answer.is_stored)
         known, about, current = _gather(db, session, message, hits, now)
         beside = excerpt_hits(about.beside_lessons(), message, deadline, leads=not limits.reserved)
         under_way = once(current, but=beside)
         beside += _annotate(db, drop_seen(db, session, under_way) if only_new else under_way)
         rules = _with_records(db, about.lessons)
-    known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person)
+    known = replace(known, degraded=answer.degraded or bool(deadline.late), person=person, is_stored=answer.is_stored)
     if not (rules or beside or person or known.text):
-        return Briefing(degraded=known.degraded)
+        return Briefing(degraded=known.degraded, is_stored=known.is_stored)
     withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
     lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
     return _render(replace(known, withheld=withheld), session, lessons, beside, limits, now)

@@ -22,11 +22,15 @@ MAX_QUESTIONS = 256
 
 @dataclass(frozen=True, slots=True)
 class NotedUsage:
-    """Recalls by row number; how many questions were asked, and how often each whose text may be looked at."""
+    """Recalls by row number; how many questions were asked, and how often each whose text may be looked at.
+
+    `answered` is how many questions a stored answer answered.
+    """
 
     accesses: Mapping[int, int] = field(default_factory=dict)
     questions: int = 0
     texts: Mapping[str, int] = field(default_factory=dict)
+    answered: int = 0
 
 
 class UsageBuffer:
@@ -41,7 +45,7 @@ class UsageBuffer:
         self._max_memories = max_memories
         self._max_questions = max_questions
         self._accesses: Counter[int] = Counter()
-        self._questions = 0
+        self._questions = self._answered = 0
         self._texts: Counter[str] = Counter()
 
     def add_accesses(self, seqs: Iterable[int]) -> None:
@@ -50,18 +54,20 @@ class UsageBuffer:
             for seq in seqs:
                 self._count_access(seq, 1)
 
-    def add_question(self, text: str) -> None:
-        """Note that a question was asked; one that is too long is only counted."""
+    def add_question(self, text: str, *, is_answered: bool = False) -> None:
+        """Note that a question was asked, and whether a stored answer answered it; a long one is only counted."""
         with self._lock:
             self._questions += 1
+            self._answered += is_answered
             if len(text) <= MAX_QUESTION_CHARS:
                 self._count_text(text, 1)
 
     def take(self) -> NotedUsage:
         """Return the notes and begin anew."""
         with self._lock:
-            noted = NotedUsage(self._accesses, self._questions, self._texts)
-            self._accesses, self._questions, self._texts = Counter(), 0, Counter()
+            noted = NotedUsage(self._accesses, self._questions, self._texts, self._answered)
+            self._accesses, self._texts = Counter(), Counter()
+            self._questions = self._answered = 0
         return noted
 
     def drop_questions(self) -> None:
@@ -73,6 +79,7 @@ class UsageBuffer:
         """Note again what was taken and could not be written."""
         with self._lock:
             self._questions += noted.questions
+            self._answered += noted.answered
             for seq, count in noted.accesses.items():
                 self._count_access(seq, count)
             for text, count in noted.texts.items():
@@ -95,7 +102,7 @@ def write_usage(db: Connection, noted: NotedUsage, at: str) -> int:
     """
     if noted.questions:
         texts = {text: times for text, times in noted.texts.items() if redact(text).text == text}
-        predictions.note(db, noted.questions, texts, at)
+        predictions.note(db, noted.questions, texts, at, noted.answered)
     return memory_usage.add_accesses(db, noted.accesses, at) if noted.accesses else 0
 
 

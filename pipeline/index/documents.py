@@ -5,7 +5,7 @@ Turns never change: the tail is the turns after the segment's last one, and a se
 before it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Protocol
@@ -45,6 +45,9 @@ class Documents(Protocol):
     def list_tail(self, db: Connection, after: int) -> list[TailRow]:
         """List (row number, position, terms) of the documents after a position that no segment contains, in order."""
 
+    def list_dropped(self, db: Connection, seqs: AbstractSet[int]) -> list[int]:
+        """List which of the documents that were in the tail have left it before the next segment."""
+
     def needs_segment(self, db: Connection, tail_rows: int) -> bool:
         """Return whether the tail exceeds a number of rows, or another segment was requested."""
 
@@ -70,6 +73,12 @@ class MemoryDocuments:
     def list_tail(self, db: Connection, after: int) -> list[TailRow]:
         """List the tail after a change number."""
         return index_state.list_tail_after(db, after)
+
+    def list_dropped(self, db: Connection, seqs: AbstractSet[int]) -> list[int]:
+        """List the memories that were archived or purged since they were written."""
+        if index_state.count_tail(db) >= len(seqs):
+            return []
+        return sorted(seqs - index_state.list_tail_seqs(db))
 
     def needs_segment(self, db: Connection, tail_rows: int) -> bool:
         """Return whether the tail exceeds a number of rows, or a purge or a broken segment requires a new one."""
@@ -108,6 +117,10 @@ class TurnDocuments:
         room = index_state.MOST_TAIL_TURNS - max(after - covered, 0)
         rows = turn_search.list_texts_after(db, max(after, covered), room) if room > 0 else []
         return [(seq, seq, search_tokens(text)) for seq, text in rows]
+
+    def list_dropped(self, _db: Connection, _seqs: AbstractSet[int]) -> list[int]:
+        """Return nothing: a deleted turn requests a new segment."""
+        return []
 
     def needs_segment(self, db: Connection, tail_rows: int) -> bool:
         """Return whether many turns are outside of the segment, or turns were deleted."""

@@ -12,7 +12,7 @@ Arrays are indexed by row number throughout.
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
@@ -65,6 +65,11 @@ class TailPostings:
                 column = self._columns[term] = array("q"), array("I")
             column[0].append(seq)
             column[1].append(count)
+
+    def drop(self, seq: int) -> None:
+        """Remove a memory."""
+        del self.lengths[seq]
+        self._forget(seq)
 
     def _forget(self, seq: int) -> None:
         # Edits of recent memories are rare, so there is no index from a memory to its terms.
@@ -269,10 +274,23 @@ class LexicalIndex:
             if name != self._name:
                 self._switch(db, name, meta.get_int(db, keys.covers))
             rows = self._documents.list_tail(db, self._tail.last_change)
-            if rows or self._corpus is None:
+            is_changed = generation > self._generation and name == self._name
+            is_shorter = is_changed and self._drop_archived(db, {seq for seq, _, _ in rows})
+            if rows or is_shorter or self._corpus is None:
                 self._corpus = self._extend_tail(rows)
             self._generation = generation
             return self._corpus
+
+    def _drop_archived(self, db: Connection, new_seqs: AbstractSet[int]) -> bool:
+        """Drop the tail's memories that the store has archived; return whether there were any.
+
+        Otherwise they would count in the statistics of this process, but not in those of one that starts now.
+        """
+        gone = self._documents.list_dropped(db, self._tail.lengths.keys() | new_seqs)
+        with self._tail_lock:
+            for seq in gone:
+                self._tail.drop(seq)
+        return bool(gone)
 
     def _switch(self, db: Connection, name: str, covers: int) -> None:
         """Switch to a segment.

@@ -1,6 +1,7 @@
 """The view of one workspace that its jobs use."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +19,7 @@ from pipeline.jobs.shared_snapshots import SharedSnapshots
 from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.jobs.turn_vectors import repair_turn_vectors
 from pipeline.records import Stage
+from pipeline.records.recall import Answer, Query
 from pipeline.store.database import Database
 
 # LanceDB reads every fragment of a table. The schedule merges a few fragments; many fragments are merged at once.
@@ -41,6 +43,8 @@ class JobContext:
     turn_segments: SharedSegments | None = None
     # Snapshots of a store that is on a server.
     snapshots: SharedSnapshots | None = None
+    # Opens a function that searches with indexes that it reads anew.
+    open_search: Callable[[], AbstractContextManager[Callable[[Query], Answer]]] | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -93,8 +97,15 @@ class JobContext:
                 return indexes.needs_segment(self.database, 1 if tidy else rows) or self._needs_turn_segment()
             case "vectors":
                 return self._needs_compaction(FEW_FRAGMENTS if tidy else MANY_FRAGMENTS)
+            case "predict":
+                return self.open_search is not None and self._has_unanswered()
             case _:
                 return False
+
+    def _has_unanswered(self) -> bool:
+        from pipeline.jobs.mining.likely_answers import list_unanswered
+
+        return bool(list_unanswered(self.database))
 
     def _needs_compaction(self, fragments: int) -> bool:
         try:

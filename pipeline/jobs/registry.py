@@ -152,10 +152,14 @@ def _arcs(run: JobRun, context: "JobContext") -> Report:
     return arcs(run, context.vectors)
 
 
-def _predict(run: JobRun, _context: "JobContext") -> Report:
+def _predict(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.mining.likely_answers import answer_questions
     from pipeline.jobs.mining.predict import predict
 
-    return predict(run)
+    report = predict(run)
+    if report.more or context.open_search is None:
+        return report
+    return replace(report, more=answer_questions(run, context.open_search))
 
 
 def _decay(run: JobRun, _context: "JobContext") -> Report:
@@ -236,7 +240,7 @@ JOBS: tuple[ScheduledJob, ...] = (
         _edges,
     ),
     ScheduledJob("arcs", "groups memories into threads", Schedule(HOUR), _arcs),
-    ScheduledJob("predict", "predicts the next questions", Schedule(HOUR), _predict, idle=DAY),
+    ScheduledJob("predict", "predicts the next questions and answers them", Schedule(HOUR), _predict, idle=DAY),
     ScheduledJob("decay", "lowers the importance of unused memories, raises it with use", NIGHTLY, _decay, idle=ALWAYS),
     ScheduledJob("archive", "archives old memories that are unused and unimportant", NIGHTLY, _archive, idle=ALWAYS),
     ScheduledJob("consolidate", "summarizes related episodes in one memory", NIGHTLY, _consolidate),

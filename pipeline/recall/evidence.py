@@ -7,7 +7,7 @@ memories contain it, the more it counts; common text is left to the ranking.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sqlite3 import Connection
 
 import numpy as np
@@ -53,7 +53,8 @@ class Evidence:
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
     outlines of code files. For a question in the first person, `by_asker` marks the asker's words, `about_user` facts
-    about the user, and `answers_user` those that it asks for. `before` and `after` are the row numbers of another
+    about the user, and `answers_user` those that it asks for. `days` count from the newest candidate: days since the
+    epoch would be precise to hours only. `before` and `after` are the row numbers of another
     speaker's turns right before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0
     to 1.
     """
@@ -90,6 +91,7 @@ class Evidence:
     days: Floats
     repeats: Floats
     reranked: Floats
+    useful_before: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ class Candidates:
 
     `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
     earlier text. `literal` grades memories with a literal of the query, from 0 to 1. `about_user` and `answering` are
-    current facts about the user, and those that the question asks for.
+    current facts about the user, and those that the question asks for. `useful` memories were useful for similar
+    questions, by similarity.
     """
 
     seqs: Seqs
@@ -111,6 +114,7 @@ class Candidates:
     outdated: Sequence[int] = ()
     about_user: Sequence[int] = ()
     answering: Sequence[int] = ()
+    useful: Mapping[int, float] = field(default_factory=dict)
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
         """Yield each channel that answered, its scores, and its best."""
@@ -182,10 +186,10 @@ def gather_evidence(
         answers_user=np.isin(seqs, candidates.answering),
         outlines=ranking_features.outlines[seqs],
         importance=ranking_features.importance[seqs],
-        # Counted from the newest: days since the epoch would be precise to hours only.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
         reranked=nothing,
+        useful_before=np.array([candidates.useful.get(seq, 0.0) for seq in seqs.tolist()], np.float32),
     )
 
 

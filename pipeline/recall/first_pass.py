@@ -17,6 +17,7 @@ from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_c
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank
 from pipeline.recall.search_context import SearchContext
+from pipeline.recall.useful_before import find_useful
 from pipeline.records import Filter
 from pipeline.records.recall import Channel, ChannelReport, ChannelState, Query
 from pipeline.store import edges, facts, index_state, memories, meta
@@ -33,8 +34,9 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ChannelResults:
-    """A parsed query, the memories that may answer it (None for all), and the channels' results."""
+    """A query, also parsed, the memories that may answer it (None for all), and the channels' results."""
 
+    query: Query
     question: ParsedQuery
     allowed: Mask | None
     found: Mapping[Channel, ChannelResult]
@@ -50,7 +52,7 @@ def query_channels(context: SearchContext, query: Query, now: datetime, deadline
     }
     selected = {channel: find for channel, find in searches.items() if channel in query.channels}
     results_by_channel = context.channels.run(selected, deadline.channel_deadline, context.on_error)
-    return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
+    return ChannelResults(query, question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
     outdated = index_state.list_outdated(db, pooled.tolist())
     lexical = None if words is None else words.scores
-    return Candidates(pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering)
+    found = pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering
+    return Candidates(*found, useful=dict(find_useful(db, results.query)))
 
 
 def _list_facts_about_user(db: Connection, question: ParsedQuery) -> dict[int, bool]:

@@ -10,9 +10,10 @@ step that it leaves out as late.
 """
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from sqlite3 import Connection
 from typing import Final
 
@@ -29,7 +30,6 @@ from pipeline.recall.first_pass import (
     OFF,
     ChannelResults,
     RankedPool,
-    find_vectors_generation,
     query_channels,
     rank_candidates,
 )
@@ -38,6 +38,8 @@ from pipeline.recall.relevance import closeness, least_relevance, needs_relevanc
 from pipeline.recall.reranking import RERANKING
 from pipeline.recall.said_first import put_said_first
 from pipeline.recall.search_context import SearchContext
+from pipeline.recall.stored_answers import StoreState, read_state, read_stored_answer
+from pipeline.recall.useful_before import find_useful
 from pipeline.records import Memory, Viewer
 from pipeline.records.recall import (
     NOTHING,
@@ -49,8 +51,8 @@ from pipeline.records.recall import (
     Query,
     Step,
 )
-from pipeline.store import changes, facts, memories, meta
-from pipeline.times import elapsed_ms, utc_text
+from pipeline.store import memories, meta
+from pipeline.times import elapsed_ms
 
 # The optional steps after the first pass, cheapest first.
 ESCALATION: Final = (RERANKING,)
@@ -71,9 +73,11 @@ def search(context: SearchContext, query: Query, deadline: Deadline | None = Non
         return _list_leading(context, query, began)
     now = datetime.now(UTC)
     with context.database.read() as db:
-        state, checkout = cache_key(db, now), meta.get(db, meta.CHECKOUT)
+        state, checkout = read_state(db, now), meta.get(db, meta.CHECKOUT)
         query = _widen_viewer(db, query)
-    answer = context.answers.get((state, query), lambda: _answer(context, query, now, deadline), deadline.remaining_s)
+        useful = find_useful(db, query)
+    find = partial(_find_answer, context, query, state, now, deadline)
+    answer = context.answers.get((state, query, useful), find, deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
     hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
     hits = tuple(put_said_first(hits, query.text))
@@ -110,14 +114,6 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
     return replace(answer, took_ms=elapsed_ms(began))
 
 
-def cache_key(db: Connection, now: datetime) -> Hashable:
-    """Return everything besides the query that an answer depends on, at a time (UTC)."""
-    began_or_ended = facts.find_last_validity_change(db, utc_text(now))
-    state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *find_vectors_generation(db)
-    # Relative times in a query mean another range tomorrow.
-    return state, now.date()
-
-
 def explain_result(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
     """Explain why a memory is or is not among a query's hits; raise NotFound if it does not exist."""
     deadline = Deadline(query.budget_ms)
@@ -137,6 +133,15 @@ def _widen_viewer(db: Connection, query: Query) -> Query:
         viewer = Viewer(person=query.filter.viewer.person, only_normal=query.filter.viewer.only_normal)
         return replace(query, filter=replace(query.filter, viewer=viewer))
     return query
+
+
+def _find_answer(context: SearchContext, query: Query, state: StoreState, now: datetime, deadline: Deadline) -> Answer:
+    # Workers store answers without a reranker.
+    if context.reranker is None:
+        with context.database.read() as db:
+            if stored := read_stored_answer(db, state, query):
+                return stored
+    return _answer(context, query, now, deadline)
 
 
 def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> Answer:

@@ -136,13 +136,14 @@ class Hit:
 class Answer:
     """The answer of recall: best hits first, the state of each channel, and whether its index was complete.
 
-    A searched team is also a channel, `team:` and its name.
+    A searched team is also a channel, `team:` and its name. An answer that `is_stored` was computed by a worker.
     """
 
     hits: tuple[Hit, ...]
     channels: Mapping[str, ChannelReport]
     took_ms: float
     settled: bool = True
+    is_stored: bool = False
 
     @property
     def degraded(self) -> bool:

@@ -154,7 +154,7 @@ class AgentSessionService:
         asked = self._teams.ask(workspace, session, message, limits.budget_ms) if settings.hook_recall else Asked()
         if not (workspace.exists or workspace.personal_store is not None or asked.waiting):
             return HookAnswer("\n".join(result.says for result in obeyed) or None, reason=NOTHING_WRITTEN)
-        self._begin_turn(workspace, session, message)
+        self._begin_turn(workspace, session)
         briefing, theirs, decided = Briefing(), TeamBriefing(), NO_DECISIONS
         if settings.hook_recall:
             briefing, decided = self._compose(workspace, session, message, limits)
@@ -177,6 +177,9 @@ class AgentSessionService:
         compose = partial(compose_briefing, readable, session, message, now=now, only_new=True, last=last)
         briefing, decided = self._decisions.brief(workspace, session, message, limits, compose, only_new=True)
         self._contexts.count(degraded=briefing.degraded)
+        if workspace.exists:
+            self._feedback.record_question(workspace, message, is_answered=briefing.is_stored)
+            self._feedback.record_shown(workspace, briefing.shown, message)
         return briefing, decided
 
     def _stay_silent(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer | None:
@@ -184,14 +187,11 @@ class AgentSessionService:
             return HookAnswer(reason=INCOGNITO, is_kept=False)
         return HookAnswer(reason=HOST_NOTICE) if is_host_notice(message) else None
 
-    def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
+    def _begin_turn(self, workspace: Workspace, session: AgentSession) -> None:
         if session.id is not None:
             # Earlier notes are written before this prompt is answered; this turn's note is not waited for.
             self._feedback.flush()
-        if not workspace.exists:
-            return
-        self._feedback.record_question(workspace, message)
-        if session.id is not None and workspace.notes_sessions:
+        if session.id is not None and workspace.exists and workspace.notes_sessions:
             # A person's folder is on their own machine: this path means nothing here.
             cwd = normalize_id(session.cwd) if workspace.person_id is None else ""
             self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=cwd, at=utc_now()))
@@ -370,7 +370,7 @@ class AgentSessionService:
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
         # The actions of this turn may have just created the workspace.
         if session.id is not None and workspace.exists and not self._is_incognito(workspace, session):
-            close_turn(workspace, session.id, at)
+            close_turn(workspace, self._feedback, session.id, at)
 
     def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
         if session.id is not None and shown and workspace.notes_sessions:

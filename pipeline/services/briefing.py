@@ -54,8 +54,9 @@ def prepare_message(
     if is_first and last.find(session) is None:
         last.note(session, "", {})
     if workspace.exists and not silent:
-        feedback.record_question(workspace, message)
+        feedback.record_question(workspace, message, is_answered=briefing.is_stored)
         feedback.record_impressions(workspace, briefing.impressions)
+        feedback.record_shown(workspace, briefing.shown, message)
     return briefing
 
 

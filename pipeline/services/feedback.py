@@ -4,7 +4,7 @@ from functools import partial
 
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
-from pipeline.records import list_session_names
+from pipeline.records import Memory, list_session_names
 from pipeline.store import impressions, memories
 from pipeline.store.database import Database
 from pipeline.store.visibility import is_open_to
@@ -18,7 +18,10 @@ def answer_impression(
     workspace: Workspace, feedback: FeedbackWriter, impression_id: str, note: str | None, *, followed: bool
 ) -> str:
     """Record whether a lesson was followed; return its id. Raises NotFound for an unknown impression."""
-    return feedback.submit(partial(_answer, workspace, impression_id, note, followed=followed)).result()
+    lesson = feedback.submit(partial(_answer, workspace, impression_id, note, followed=followed)).result()
+    if followed:
+        feedback.record_use(workspace, lesson.seq)
+    return lesson.id
 
 
 def withdraw_answer(workspace: Workspace, feedback: FeedbackWriter, impression_id: str) -> None:
@@ -26,7 +29,7 @@ def withdraw_answer(workspace: Workspace, feedback: FeedbackWriter, impression_i
     feedback.submit(partial(_withdraw, workspace.database, impression_id)).result()
 
 
-def _answer(workspace: Workspace, impression_id: str, note: str | None, *, followed: bool) -> str:
+def _answer(workspace: Workspace, impression_id: str, note: str | None, *, followed: bool) -> Memory:
     redacted_note = None if note is None else redact(normalize_text(note)).text or None
     with workspace.database.write() as db:
         impression = impressions.get(db, impression_id)
@@ -38,7 +41,7 @@ def _answer(workspace: Workspace, impression_id: str, note: str | None, *, follo
         if is_incognito(workspace, list_session_names(None, impression.session_id)):
             redacted_note = None
         impressions.answer(db, impression_id, redacted_note, utc_now(), followed=followed)
-        return lessons[impression.memory_seq].id
+        return lessons[impression.memory_seq]
 
 
 def _withdraw(database: Database, impression_id: str) -> None:

@@ -9,7 +9,7 @@ from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.jobs import snapshot
 from pipeline.services.purges import finish_purges
-from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns
+from pipeline.store import agent_sessions, conclusions, hook_runs, memories, predictions, turns, useful_questions
 from pipeline.store.purges import OWNER, PurgeAuthority
 from pipeline.store.turns import LastTurn
 from pipeline.times import parse
@@ -47,6 +47,7 @@ def _find_last_turn(workspace: Workspace, session_id: str) -> LastTurn | None:
 
 
 def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str, last_turn: LastTurn) -> int:
+    feedback.drop_questions()
     with workspace.database.read() as db:
         messages = turns.list_since(db, session_id, last_turn.seq)
     count = 0
@@ -60,6 +61,7 @@ def _forget_turn(workspace: Workspace, feedback: FeedbackWriter, session_id: str
         conclusions.request(db, [session_id], time.time())
         agent_sessions.forget_actions(db, session_id, last_turn.after)
         predictions.purge(db)
+        useful_questions.forget_since(db, last_turn.after)
     named = workspace.operations.redact(session_id)
     with workspace.operations.opened() as db:
         hook_runs.forget_session(db, named, parse(last_turn.after).timestamp() if last_turn.after else 0)

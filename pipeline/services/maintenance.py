@@ -145,6 +145,12 @@ def list_overdue_indexes(context: JobContext) -> list[str]:
     return ["segment"] if context.is_needed("segment") else []
 
 
+def list_outdated_answers(context: JobContext) -> list[str]:
+    """Return the job that answers the likely questions if it is needed and no memory is being digested."""
+    is_idle = not _foreground_waits(context.database)
+    return ["predict"] if is_idle and context.is_needed("predict") else []
+
+
 def _foreground_waits(database: Database) -> bool:
     with database.read() as db:
         return not FOREGROUND.isdisjoint(work.list_due_stages(db, time.time()))
@@ -177,5 +183,7 @@ def digest_stage(
     if report.more:
         return DigestTurn(more=not report.shared)
     # Only the encoder knows how vectors are stored, and a purge never waits for an encoder.
-    list_needed = partial(list_overdue_indexes, context) if stage is Stage.PURGE else context.list_needed_jobs
-    return DigestTurn(retry_in_s=report.retry_in_s, jobs=tuple(list_needed()) if report.claimed else ())
+    if not report.claimed:
+        return DigestTurn(retry_in_s=report.retry_in_s)
+    needed = list_overdue_indexes(context) if stage is Stage.PURGE else context.list_needed_jobs()
+    return DigestTurn(retry_in_s=report.retry_in_s, jobs=(*needed, *list_outdated_answers(context)))

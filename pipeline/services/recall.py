@@ -1,12 +1,13 @@
 """Recall: answer queries from a workspace and the personal store, and explain results."""
 
 from dataclasses import replace
+from functools import partial
 
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import explain_result, search, search_uncached
 from pipeline.records.recall import Answer, MemoryExplanation, Query
-from pipeline.store import predictions
+from pipeline.store import predictions, useful_questions
 from pipeline.workspace import Workspace, is_incognito
 
 # Number of best hits that count as used.
@@ -26,11 +27,12 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
     contexts.count(degraded=answer.degraded)
     if not is_incognito(workspace, query.filter.sessions):
         if query.text:
-            feedback.record_question(workspace, query.text)
+            feedback.record_question(workspace, query.text, is_answered=own.is_stored)
         shown = {id(hit) for hit in answer.hits[:ACCESSED]}
-        feedback.record_accesses(workspace, [hit.memory for hit in own.hits if id(hit) in shown])
-        if person is not None:
-            feedback.record_accesses(workspace.person, [hit.memory for hit in person.hits if id(hit) in shown])
+        for store, found in ((workspace, own), (workspace.person, person)):
+            memories = [hit.memory for hit in found.hits if id(hit) in shown] if found is not None else []
+            feedback.record_accesses(store, memories)
+            feedback.record_shown(store, memories, query.text)
     return answer
 
 
@@ -71,6 +73,23 @@ def explain_memory(workspace: Workspace, contexts: "SearchContexts", query: Quer
 def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer:
     """Answer a query without the cache, without recording usage."""
     return search_uncached(contexts.get(workspace), query)
+
+
+def forget_useful(workspace: Workspace, feedback: FeedbackWriter) -> int:
+    """Forget for which of the caller's questions memories were useful; return the number of such questions."""
+    # Uses that are not recorded yet are forgotten too.
+    feedback.drop_questions()
+    return feedback.submit(partial(_forget_useful, workspace)).result()
+
+
+def _forget_useful(workspace: Workspace) -> int:
+    stores = [workspace] if workspace.personal_store is None else [workspace, workspace.personal_store]
+    count = 0
+    for store in stores:
+        if store.exists:
+            with store.database.write() as db:
+                count += useful_questions.forget(db, store.person_id)
+    return count
 
 
 def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:

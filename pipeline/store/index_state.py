@@ -39,6 +39,11 @@ def count_tail(db: Connection) -> int:
     return int(db.execute("SELECT count(*) FROM tail").fetchone()[0])
 
 
+def list_tail_seqs(db: Connection) -> set[int]:
+    """Return the row numbers in the tail."""
+    return {seq for (seq,) in db.execute("SELECT seq FROM tail")}
+
+
 def list_tail_after(db: Connection, change_seq: int) -> list[tuple[int, int, list[str]]]:
     """List (row number, change number, tokens) of tail rows after a change, in order."""
     rows = db.execute(

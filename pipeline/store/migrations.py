@@ -85,6 +85,12 @@ def m009_archive(db: Database) -> None:
 
 
 @MIGRATIONS()
+def m010_answers_and_uses(db: Database) -> None:
+    """Store the answers to predicted queries, and the questions that memories were useful for."""
+    _execute(db, "answers_and_uses.sql")
+
+
+@MIGRATIONS()
 def m011_entity_aliases(db: Database) -> None:
     """Add other names of entities, and find the entities of all memories again by the rules of this version."""
     _execute(db, "entity_aliases.sql")

@@ -52,11 +52,20 @@ class RepeatedQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredAnswers:
+    """The answers to a predicted query as JSON, and a fingerprint of the state of the store that they are valid in."""
+
+    state: str
+    answers: str
+
+
+@dataclass(frozen=True, slots=True)
 class PredictionScore:
-    """The number of queries, and how many of them were predicted."""
+    """The number of queries, how many of them were predicted, and how many were answered by a stored answer."""
 
     asked: int
     foreseen: int
+    answered: int = 0
 
     @property
     def hit_rate(self) -> float | None:
@@ -80,14 +89,37 @@ def list_predictions(db: Connection) -> list[Prediction]:
     ]
 
 
-def note(db: Connection, query_count: int, texts: Mapping[str, int], at: str) -> PredictionScore:
-    """Count queries, and those that were predicted; `texts` are the queries that may be stored, with their counts."""
+def list_states(db: Connection) -> dict[str, str | None]:
+    """Return the state of the stored answers by predicted query, the likeliest first; None without answers."""
+    return dict(db.execute("SELECT query, state FROM prediction ORDER BY seq").fetchall())
+
+
+def put_answers(db: Connection, query: str, stored: StoredAnswers) -> None:
+    """Store the answers to a predicted query."""
+    db.execute("UPDATE prediction SET state = ?, answers = ? WHERE query = ?", (stored.state, stored.answers, query))
+
+
+def find_answers(db: Connection, query: str) -> StoredAnswers | None:
+    """Return the stored answers to a query, None if there are none."""
+    row = db.execute("SELECT state, answers FROM prediction WHERE query = ? AND state IS NOT NULL", (query,)).fetchone()
+    return None if row is None else StoredAnswers(*row)
+
+
+def note(
+    db: Connection, query_count: int, texts: Mapping[str, int], at: str, answered_count: int = 0
+) -> PredictionScore:
+    """Count queries, and those that were predicted; `texts` are the queries that may be stored, with their counts.
+
+    `answered_count` is how many were answered by a stored answer.
+    """
     likely = {query for (query,) in db.execute("SELECT query FROM prediction")}
-    score = PredictionScore(query_count, sum(times for text, times in texts.items() if text in likely))
+    foreseen_count = sum(times for text, times in texts.items() if text in likely)
+    score = PredictionScore(query_count, foreseen_count, answered_count)
     db.execute(
-        "INSERT INTO prediction_day VALUES (?, ?, ?) ON CONFLICT (day) DO UPDATE SET "
-        "asked = prediction_day.asked + excluded.asked, foreseen = prediction_day.foreseen + excluded.foreseen",
-        (at[:10], score.asked, score.foreseen),
+        "INSERT INTO prediction_day (day, asked, foreseen, answered) VALUES (?, ?, ?, ?) ON CONFLICT (day) DO UPDATE "
+        "SET asked = prediction_day.asked + excluded.asked, foreseen = prediction_day.foreseen + excluded.foreseen, "
+        "answered = prediction_day.answered + excluded.answered",
+        (at[:10], score.asked, score.foreseen, score.answered),
     )
     for text in texts:
         _keep(db, text, at)
@@ -144,9 +176,11 @@ def recent_names(db: Connection, since: str, without: Sequence[EntityKind], leas
 def score(db: Connection, since_day: str) -> PredictionScore:
     """Return the results of predictions since a day (`2026-11-21`)."""
     row = db.execute(
-        "SELECT coalesce(sum(asked), 0), coalesce(sum(foreseen), 0) FROM prediction_day WHERE day >= ?", (since_day,)
+        "SELECT coalesce(sum(asked), 0), coalesce(sum(foreseen), 0), coalesce(sum(answered), 0) FROM prediction_day "
+        "WHERE day >= ?",
+        (since_day,),
     ).fetchone()
-    return PredictionScore(*row)
+    return PredictionScore(*map(int, row))
 
 
 def forget_days(db: Connection, before_day: str) -> None:

@@ -77,10 +77,14 @@ class IndexAnswer(EncoderProgressAnswer):
 
 
 class PredictionsAnswer(Answer):
-    """How many questions of the last seven days were predicted; the rate is null without questions."""
+    """How many questions of the last seven days were predicted; the rate is null without questions.
+
+    `answered` is how many were answered from the store, without a search.
+    """
 
     asked: int
     foreseen: int
+    answered: int
     hit_rate: Annotated[float | None, PlainSerializer(lambda rate: None if rate is None else round(rate, 4))]
 
 

@@ -172,8 +172,6 @@ class Section:
                 None if form is None else _validate(form, _values(form, request.form)),
                 datetime.now(UTC),
             )
-            if query is None:
-                view.container.prefetcher.notify_activity(workspace)
             if container().people.exists:
                 for name in MEMORIES.intersection(path):
                     check_open(view.workspace, path[name])

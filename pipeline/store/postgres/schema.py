@@ -16,6 +16,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p004_row_hashes": ("row_hashes.sql",),
     "p005_index_all_fields": ("index_all_fields.sql",),
     "p006_archive": ("archive.sql",),
+    "p007_answers_and_uses": ("answers_and_uses.sql",),
     "p008_entity_aliases": ("entity_aliases.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
