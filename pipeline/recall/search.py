@@ -14,8 +14,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from sqlite3 import Connection
 
 import numpy as np
@@ -32,6 +33,7 @@ from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
 from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
+from pipeline.recall.expansion import WorkspaceBridges, expand
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank
@@ -134,6 +136,7 @@ class SearchContext:
     turns: TurnIndex
     # The model's name.
     turn_dense: Callable[[str], DenseSearch]
+    bridges: WorkspaceBridges = field(default_factory=WorkspaceBridges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,8 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
 def cache_key(db: Connection, now: datetime) -> Hashable:
     """Return everything besides the query that an answer depends on, at a time (UTC)."""
     began_or_ended = facts.find_last_validity_change(db, utc_text(now))
-    state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
+    bridged = meta.get_int(db, meta.BRIDGES_GENERATION)
+    state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db), bridged
     # Relative times in a query mean another range tomorrow.
     return state, now.date()
 
@@ -337,7 +341,8 @@ def _search_lexical(context: SearchContext, question: ParsedQuery, allowed: Mask
 
 def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
     with context.database.read() as db:
-        scores = context.lexical.search(db, question.tokens)
+        expansions = expand(question, context.bridges.refresh(db), partial(context.lexical.count_holders, db))
+        scores = context.lexical.search(db, question.tokens, expansions)
         context.ranking_features.refresh(db)
         visible = context.ranking_features.visible if allowed is None else allowed
         return find_lexical_candidates(db, question, scores, visible, MAX_PER_CHANNEL)

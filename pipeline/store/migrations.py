@@ -84,6 +84,12 @@ def m009_archive(db: Database) -> None:
     _execute(db, "archive.sql")
 
 
+@MIGRATIONS()
+def m010_vocabulary(db: Database) -> None:
+    """Add the vocabulary bridges: pairs of names for one thing."""
+    _execute(db, "vocabulary.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.

@@ -16,6 +16,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p004_row_hashes": ("row_hashes.sql",),
     "p005_index_all_fields": ("index_all_fields.sql",),
     "p006_archive": ("archive.sql",),
+    "p007_vocabulary": ("vocabulary.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.

@@ -1,0 +1,100 @@
+"""Other names for terms of a query: score the memories that contain them, at a lower weight than the query's words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+
+from pipeline.index.encoder import rarity
+from pipeline.index.row_arrays import NO_ROWS, Floats, Seqs
+from pipeline.index.segment import Posting, idf
+
+# What a token of another name counts, of one of the query.
+LEXICAL_WEIGHT = 0.5
+INFORMATION_WEIGHT = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A term of a query, another name for it, both as search tokens, and the id of the bridge between them.
+
+    `is_alias` means that both name one thing; otherwise the other name only affects the order of the memories.
+    """
+
+    bridge_id: str
+    term: tuple[str, ...]
+    other: tuple[str, ...]
+    is_alias: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandedTerm:
+    """An expansion, and the row numbers of the memories that contain the other name and not the query's term."""
+
+    expansion: Expansion
+    holders: Seqs
+
+
+class TermCorpus(Protocol):
+    """The statistics of an indexed corpus."""
+
+    @property
+    def count(self) -> int:
+        """Return the number of memories."""
+
+    @property
+    def norms(self) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        """Return the length normalization of each row number."""
+
+    def posting(self, term: str) -> Posting:
+        """Return the row numbers of the memories with a term, and the term's counts."""
+
+
+def expand_terms(
+    corpus: TermCorpus, postings: Mapping[str, Posting], expansions: Sequence[Expansion]
+) -> list[ExpandedTerm]:
+    """Return the expansions by which memories are found."""
+    expanded = []
+    for expansion in expansions:
+        known = _intersect([postings[token][0] if token in postings else NO_ROWS for token in expansion.term])
+        holders = _intersect([corpus.posting(token)[0] for token in expansion.other])
+        holders = np.setdiff1d(holders, known)
+        if len(holders):
+            expanded.append(ExpandedTerm(expansion, holders))
+    return expanded
+
+
+def score_terms(
+    corpus: TermCorpus, postings: Mapping[str, Posting], terms: Sequence[ExpandedTerm], least_count: int
+) -> tuple[Floats, Floats]:
+    """Return what expanded terms add to the score and to the information of each row number.
+
+    A memory with another name gets a part of what one with the query's term gets, and the best name counts.
+    """
+    scores, information = np.zeros((2, len(corpus.norms)), np.float32)
+    for term in terms:
+        held = np.union1d(term.holders, _intersect([postings[t][0] for t in term.expansion.term if t in postings]))
+        frequency = len(held)
+        unit = sum(1 for _ in term.expansion.term)
+        rarities = min(_mean_rarity(term.expansion.term), _mean_rarity(term.expansion.other)) * unit
+        score = unit * idf(corpus.count, frequency) / (1 + corpus.norms[term.holders])
+        added = INFORMATION_WEIGHT * float(idf(max(corpus.count, least_count), frequency)) * rarities
+        np.maximum.at(scores, term.holders, (LEXICAL_WEIGHT * score).astype(np.float32))
+        if term.expansion.is_alias:
+            np.maximum.at(information, term.holders, np.float32(added))
+    return scores, information
+
+
+def known_tokens(terms: Sequence[ExpandedTerm]) -> frozenset[str]:
+    """Return the tokens of a query that the corpus contains by another name."""
+    return frozenset(token for term in terms if term.expansion.is_alias for token in term.expansion.term)
+
+
+def _mean_rarity(tokens: Sequence[str]) -> float:
+    return sum(map(rarity, tokens)) / len(tokens)
+
+
+def _intersect(rows: Sequence[Seqs]) -> Seqs:
+    return reduce(np.intersect1d, rows) if rows else NO_ROWS
