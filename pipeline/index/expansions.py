@@ -21,12 +21,14 @@ class Expansion:
     """A term of a query, another name for it, both as search tokens, and the id of the bridge between them.
 
     `is_alias` means that both name one thing; otherwise the other name only affects the order of the memories.
+    `is_forward` means that the term is the bridge's first name.
     """
 
     bridge_id: str
     term: tuple[str, ...]
     other: tuple[str, ...]
     is_alias: bool = True
+    is_forward: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,13 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from sqlite3 import Connection
 
+import numpy as np
+
 from pipeline.index.expansions import Expansion
+from pipeline.index.lexical import LexicalScores
+from pipeline.index.row_arrays import Seqs
 from pipeline.recall.query import ParsedQuery
+from pipeline.records.recall import UsedBridge
 from pipeline.store import bridges as store, changes, meta
 from pipeline.store.bridges import Bridge, BridgeSource
 from pipeline.text.tokens import search_tokens
@@ -15,9 +20,10 @@ from pipeline.text.tokens import search_tokens
 RARE = 3
 MAX_TERM_TOKENS = 6
 MOST_EXPANSIONS = 8
+MAX_SHORT_FORM_CHARS = 5
 ALIASES = frozenset(BridgeSource) - {BridgeSource.NEIGHBOR}
 
-Names = Mapping[tuple[str, ...], Sequence[tuple[Expansion, Bridge]]]
+Names = Mapping[tuple[str, ...], Sequence[Expansion]]
 
 
 class WorkspaceBridges:
@@ -46,7 +52,7 @@ def expand(question: ParsedQuery, names: Names, count_holders: Callable[[str], i
     """
     expansions: list[Expansion] = []
     taken: set[int] = set()
-    tokens = question.tokens
+    tokens = question.tokens if names else ()
     for length in range(min(MAX_TERM_TOKENS, len(tokens)), 0, -1):
         for start in range(len(tokens) - length + 1):
             term, places = tokens[start : start + length], range(start, start + length)
@@ -54,22 +60,44 @@ def expand(question: ParsedQuery, names: Names, count_holders: Callable[[str], i
                 continue
             useful = [
                 expansion
-                for expansion, _ in names[term]
+                for expansion in names[term]
                 if expansion.is_alias or max(map(count_holders, term)) <= RARE
             ]
             expansions += [expansion for expansion in useful if not set(expansion.other) <= set(tokens)]
             taken.update(places if useful else ())
-    return expansions[:MOST_EXPANSIONS] if names else []
+    return expansions[:MOST_EXPANSIONS]
+
+
+def describe_bridges(db: Connection, scores: LexicalScores | None, seqs: Seqs) -> dict[int, tuple[UsedBridge, ...]]:
+    """Return the bridges by which each memory was found, by its row number."""
+    expanded = [] if scores is None else scores.expanded
+    stored = {term.expansion.bridge_id: store.get(db, term.expansion.bridge_id) for term in expanded}
+    used: dict[int, list[UsedBridge]] = {seq: [] for seq in seqs.tolist()}
+    for term in expanded:
+        bridge = stored[term.expansion.bridge_id]
+        if bridge is not None:
+            names = (bridge.first, bridge.second) if term.expansion.is_forward else (bridge.second, bridge.first)
+            for seq in np.intersect1d(seqs, term.holders).tolist():
+                used[seq].append(UsedBridge(bridge.id, *names, bridge.source, bridge.memory_id))
+    return {seq: tuple(bridges) for seq, bridges in used.items()}
 
 
 def _index_names(bridges: Sequence[Bridge]) -> Names:
-    names: defaultdict[tuple[str, ...], list[tuple[Expansion, Bridge]]] = defaultdict(list)
+    names: defaultdict[tuple[str, ...], list[Expansion]] = defaultdict(list)
     for bridge in bridges:
-        first, second = (tuple(search_tokens(name)) for name in (bridge.first, bridge.second))
         is_alias = bridge.source in ALIASES
-        for term, other in ((first, second), (second, first)):
-            # "ledger-db" contains "ledger": a search for the long name finds the short one anyway.
-            added = tuple(token for token in other if token not in term)
-            if term and added:
-                names[term].append((Expansion(bridge.id, term, added, is_alias), bridge))
-    return dict(names)
+        for term, other, is_forward in ((bridge.first, bridge.second, True), (bridge.second, bridge.first, False)):
+            for spelling in _list_spellings(term):
+                tokens = tuple(search_tokens(spelling))
+                # "ledger-db" contains "ledger": a search for the long name finds the short one anyway.
+                added = tuple(token for token in search_tokens(other) if token not in tokens)
+                expansion = Expansion(bridge.id, tokens, added, is_alias, is_forward)
+                if tokens and added and expansion not in names[tokens]:
+                    names[tokens].append(expansion)
+    return {name: expansions for name, expansions in names.items() if expansions}
+
+
+def _list_spellings(name: str) -> list[str]:
+    """Return a name, and the plurals of a short form: "PRs" is no word, so no stemmer restores it."""
+    is_short = len(name) <= MAX_SHORT_FORM_CHARS and name.isalnum()
+    return [name, f"{name.upper()}s", f"{name.lower()}s"] if is_short else [name]

@@ -12,7 +12,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import Filter, Scope, Viewer
-from pipeline.store import meta, purges
+from pipeline.store import meta
 from pipeline.store.visibility import condition
 
 # Bridges are mined from these memories only: those that every user of the workspace may see without asking for them.
@@ -47,21 +47,22 @@ class MinedBridge:
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A stored bridge; `memory_id` is None for a removed bridge whose memory was purged."""
+    """A stored bridge."""
 
+    seq: int
     id: str
     first: str
     second: str
     source: BridgeSource
-    memory_id: str | None
+    memory_id: str
     at: str
     removed_at: str | None
     removed_by: str | None
 
 
 _SELECT = (
-    "SELECT b.id, b.first, b.second, b.source, m.id, b.at, b.removed_at, b.removed_by FROM bridge b "
-    "LEFT JOIN memory m ON m.seq = b.memory_seq"
+    "SELECT b.seq, b.id, b.first, b.second, b.source, m.id, b.at, b.removed_at, b.removed_by FROM bridge b "
+    "JOIN memory m ON m.seq = b.memory_seq"
 )
 
 
@@ -86,27 +87,27 @@ def replace(db: Connection, mined: Sequence[MinedBridge], at: str) -> bool:
 
 def list_active(db: Connection) -> list[Bridge]:
     """List the bridges that recall uses, the surest first."""
-    clause, values = condition(PUBLIC)
-    rows = db.execute(
-        f"{_SELECT} WHERE b.removed_at IS NULL AND b.memory_seq IN (SELECT seq FROM memory WHERE {clause}) "
-        "ORDER BY b.seq",
-        values,
-    )
     order = list(BridgeSource)
+    shown, values = _shown(removed=False)
+    rows = db.execute(f"{_SELECT} WHERE {shown} ORDER BY b.seq", values)
     return sorted(map(_bridge, rows), key=lambda bridge: order.index(bridge.source))
 
 
-def page(db: Connection, *, removed: bool, limit: int, before: int | None) -> list[tuple[int, Bridge]]:
-    """List bridges with their row numbers, newest first: those that recall uses, or those that were removed."""
-    clause, values = ("true", []) if removed else condition(PUBLIC)
-    shown = "b.removed_at IS NOT NULL" if removed else (
-        f"b.removed_at IS NULL AND b.memory_seq IN (SELECT seq FROM memory WHERE {clause})"
-    )
+def page(db: Connection, *, removed: bool, limit: int, before: int | None) -> list[Bridge]:
+    """List bridges, newest first: those that recall uses, or those that a user removed."""
+    shown, values = _shown(removed=removed)
     rows = db.execute(
-        f"SELECT b.seq, {_SELECT.removeprefix('SELECT ')} WHERE {shown} AND b.seq < ? ORDER BY b.seq DESC LIMIT ?",
+        f"{_SELECT} WHERE {shown} AND b.seq < ? ORDER BY b.seq DESC LIMIT ?",
         (*values, before if before is not None else 2**62, limit),
     )
-    return [(row[0], _bridge(row[1:])) for row in rows]
+    return [_bridge(row) for row in rows]
+
+
+def _shown(*, removed: bool) -> tuple[str, list[Any]]:
+    """Return the condition for bridges of memories that the workspace may see, and its values."""
+    clause, values = condition(PUBLIC)
+    state = "b.removed_at IS NOT NULL" if removed else "b.removed_at IS NULL"
+    return f"{state} AND b.memory_seq IN (SELECT seq FROM memory WHERE {clause})", values
 
 
 def list_public_texts(db: Connection, before: int | None, limit: int) -> list[tuple[int, str]]:
@@ -120,8 +121,11 @@ def list_public_texts(db: Connection, before: int | None, limit: int) -> list[tu
 
 
 def get(db: Connection, bridge_id: str) -> Bridge | None:
-    """Return a bridge by id."""
-    row = db.execute(f"{_SELECT} WHERE b.id = ?", (bridge_id,)).fetchone()
+    """Return a bridge by id, None if its memory is not visible to the entire workspace."""
+    clause, values = condition(PUBLIC)
+    row = db.execute(
+        f"{_SELECT} WHERE b.id = ? AND b.memory_seq IN (SELECT seq FROM memory WHERE {clause})", (bridge_id, *values)
+    ).fetchone()
     return None if row is None else _bridge(row)
 
 
@@ -147,15 +151,26 @@ def purge(db: Connection, memory_seq: int) -> None:
     db.execute("DELETE FROM bridge WHERE removed_at IS NULL")
     rows = db.execute("SELECT id, first, second, source FROM bridge WHERE memory_seq = ?", (memory_seq,)).fetchall()
     for bridge_id, first, second, source in rows:
+        holders = [_find_holder(db, name) for name in (first, second)]
         # One name of a common short form is in the list and not in a memory.
-        suffices = any if source == BridgeSource.SHORT_FORM else all
-        if suffices(purges.is_word_used(db, name.casefold()) for name in (first, second)):
-            db.execute("UPDATE bridge SET memory_seq = NULL WHERE id = ?", (bridge_id,))
+        if all(holders) or (source == BridgeSource.SHORT_FORM and any(holders)):
+            db.execute("UPDATE bridge SET memory_seq = ? WHERE id = ?", (next(filter(None, holders)), bridge_id))
         else:
             db.execute("DELETE FROM bridge WHERE id = ?", (bridge_id,))
     meta.increment(db, meta.BRIDGES_GENERATION)
 
 
+def _find_holder(db: Connection, name: str) -> int | None:
+    """Return the row number of a memory that the workspace may see and that contains a name."""
+    clause, values = condition(PUBLIC)
+    pattern = "".join(f"!{letter}" if letter in "!%_" else letter for letter in name.casefold())
+    row = db.execute(
+        f"SELECT seq FROM memory WHERE {clause} AND lower(content) LIKE ? ESCAPE '!' LIMIT 1",  # noqa: S608 - constant
+        (*values, f"%{pattern}%"),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
 def _bridge(row: Sequence[Any]) -> Bridge:
-    bridge_id, first, second, source, memory_id, at, removed_at, removed_by = row
-    return Bridge(bridge_id, first, second, BridgeSource(source), memory_id, at, removed_at, removed_by)
+    seq, bridge_id, first, second, source, *rest = row
+    return Bridge(seq, bridge_id, first, second, BridgeSource(source), *rest)
