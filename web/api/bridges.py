@@ -43,7 +43,7 @@ def list_bridges(call: Call, query: BridgesQuery) -> Page[Bridge]:
 @api.route(Endpoint("DELETE", "/v1/bridges/{bridge_id}", answer=BridgeAnswer, problems=(404, 409)))
 def remove_bridge(call: Call, bridge_id: str) -> Bridge:
     """Remove a bridge; no job finds it again."""
-    return bridges.remove_bridge(call.workspace, bridge_id, call.caller.id)
+    return bridges.remove_bridge(call.workspace, bridge_id, call.caller.person_id)
 
 
 @api.route(Endpoint("POST", "/v1/bridges/{bridge_id}/restore", answer=BridgeAnswer, problems=(404, 409)))
