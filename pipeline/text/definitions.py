@@ -166,8 +166,8 @@ def _starts_clause_or_follows_article(words: Sequence[str], span: NameSpan) -> b
 
 def _is_plain_name(inside: str, words: Sequence[str]) -> bool:
     """Return whether a note in brackets may be a name in another language, as in "Der Rechnungslauf (billing run)"."""
-    plain = all(word.isalpha() and word not in _DESCRIPTIONS and word not in _BOUNDARIES for word in words)
-    return plain and inside[0].islower() and len(words) < MAX_NAME_WORDS
+    plain = all(word.isalpha() and word not in _BOUNDARIES for word in words)
+    return plain and inside[0].islower() and words[0] not in _DESCRIPTIONS and len(words) < MAX_NAME_WORDS
 
 
 def _span_before(text: str, end: int) -> NameSpan:

@@ -11,11 +11,13 @@ not mined again.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 from pipeline.index.encoder import Encoder, rarity
-from pipeline.jobs.mining.word_pairs import find_co_mentioned, find_neighbors
+from pipeline.jobs.mining.word_pairs import MAX_NEIGHBOR_WORDS, find_co_mentioned, find_neighbors
 from pipeline.jobs.mining.workspace_words import WorkspaceWords
 from pipeline.jobs.runner import JobRun, Report
+from pipeline.recall.fact_names import NameVectors
 from pipeline.store import bridges as store, changes
 from pipeline.store.bridges import BridgeSource, MinedBridge
 from pipeline.text.definitions import choose_name, find_definitions, list_short_forms
@@ -45,7 +47,8 @@ def mine_bridges(job: JobRun, encoder: Callable[[], Encoder]) -> Report:
             return Report(more=True)
         for seq, text in page:
             words.add(seq, text)
-    mined = choose_bridges(words, [*_mine_texts(words), *_mine_vectors(words, encoder)])
+    vectors = cache(lambda: NameVectors(encoder(), MAX_NEIGHBOR_WORDS))
+    mined = choose_bridges(words, [*_mine_texts(words), *_mine_vectors(words, vectors)])
     with job.database.write() as db:
         # The names may be those of a memory that was purged during the run.
         if changes.has_logged(db, changes.PURGE, generation):
@@ -95,12 +98,12 @@ def _mine_texts(words: WorkspaceWords) -> Iterator[MinedBridge]:
             holders = words.find_phrase(search_tokens(long)) or words.find_phrase(search_tokens(short))
             if holders:
                 yield MinedBridge(short, long, BridgeSource.SHORT_FORM, max(holders))
-    for first, second, seq in find_co_mentioned(words):
+
+
+def _mine_vectors(words: WorkspaceWords, vectors: Callable[[], NameVectors]) -> Iterator[MinedBridge]:
+    for first, second, seq in find_co_mentioned(words, vectors):
         yield MinedBridge(first, second, BridgeSource.CO_MENTION, seq)
-
-
-def _mine_vectors(words: WorkspaceWords, encoder: Callable[[], Encoder]) -> Iterator[MinedBridge]:
-    for first, second, seq in find_neighbors(words, encoder):
+    for first, second, seq in find_neighbors(words, vectors):
         yield MinedBridge(first, second, BridgeSource.NEIGHBOR, seq)
 
 

@@ -34,7 +34,7 @@ class WorkspaceWords:
         """Return the tokens of a memory in order."""
         return self._tokens[seq]
 
-    def words(self) -> dict[str, str]:
+    def spellings(self) -> dict[str, str]:
         """Return the tokens that are one word, and their most frequent spelling."""
         return {token: spellings.most_common(1)[0][0] for token, spellings in self._spellings.items()}
 
