@@ -23,7 +23,6 @@ class BridgeSource(StrEnum):
     """How a bridge was found, the surest first."""
 
     DEFINITION = "definition"
-    ENTITY = "entity"
     SHORT_FORM = "short_form"
     CO_MENTION = "co_mention"
     NEIGHBOR = "neighbor"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.text.languages import is_foreign
+from pipeline.text.languages import may_be_foreign
 from pipeline.text.lexicon import load_lexicon
 
 MAX_NAME_WORDS: Final = 4
@@ -122,7 +122,7 @@ def _find_named(text: str) -> Iterator[Definition]:
 
 
 def _find_in_brackets(text: str) -> Iterator[Definition]:
-    foreign = is_foreign(text)
+    foreign = may_be_foreign(text)
     for match in _BRACKETS.finditer(text):
         inside, before = match[1].strip(_QUOTES + " "), _words(_last_clause(text[: match.start()]))
         if not inside or not before or _REFERENCE.fullmatch(inside):

@@ -95,7 +95,7 @@ def _mine_texts(words: WorkspaceWords) -> Iterator[MinedBridge]:
                 yield MinedBridge(" ".join(names[0]), " ".join(names[1]), BridgeSource.DEFINITION, seq)
     for short, longs in list_short_forms().items():
         for long in longs:
-            holders = words.find_phrase(search_tokens(long)) or words.find_phrase(search_tokens(short))
+            holders = words.find_literal(long) or words.find_literal(short)
             if holders:
                 yield MinedBridge(short, long, BridgeSource.SHORT_FORM, max(holders))
 

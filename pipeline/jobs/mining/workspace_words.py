@@ -45,6 +45,11 @@ class WorkspaceWords:
         holders = set.intersection(*(self.holders(token) for token in tokens))
         return holders if len(tokens) == 1 else {seq for seq in holders if self._contains(seq, list(tokens))}
 
+    def find_literal(self, name: str) -> set[int]:
+        """Return the memories with a name as it is written; words of the same stem are other words."""
+        folded = name.casefold()
+        return {seq for seq in self.find_phrase(search_tokens(name)) if folded in self.texts[seq].casefold()}
+
     def is_used(self, name: Sequence[str], apart_from: int) -> bool:
         """Return whether another memory contains a name."""
         return bool(self.find_phrase(search_tokens(" ".join(name))) - {apart_from})
