@@ -25,7 +25,7 @@ from pipeline.text.tokens import search_tokens
 
 PAGE = 500
 # The newest memories define the names in use.
-MOST_MEMORIES = 20_000
+MOST_MEMORIES = 10_000
 MOST_BRIDGES = 500
 MAX_NAME_CHARS = 60
 # A name in more memories than this share of a workspace distinguishes none of them.
