@@ -14,6 +14,7 @@ from pipeline.recall.query import ParsedQuery
 from pipeline.records.recall import UsedBridge
 from pipeline.store import bridges as store, changes, meta
 from pipeline.store.bridges import Bridge, BridgeSource
+from pipeline.text.definitions import is_file_extension
 from pipeline.text.tokens import search_tokens
 
 # Words of similar meaning are looked for only if the workspace rarely uses those of the query.
@@ -59,9 +60,7 @@ def expand(question: ParsedQuery, names: Names, count_holders: Callable[[str], i
             if term not in names or not taken.isdisjoint(places):
                 continue
             useful = [
-                expansion
-                for expansion in names[term]
-                if expansion.is_alias or max(map(count_holders, term)) <= RARE
+                expansion for expansion in names[term] if expansion.is_alias or max(map(count_holders, term)) <= RARE
             ]
             expansions += [expansion for expansion in useful if not set(expansion.other) <= set(tokens)]
             taken.update(places if useful else ())
@@ -87,6 +86,8 @@ def _index_names(bridges: Sequence[Bridge]) -> Names:
     for bridge in bridges:
         is_alias = bridge.source in ALIASES
         for term, other, is_forward in ((bridge.first, bridge.second, True), (bridge.second, bridge.first, False)):
+            if bridge.source is BridgeSource.SHORT_FORM and is_file_extension(other):
+                continue
             for spelling in _list_spellings(term):
                 tokens = tuple(search_tokens(spelling))
                 # "ledger-db" contains "ledger": a search for the long name finds the short one anyway.

@@ -368,7 +368,7 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
 
 
 def undo_act(workspace: Workspace, entry_id: str) -> Memory:
-    """Undo a merge, an archive, a share, a removed bridge or the end of a fact; return its memory, or raise Conflict."""
+    """Undo a merge, archive, share, removed bridge or end of a fact; return its memory, or raise Conflict."""
     with workspace.database.read() as db:
         known = audit.get(db, entry_id)
     if known is not None and known.action is AuditAction.SHARE and known.undone_at is None:

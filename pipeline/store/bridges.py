@@ -106,7 +106,7 @@ def _shown(*, removed: bool) -> tuple[str, list[Any]]:
     """Return the condition for bridges of memories that the workspace may see, and its values."""
     clause, values = condition(PUBLIC)
     state = "b.removed_at IS NOT NULL" if removed else "b.removed_at IS NULL"
-    return f"{state} AND b.memory_seq IN (SELECT seq FROM memory WHERE {clause})", values
+    return f"{state} AND b.memory_seq IN (SELECT seq FROM memory WHERE {clause})", values  # noqa: S608 - constant text
 
 
 def list_public_texts(db: Connection, before: int | None, limit: int) -> list[tuple[int, str]]:
@@ -123,7 +123,8 @@ def get(db: Connection, bridge_id: str) -> Bridge | None:
     """Return a bridge by id, None if its memory is not visible to the entire workspace."""
     clause, values = condition(PUBLIC)
     row = db.execute(
-        f"{_SELECT} WHERE b.id = ? AND b.memory_seq IN (SELECT seq FROM memory WHERE {clause})", (bridge_id, *values)
+        f"{_SELECT} WHERE b.id = ? AND b.memory_seq IN (SELECT seq FROM memory WHERE {clause})",  # noqa: S608 - constant
+        (bridge_id, *values),
     ).fetchone()
     return None if row is None else _bridge(row)
 

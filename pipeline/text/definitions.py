@@ -23,6 +23,7 @@ _LEXICON: Final = load_lexicon("aliases")
 _BOUNDARIES: Final = frozenset(_LEXICON.words("boundaries"))
 _ARTICLES: Final = frozenset(_LEXICON.words("articles"))
 _JOINERS: Final = frozenset(_LEXICON.words("joiners"))
+_FILE_EXTENSIONS: Final = frozenset(_LEXICON.words("file_extensions"))
 _DESCRIPTIONS: Final = frozenset(_LEXICON.words("descriptions"))
 _QUOTES: Final = "\"“”„«»'’‘`*_"
 _WORD: Final = re.compile(r"[^\W_](?:[\w.+#/&@-]*[\w+#])?")
@@ -88,6 +89,11 @@ def choose_name(span: NameSpan, is_used: Callable[[Sequence[str]], bool]) -> tup
 def list_short_forms() -> Mapping[str, Sequence[str]]:
     """Return the long forms of each short form that developers use everywhere."""
     return _LEXICON.entries["short_forms"]  # type: ignore[no-any-return]
+
+
+def is_file_extension(name: str) -> bool:
+    """Return whether a short form is a part of file names as well."""
+    return name.casefold() in _FILE_EXTENSIONS
 
 
 def _find_marked(text: str) -> Iterator[Definition]:
@@ -172,7 +178,7 @@ def _is_plain_name(inside: str, words: Sequence[str]) -> bool:
 
 def _span_before(text: str, end: int) -> NameSpan:
     before = text[:end].rstrip(" ,(-–—")
-    if before[-1:] and before[-1] in "\"”“»":
+    if before[-1:] and before[-1] in '"”“»':
         quoted = re.search(r"[\"“„«]([^\"“”„«»]{2,60})[\"”“»]$", before)
         if quoted:
             return _whole(quoted[1])

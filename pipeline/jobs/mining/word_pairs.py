@@ -2,7 +2,8 @@
 
 The cosines of an encoder's word vectors are compared with those of words that are close without being synonyms, as for
 the names of facts. Between languages, word vectors of the multilingual encoder find more wrong pairs than right ones
-(decision 0051), so no limit is lower there.
+(decision 0051), so no limit is lower there. The words that calibrate the limits are ASCII and say nothing about other
+scripts.
 """
 
 import re
@@ -12,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.index.encoder import Encoder, rarity
+from pipeline.index.encoder import rarity
 from pipeline.jobs.mining.workspace_words import WorkspaceWords
 from pipeline.recall.fact_names import NameVectors, is_contraction
 
@@ -53,6 +54,7 @@ def find_neighbors(words: WorkspaceWords, vectors: Callable[[], NameVectors]) ->
         token: word.casefold()
         for token, word in words.spellings().items()
         if word.isalpha()
+        and word.isascii()
         and len(word) >= LEAST_LONG_CHARS
         and len(words.holders(token)) <= MAX_NEIGHBOR_HOLDERS
         and rarity(token) >= LEAST_RARITY

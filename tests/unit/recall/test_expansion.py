@@ -95,6 +95,14 @@ def test_a_bridge_shows_no_memory_of_another_user(workspace):
     assert hidden != memory_id
 
 
+def test_a_file_name_is_no_short_form(workspace):
+    workspace.write("We threw out moment.js last year")
+    own = workspace.write("JavaScript is only tolerated in legacy folders")
+    connect(workspace, own, "js", "JavaScript")
+    assert workspace.find_ids("JavaScript") == [own]
+    assert own in workspace.find_ids("js")
+
+
 def test_a_long_name_needs_all_its_words(workspace):
     both = workspace.write("The edge proxy ends TLS")
     workspace.write("The edge of the map is blank")
@@ -133,4 +141,3 @@ def test_only_terms_of_the_question_are_expanded(asked, pairs):
     for expansion in expansions:
         assert " ".join(expansion.term) in joined
         assert not set(expansion.other) <= set(asked)
-

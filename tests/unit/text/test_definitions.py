@@ -12,7 +12,10 @@ def names_in(text):
     """The pairs of names that a text defines, if others use only those of USED_ELSEWHERE."""
     pairs = []
     for definition in find_definitions(text):
-        names = [choose_name(span, lambda name: tuple(name) in USED_ELSEWHERE) for span in (definition.first, definition.second)]
+        names = [
+            choose_name(span, lambda name: tuple(name) in USED_ELSEWHERE)
+            for span in (definition.first, definition.second)
+        ]
         pairs += [tuple(" ".join(name) for name in names)] if all(names) else []
     return pairs
 
@@ -34,7 +37,11 @@ def names_in(text):
         ("Das Kassenbuch, auch Tresor genannt, ist eine Tabelle", "Kassenbuch", "Tresor"),
         ("Die Kelter, also der Server keller-03, hängt im Keller", "Kelter", "keller-03"),
         ("Die Ernteplanung ist klein und heißt intern Rebstock.", "Ernteplanung", "Rebstock"),
-        ("La bodega de prácticas, es decir el entorno de pruebas, se borra", "bodega de prácticas", "entorno de pruebas"),
+        (
+            "La bodega de prácticas, es decir el entorno de pruebas",
+            "bodega de prácticas",
+            "entorno de pruebas",
+        ),
         ("Le pressoir, c'est-à-dire le service de facturation, tourne", "pressoir", "service de facturation"),
     ],
 )
