@@ -69,27 +69,31 @@ def expand_terms(
     return expanded
 
 
-def score_terms(
-    corpus: TermCorpus, postings: Mapping[str, Posting], terms: Sequence[ExpandedTerm], least_count: int
-) -> tuple[Floats, Floats]:
-    """Return what expanded terms add to the score and to the information of each row number.
-
-    A memory with another name gets a part of what one with the query's term gets, and the best name counts.
-    """
-    scores, information = np.zeros((2, len(corpus.norms)), np.float32)
+def add_terms(
+    corpus: TermCorpus,
+    postings: Mapping[str, Posting],
+    terms: Sequence[ExpandedTerm],
+    least_count: int,
+    scores: Floats,
+    information: Floats,
+) -> None:
+    """Add expanded terms to the score and the information of each row number; of several names, the best counts."""
+    added = np.zeros((2, len(corpus.norms)), np.float32)
     for term in terms:
         expansion, holders = term.expansion, term.holders
         known = _intersect([postings[token][0] for token in expansion.term])
         frequency = len(np.union1d(holders, known))
         weight = len(expansion.term) * (ALIAS_WEIGHT if expansion.is_alias else SIMILAR_WEIGHT)
         score = weight * idf(corpus.count, frequency) / (1 + corpus.norms[holders])
-        np.maximum.at(scores, holders, score.astype(np.float32))
+        np.maximum.at(added[0], holders, score.astype(np.float32))
         if expansion.is_alias:
             # Both names are one piece of information, as rare as the more common of them.
             rarities = len(expansion.term) * min(_mean_rarity(expansion.term), _mean_rarity(expansion.other))
-            added = float(idf(max(corpus.count, least_count), frequency)) * rarities
-            np.maximum.at(information, holders, np.float32(added))
-    return scores, information
+            worth = float(idf(max(corpus.count, least_count), frequency)) * rarities
+            np.maximum.at(added[1], holders, np.float32(worth))
+    if terms:
+        scores += added[0]
+        information += added[1]
 
 
 def known_tokens(terms: Sequence[ExpandedTerm]) -> frozenset[str]:

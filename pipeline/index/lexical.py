@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pipeline.errors import IndexUnavailable, StorageUnreachable, StoreUnavailable
 from pipeline.index.documents import MEMORIES, Documents
 from pipeline.index.encoder import rarity
-from pipeline.index.expansions import ExpandedTerm, Expansion, expand_terms, known_tokens, score_terms
+from pipeline.index.expansions import ExpandedTerm, Expansion, add_terms, expand_terms, known_tokens
 from pipeline.index.row_arrays import NOBODY, Floats, Seqs, SessionNumbers, best_positions, mask_scores, values_at
 from pipeline.index.segment import (
     K1,
@@ -226,7 +226,7 @@ class LexicalIndex:
         self._loaded: tuple[str, Segment | IndexUnavailable | StoreUnavailable] | None = None
 
     def search(self, db: Connection, tokens: Sequence[str], expansions: Sequence[Expansion] = ()) -> LexicalScores:
-        """Score every memory and every session against the query's tokens, and memories against other names of them."""
+        """Score every memory and session against the query's tokens, and memories against other names of them."""
         corpus = self.refresh(db)
         postings = {token: corpus.posting(token) for token in dict.fromkeys(tokens)}
         weights = {token: float(idf(corpus.count, len(seqs))) for token, (seqs, _) in postings.items()}
@@ -246,15 +246,10 @@ class LexicalIndex:
                 METADATA_WEIGHT * idf(max(corpus.count, YOUNG_WORKSPACE_SIZE), frequency) * rarities[token]
             )
         expanded = expand_terms(corpus, postings, expansions)
-        added = score_terms(corpus, postings, expanded, YOUNG_WORKSPACE_SIZE)
-        scores, information = scores + added[0], information + added[1]
+        add_terms(corpus, postings, expanded, YOUNG_WORKSPACE_SIZE, scores, information)
         sessions, session_weight = corpus.score_sessions(postings)
-        named = known_tokens(expanded)
-        known = sum(
-            rarities[token]
-            for token, (seqs, _) in postings.items()
-            if len(seqs) or len(metadata[token]) or token in named
-        )
+        contained = {token for token, (seqs, _) in postings.items() if len(seqs) or len(metadata[token])}
+        known = sum(rarities[token] for token in sorted(contained | known_tokens(expanded)))
         return LexicalScores(
             corpus=corpus,
             postings=postings,

@@ -78,6 +78,7 @@ def test_a_new_store_has_every_migration(file):
             "m007_row_hashes",
             "m008_index_all_fields",
             "m009_archive",
+            "m010_vocabulary",
         ]
 
 
