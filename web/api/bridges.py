@@ -36,7 +36,7 @@ class BridgesAnswer(PageAnswer[BridgeAnswer]):
 
 @api.route(Endpoint("GET", "/v1/bridges", answer=BridgesAnswer, problems=(404,)))
 def list_bridges(call: Call, query: BridgesQuery) -> Page[Bridge]:
-    """List the pairs of names that recall treats as one thing, newest first."""
+    """List names that recall treats as one thing."""
     return bridges.list_bridges(call.workspace, removed=query.removed, limit=query.limit, before=query.before)
 
 

@@ -19,7 +19,7 @@ NO_BRIDGES = (
 @click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def bridges(context: click.Context) -> None:
-    """List the names that recall treats as one thing, and remove wrong ones. Without a command, list them."""
+    """List names that recall treats as one thing, and remove wrong ones. Without a command, list them."""
     if context.invoked_subcommand is None:
         context.invoke(list_bridges)
 
@@ -29,7 +29,7 @@ def bridges(context: click.Context) -> None:
 @options.limit(50)
 @pass_state
 def list_bridges(state: State, limit: int, *, removed: bool) -> None:
-    """List bridges, newest first, with the memory that each was found in."""
+    """List bridges, newest first."""
     page = state.list_items("/v1/bridges", limit, **({"removed": "true"} if removed else {}))
     state.show(page, lambda: _print_bridges(page["items"]))
 
@@ -38,7 +38,7 @@ def list_bridges(state: State, limit: int, *, removed: bool) -> None:
 @click.argument("bridge_id", metavar="ID", callback=options.check_name)
 @pass_state
 def remove(state: State, bridge_id: str) -> None:
-    """Remove the bridge ID. No job finds it again; `reverie bridges restore ID` takes it back."""
+    """Remove the bridge ID for good."""
     path = f"/v1/bridges/{quote(bridge_id, safe='')}"
     bridge = state.ask(lambda client: client.call("DELETE", path))
     state.show(bridge, f"removed {bridge_id}: {_format_names(bridge)}")
