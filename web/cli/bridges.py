@@ -48,7 +48,7 @@ def remove(state: State, bridge_id: str) -> None:
 @click.argument("bridge_id", metavar="ID", callback=options.check_name)
 @pass_state
 def restore(state: State, bridge_id: str) -> None:
-    """Use the removed bridge ID again."""
+    """Use a removed bridge again."""
     path = f"/v1/bridges/{quote(bridge_id, safe='')}/restore"
     bridge = state.ask(lambda client: client.call("POST", path))
     state.show(bridge, f"restored {bridge_id}: {_format_names(bridge)}")
