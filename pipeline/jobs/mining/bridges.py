@@ -11,7 +11,7 @@ not mined again.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
 from pipeline.index.encoder import Encoder, rarity
 from pipeline.jobs.mining.word_pairs import MAX_NEIGHBOR_WORDS, find_co_mentioned, find_neighbors
@@ -20,7 +20,7 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.recall.fact_names import NameVectors
 from pipeline.store import bridges as store, changes
 from pipeline.store.bridges import BridgeSource, MinedBridge
-from pipeline.text.definitions import choose_name, find_definitions, list_short_forms
+from pipeline.text.definitions import Definition, choose_name, find_definitions, list_short_forms
 from pipeline.text.tokens import search_tokens
 
 PAGE = 500
@@ -42,13 +42,16 @@ def mine_bridges(job: JobRun, encoder: Callable[[], Encoder]) -> Report:
     with job.database.read() as db:
         generation = changes.generation(db)
     words = WorkspaceWords()
+    definitions: list[tuple[int, Definition]] = []
     for page in _read_pages(job):
         if job.pausing():
             return Report(more=True)
         for seq, text in page:
             words.add(seq, text)
+            definitions += [(seq, definition) for definition in find_definitions(text)]
     vectors = cache(lambda: NameVectors(encoder(), MAX_NEIGHBOR_WORDS))
-    mined = choose_bridges(words, [*_mine_texts(words), *_mine_vectors(words, vectors)])
+    found = [*_name_definitions(words, definitions), *_find_short_forms(words), *_mine_vectors(words, vectors)]
+    mined = choose_bridges(words, found)
     with job.database.write() as db:
         # The names may be those of a memory that was purged during the run.
         if changes.has_logged(db, changes.PURGE, generation):
@@ -86,13 +89,15 @@ def _read_pages(job: JobRun) -> Iterator[list[tuple[int, str]]]:
         before, count = page[-1][0], count + len(page)
 
 
-def _mine_texts(words: WorkspaceWords) -> Iterator[MinedBridge]:
-    for seq, text in words.texts.items():
-        for definition in find_definitions(text):
-            spans = definition.first, definition.second
-            names = [choose_name(span, lambda name, own=seq: words.is_used(name, own)) for span in spans]  # type: ignore[misc]
-            if names[0] and names[1]:
-                yield MinedBridge(" ".join(names[0]), " ".join(names[1]), BridgeSource.DEFINITION, seq)
+def _name_definitions(words: WorkspaceWords, definitions: Sequence[tuple[int, Definition]]) -> Iterator[MinedBridge]:
+    for seq, definition in definitions:
+        is_used = partial(words.is_used, seq)
+        first, second = choose_name(definition.first, is_used), choose_name(definition.second, is_used)
+        if first and second:
+            yield MinedBridge(" ".join(first), " ".join(second), BridgeSource.DEFINITION, seq)
+
+
+def _find_short_forms(words: WorkspaceWords) -> Iterator[MinedBridge]:
     for short, longs in list_short_forms().items():
         for long in longs:
             holders = words.find_literal(long) or words.find_literal(short)

@@ -50,9 +50,9 @@ class WorkspaceWords:
         folded = name.casefold()
         return {seq for seq in self.find_phrase(search_tokens(name)) if folded in self.texts[seq].casefold()}
 
-    def is_used(self, name: Sequence[str], apart_from: int) -> bool:
-        """Return whether another memory contains a name."""
-        return bool(self.find_phrase(search_tokens(" ".join(name))) - {apart_from})
+    def is_used(self, seq: int, name: Sequence[str]) -> bool:
+        """Return whether a memory other than the given one contains a name."""
+        return bool(self.find_phrase(search_tokens(" ".join(name))) - {seq})
 
     def _contains(self, seq: int, tokens: list[str]) -> bool:
         own = self._tokens[seq]
