@@ -8,6 +8,7 @@ from flask import Flask, Response
 from pipeline.bootstrap.web import WebContainer
 from web.api import (
     access_log,
+    bridges,
     changes,
     facts,
     goals,
@@ -38,6 +39,7 @@ APIS = (
     facts.api,
     goals.api,
     lessons.api,
+    bridges.api,
     review.api,
     incognito.api,
     history.api,

@@ -130,6 +130,7 @@ class WorkerContainer:
             database,
             partial(self.vectors, workspace_id),
             partial(self.turn_vectors, workspace_id),
+            partial(self.encoder, workspace_id),
             partial(self.operations.record_error, workspace=workspace_id),
             shared_segments(paths, self.objects),
             shared_turn_segments(paths, self.objects),

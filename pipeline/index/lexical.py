@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pipeline.errors import IndexUnavailable, StorageUnreachable, StoreUnavailable
 from pipeline.index.documents import MEMORIES, Documents
 from pipeline.index.encoder import rarity
+from pipeline.index.expansions import ExpandedTerm, Expansion, add_terms, expand_terms, known_tokens
 from pipeline.index.row_arrays import NOBODY, Floats, Seqs, SessionNumbers, best_positions, mask_scores, values_at
 from pipeline.index.segment import (
     K1,
@@ -161,6 +162,7 @@ class LexicalScores:
     `information` adds up idf(t) · rarity(t) over the query's tokens that a memory contains: how much they share that
     few memories, and few background messages, contain. A ceiling is the score of a text of average length with each
     of the query's tokens once. `vocabulary_coverage` is the share of the query's rarity that the memories contain.
+    `expanded` are the other names of the query's terms that memories contain.
     """
 
     corpus: Corpus
@@ -172,6 +174,7 @@ class LexicalScores:
     ceiling: float
     session_ceiling: float
     vocabulary_coverage: float
+    expanded: Sequence[ExpandedTerm] = ()
 
     @property
     def by_row(self) -> Floats:
@@ -227,8 +230,8 @@ class LexicalIndex:
         self._loading: threading.Thread | None = None
         self._loaded: tuple[str, Segment | IndexUnavailable | StoreUnavailable] | None = None
 
-    def search(self, db: Connection, tokens: Sequence[str]) -> LexicalScores:
-        """Score every memory and every session against the query's tokens."""
+    def search(self, db: Connection, tokens: Sequence[str], expansions: Sequence[Expansion] = ()) -> LexicalScores:
+        """Score every memory and session against the query's tokens, and memories against other names of them."""
         corpus = self.refresh(db)
         postings = {token: corpus.posting(token) for token in dict.fromkeys(tokens)}
         weights = {token: float(idf(corpus.count, len(seqs))) for token, (seqs, _) in postings.items()}
@@ -247,8 +250,11 @@ class LexicalIndex:
             information[seqs] += (
                 METADATA_WEIGHT * idf(max(corpus.count, YOUNG_WORKSPACE_SIZE), frequency) * rarities[token]
             )
+        expanded = expand_terms(corpus, postings, expansions)
+        add_terms(corpus, postings, expanded, YOUNG_WORKSPACE_SIZE, scores, information)
         sessions, session_weight = corpus.score_sessions(postings)
-        known = sum(rarities[token] for token, (seqs, _) in postings.items() if len(seqs) or len(metadata[token]))
+        contained = {token for token, (seqs, _) in postings.items() if len(seqs) or len(metadata[token])}
+        known = sum(rarities[token] for token in sorted(contained | known_tokens(expanded)))
         return LexicalScores(
             corpus=corpus,
             postings=postings,
@@ -259,7 +265,12 @@ class LexicalIndex:
             ceiling=sum(weights.values()) / (1 + K1),
             session_ceiling=session_weight / (1 + K1),
             vocabulary_coverage=known / max(sum(rarities.values()), 1e-9),
+            expanded=expanded,
         )
+
+    def count_holders(self, db: Connection, token: str) -> int:
+        """Return the number of memories with a token in their text."""
+        return len(self.refresh(db).posting(token)[0])
 
     def refresh(self, db: Connection) -> Corpus:
         """Read later writes; raise IndexUnavailable if the segment cannot be loaded."""

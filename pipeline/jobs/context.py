@@ -10,6 +10,7 @@ from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import EncoderPending, IndexUnavailable
 from pipeline.index.documents import TURNS
+from pipeline.index.encoder import Encoder
 from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
@@ -29,13 +30,14 @@ MANY_FRAGMENTS = 64
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """A workspace's settings, files and database; its vector tables load the encoder."""
+    """A workspace's settings, files and database; its vector tables and `encoder` load the encoder."""
 
     settings: Settings
     paths: WorkspacePaths
     database: Database
     table: Callable[[], VectorTable]
     turn_table: Callable[[], VectorTable]
+    encoder: Callable[[], Encoder]
     # Takes the name of a component and a description of the problem.
     log_problem: Callable[[str, str], None]
     # Locations of the lexical segments that other machines also read.

@@ -162,6 +162,12 @@ def _predict(run: JobRun, context: "JobContext") -> Report:
     return replace(report, more=answer_questions(run, context.open_search))
 
 
+def _bridges(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.mining.bridges import mine_bridges
+
+    return mine_bridges(run, context.encoder)
+
+
 def _decay(run: JobRun, _context: "JobContext") -> Report:
     from pipeline.jobs.aging import decay
 
@@ -241,6 +247,7 @@ JOBS: tuple[ScheduledJob, ...] = (
     ),
     ScheduledJob("arcs", "groups memories into threads", Schedule(HOUR), _arcs),
     ScheduledJob("predict", "predicts the next questions and answers them", Schedule(HOUR), _predict, idle=DAY),
+    ScheduledJob("bridges", "finds different names for the same thing", Schedule(HOUR), _bridges),
     ScheduledJob("decay", "lowers the importance of unused memories, raises it with use", NIGHTLY, _decay, idle=ALWAYS),
     ScheduledJob("archive", "archives old memories that are unused and unimportant", NIGHTLY, _archive, idle=ALWAYS),
     ScheduledJob("consolidate", "summarizes related episodes in one memory", NIGHTLY, _consolidate),

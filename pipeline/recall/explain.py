@@ -7,6 +7,7 @@ import numpy as np
 
 from pipeline.index.row_arrays import Floats, Seqs, values_at
 from pipeline.recall.evidence import Candidates
+from pipeline.recall.expansion import describe_bridges
 from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, Ranking, neighbor_positions
 from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
 from pipeline.records import Filter, Memory
@@ -19,6 +20,7 @@ from pipeline.records.recall import (
     MemoryExplanation,
     Query,
     Signals,
+    UsedBridge,
 )
 from pipeline.store import memories
 from pipeline.store.visibility import is_allowed_by_filter
@@ -31,12 +33,14 @@ def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, positio
     """Explain the memories at some positions of the pool."""
     lifts = [_lifts(ranking, int(position)) for position in positions]
     lifting = memories.by_seqs(db, {seq for lifts_of_hit in lifts for _, seq, _ in lifts_of_hit})
+    used = describe_bridges(db, candidates.lexical, ranking.evidence.seqs[positions])
     return [
         _signals(
             ranking,
             candidates,
             int(position),
             tuple(Lift(part, lifting[seq].id, contribution) for part, seq, contribution in lifts_of_hit),
+            used[int(ranking.evidence.seqs[position])],
         )
         for position, lifts_of_hit in zip(positions, lifts, strict=True)
     ]
@@ -134,7 +138,9 @@ def _missing_reasons(query: Query, seen: Mapping[Channel, ChannelView]) -> list[
     return [*reasons, "no neighbor in its session was among the best"]
 
 
-def _signals(ranking: Ranking, candidates: Candidates, position: int, lifts: tuple[Lift, ...]) -> Signals:
+def _signals(
+    ranking: Ranking, candidates: Candidates, position: int, lifts: tuple[Lift, ...], bridges: tuple[UsedBridge, ...]
+) -> Signals:
     evidence = ranking.evidence
     seq = int(evidence.seqs[position])
     parts = {name: float(part[position]) for name, part in ranking.parts.items()}
@@ -148,7 +154,7 @@ def _signals(ranking: Ranking, candidates: Candidates, position: int, lifts: tup
     }
     coverage = float(evidence.lexical[position]) / evidence.ceiling if evidence.ceiling > 0 else 0.0
     about = float(relevance(ranking)[position])
-    return Signals(channels, parts, lifts, min(coverage, 1.0), float(evidence.dense[position]), about)
+    return Signals(channels, parts, lifts, min(coverage, 1.0), float(evidence.dense[position]), about, bridges)
 
 
 def _rank_in(top: Seqs, seq: int) -> int | None:

@@ -91,7 +91,7 @@ class NameVectors:
         self._used = np.empty(0, np.int64)
         self._clock = count(1)
         self.limits = _measure_limits(
-            *(self._encode([word for pair in pairs for word in pair]) for pairs in (_CONTRASTS, _ENDINGS))
+            *(self.encode([word for pair in pairs for word in pair]) for pairs in (_CONTRASTS, _ENDINGS))
         )
 
     def learn(self, names: Collection[str], most: int) -> None:
@@ -99,7 +99,7 @@ class NameVectors:
         with self._lock:
             new = [name for name in dict.fromkeys(names) if name not in self._rows]
         if chosen := new[:most]:
-            vectors = self._encode(chosen)
+            vectors = self.encode(chosen)
             with self._lock:
                 for name, vector in zip(chosen, vectors, strict=True):
                     self._put(name, vector)
@@ -130,12 +130,13 @@ class NameVectors:
                 self._used[row] = next(self._clock)
                 known: Vectors = self._matrix[row].copy()
                 return known
-        vector: Vectors = self._encode([name])[0]
+        vector: Vectors = self.encode([name])[0]
         with self._lock:
             self._put(name, vector)
         return vector
 
-    def _encode(self, names: Sequence[str]) -> Vectors:
+    def encode(self, names: Sequence[str]) -> Vectors:
+        """Encode names without the cache; shape (names, dimension)."""
         return self.encoder.encode_documents([_TEMPLATE.format(name.replace(SEPARATOR, " ")) for name in names])
 
     def _put(self, name: str, vector: Vectors) -> None:

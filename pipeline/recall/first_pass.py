@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from sqlite3 import Connection
 
 import numpy as np
@@ -14,6 +15,7 @@ from pipeline.index.row_arrays import NO_ROWS, Seqs, values_at
 from pipeline.recall.channels import ChannelResult
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
+from pipeline.recall.expansion import expand
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank
 from pipeline.recall.search_context import SearchContext
@@ -102,7 +104,8 @@ def _search_lexical(context: SearchContext, question: ParsedQuery, allowed: Mask
 
 def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
     with context.database.read() as db:
-        scores = context.lexical.search(db, question.tokens)
+        expansions = expand(question, context.bridges.refresh(db), partial(context.lexical.count_holders, db))
+        scores = context.lexical.search(db, question.tokens, expansions)
         context.ranking_features.refresh(db)
         visible = context.ranking_features.visible if allowed is None else allowed
         return find_lexical_candidates(db, question, scores, visible, MAX_PER_CHANNEL)

@@ -1,7 +1,7 @@
 """The indexes and caches of a workspace that recall reads."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
@@ -12,6 +12,7 @@ from pipeline.index.turn_index import TurnIndex
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool, ErrorSink
 from pipeline.recall.deadline import StepCosts
+from pipeline.recall.expansion import WorkspaceBridges
 from pipeline.store.database import Database
 
 
@@ -42,3 +43,4 @@ class SearchContext:
     costs: StepCosts
     # None if no reranker is configured; raises EncoderUnavailable until it is loaded.
     reranker: Callable[[], Reranker] | None = None
+    bridges: WorkspaceBridges = field(default_factory=WorkspaceBridges)

@@ -57,7 +57,8 @@ class StoreState:
 def read_state(db: Connection, now: datetime) -> StoreState:
     """Return everything besides the query that an answer depends on, at a time (UTC)."""
     began_or_ended = facts.find_last_validity_change(db, utc_text(now))
-    key = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *find_vectors_generation(db)
+    bridged = meta.get_int(db, meta.BRIDGES_GENERATION)
+    key = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *find_vectors_generation(db), bridged
     return StoreState(key, now.date())
 
 

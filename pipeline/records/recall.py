@@ -99,12 +99,23 @@ class Lift:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedBridge:
+    """A vocabulary bridge by which a hit was found: the query's term, the hit's name for it, and the mined memory."""
+
+    id: str
+    term: str
+    other: str
+    source: str
+    memory_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """The reasons for the rank of a hit.
 
     `parts` add up to its score; `channels` group some of them. `coverage` is the share of the query's information
     (summed idf) that the memory's words contain, `closeness` its cosine with unrelated texts at 0, `relevance` the
-    probability that it is about the query.
+    probability that it is about the query. `bridges` are those by which the memory was found.
     """
 
     channels: Mapping[Channel, ChannelSignal]
@@ -113,6 +124,7 @@ class Signals:
     coverage: float
     closeness: float
     relevance: float = 0.0
+    bridges: tuple[UsedBridge, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

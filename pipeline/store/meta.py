@@ -34,6 +34,8 @@ NEAR_STATEMENTS = "near_statements"
 GUARD_OFFER = "guard_offer:"
 # The session that was shown the history of imported sessions; no other session is.
 HISTORY_SHOWN_TO = "history_shown_to"
+# A number that grows with each change of the vocabulary bridges.
+BRIDGES_GENERATION = "bridges_generation"
 VECTORS_GENERATION = "vectors_generation"
 VECTORS_EPOCH = "vectors_epoch"
 

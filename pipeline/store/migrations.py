@@ -96,6 +96,12 @@ def m011_entity_aliases(db: Database) -> None:
     _execute(db, "entity_aliases.sql")
 
 
+@MIGRATIONS()
+def m012_vocabulary(db: Database) -> None:
+    """Add the vocabulary bridges: pairs of names for one thing."""
+    _execute(db, "vocabulary.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.

@@ -12,6 +12,7 @@ from pipeline.store import (
     agent_sessions,
     arcs,
     audit,
+    bridges,
     changes,
     conclusions,
     duplicates,
@@ -90,6 +91,7 @@ def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> N
     index_state.drop_tokens(db, memory.seq)
     work.drop(db, memory.seq)
     memories.purge(db, memory.seq)
+    bridges.purge(db, memory.seq)
     number = changes.append(db, changes.PURGE, [memory.id])
     meta.put(db, meta.SEGMENT_WANTED, str(number))
     work.add(db, [memory.seq], [Stage.PURGE], time.time())

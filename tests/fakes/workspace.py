@@ -29,6 +29,7 @@ class LabelledWorkspace:
     def __init__(self, reader: Any, keys: dict[str, str]) -> None:
         self._reader = reader
         self._keys = keys
+        self.database = reader.database
 
     def ask(self, text: str, k: int = 8, min_relevance: float | None = None) -> Answer:
         return search(self._reader, Query(text, k=k, budget_ms=PATIENT_MS, min_relevance=min_relevance))

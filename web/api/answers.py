@@ -209,6 +209,16 @@ class LiftAnswer(Answer):
     contribution: Rounded
 
 
+class UsedBridgeAnswer(Answer):
+    """A vocabulary bridge: the question's term, the memory's name for it, and the memory that it was mined from."""
+
+    id: str
+    term: str
+    other: str
+    source: str
+    memory_id: str
+
+
 class SignalsAnswer(Answer):
     """Why a hit has its rank. The parts add up to its score; the contribution of a channel is the sum of some parts.
 
@@ -222,6 +232,7 @@ class SignalsAnswer(Answer):
     coverage: Rounded
     closeness: Rounded
     relevance: Rounded
+    bridges: list[UsedBridgeAnswer] = Field(default_factory=list, exclude_if=is_missing)
 
 
 class HitAnswer(Answer):

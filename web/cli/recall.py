@@ -228,6 +228,9 @@ def _print_signals(hits: list[dict[str, Any]]) -> None:
         click.echo(f"{number:>3}  {parts}")
         for lift in hit["signals"]["lifted_by"]:
             click.echo(f"{INDENT}{lift['part']} {lift['contribution']:+.3f} from {lift['id']}")
+        for bridge in hit["signals"].get("bridges", ()):
+            names = f"{plain(bridge['term'])} = {plain(bridge['other'])}"
+            click.echo(f"{INDENT}bridge {bridge['id']}: {names}, from {bridge['memory_id']}")
 
 
 def _format_signal(signal: dict[str, Any] | None) -> str | None:

@@ -18,6 +18,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p006_archive": ("archive.sql",),
     "p007_answers_and_uses": ("answers_and_uses.sql",),
     "p008_entity_aliases": ("entity_aliases.sql",),
+    "p009_vocabulary": ("vocabulary.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.
