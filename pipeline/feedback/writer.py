@@ -192,6 +192,9 @@ def _ask_for_repair(database: Database, channel: Channel, error: IndexUnavailabl
             return ask_for_segment(database, error.part)
         case Channel.DENSE:
             return ask_for_vectors(database)
+        case Channel.GRAPH:
+            # It reads only the store and the lexical index.
+            return True
 
 
 def ask_for_vectors(database: Database) -> bool:

@@ -15,6 +15,8 @@ from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.lru import LruCache
 from pipeline.recall.channels import ChannelPool
+from pipeline.recall.graph import GraphSearch
+from pipeline.recall.intent import QuestionIntents
 from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext
 from pipeline.records.recall import Channel
 from pipeline.store.database import Database
@@ -45,6 +47,7 @@ class SearchContexts:
         self._channels = ChannelPool()
         self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
         self._counting = threading.Lock()
+        self._intents: QuestionIntents | None = None
         self.answered = {"whole": 0, "degraded": 0}
         # Whether models that every first answer waits for are still loading.
         self.is_warming = False
@@ -108,7 +111,15 @@ class SearchContexts:
                 partial(on_error, Channel.LEXICAL),
             ),
             turn_dense_search,
+            GraphSearch(intents=self._intents_of(workspace)),
         )
+
+    def _intents_of(self, workspace: Workspace) -> QuestionIntents:
+        # Every workspace of a process has the same encoders and the same examples.
+        with self._counting:
+            if self._intents is None:
+                self._intents = QuestionIntents(workspace.home_settings.paths.models / "intents")
+            return self._intents
 
     def _make_dense(self, workspace: Workspace, open_table: OpenTable, encoder: Encoder) -> DenseSearch:
         table = open_table(workspace.paths, workspace.database, encoder, self._objects)

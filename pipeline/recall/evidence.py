@@ -43,6 +43,7 @@ class Evidence:
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index. `outlines` marks outlines of code files.
     `about_user` marks facts about the user for a question in the first person, `answers_user` those that it asks for.
+    `linked` is the score of the graph channel, `linked_from` the hit that it comes from, 0 for none.
     `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
     none.
     """
@@ -76,6 +77,23 @@ class Evidence:
     importance: Floats
     days: Floats
     repeats: Floats
+    linked: Floats
+    linked_from: Seqs
+    link_relevance: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedMemories:
+    """Memories that are linked to the best hits: a score of 0 to 1 by row number, and the best, best first.
+
+    `sources` has the hit that each is linked to most. `relevance` is the share of the best hit's relevance that the
+    most linked memory has.
+    """
+
+    by_row: Floats
+    top: Seqs
+    sources: Mapping[int, int]
+    relevance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +114,15 @@ class Candidates:
     outdated: Sequence[int] = ()
     about_user: Sequence[int] = ()
     answering: Sequence[int] = ()
+    linked: LinkedMemories | None = None
 
-    def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
+    def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores | LinkedMemories, Seqs]]:
         """Yield each channel that answered, its scores, and its best."""
         for channel, scores in ((Channel.LEXICAL, self.lexical), (Channel.DENSE, self.dense)):
             if scores is not None:
                 yield channel, scores, self.tops[channel]
+        if self.linked is not None:
+            yield Channel.GRAPH, self.linked, self.linked.top
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +161,7 @@ def gather_evidence(
     """Gather the evidence for every candidate."""
     seqs, lexical, dense = candidates.seqs, candidates.lexical, candidates.dense
     before, after, days = sessions.before(seqs), sessions.after(seqs), ranking_features.days[seqs]
-    nothing = np.zeros(len(seqs), np.float32)
+    nothing, linked = np.zeros(len(seqs), np.float32), candidates.linked
     unembedded, closeness, context = _score_meaning(candidates, before, after)
     return Evidence(
         seqs=seqs,
@@ -173,6 +194,9 @@ def gather_evidence(
         # Counted from the newest: days since the epoch would be precise to hours only.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
+        linked=nothing if linked is None else values_at(linked.by_row, seqs),
+        linked_from=np.array([0 if linked is None else linked.sources.get(seq, NOBODY) for seq in seqs.tolist()], np.int64),
+        link_relevance=0.0 if linked is None else linked.relevance,
     )
 
 

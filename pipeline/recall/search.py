@@ -14,8 +14,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from sqlite3 import Connection
 
 import numpy as np
@@ -33,6 +34,7 @@ from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
+from pipeline.recall.graph import GraphSearch
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank
 from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
@@ -134,6 +136,7 @@ class SearchContext:
     turns: TurnIndex
     # The model's name.
     turn_dense: Callable[[str], DenseSearch]
+    graph: GraphSearch = field(default_factory=GraphSearch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,7 @@ class ChannelResults:
     question: ParsedQuery
     allowed: Mask | None
     found: Mapping[Channel, ChannelResult]
+    channels: tuple[Channel, ...]
 
 
 def warm(context: SearchContext) -> None:
@@ -250,7 +254,8 @@ def _query_channels(context: SearchContext, query: Query, now: datetime, deadlin
     }
     selected = {channel: find for channel, find in searches.items() if channel in query.channels}
     results_by_channel = context.channels.run(selected, deadline.channel_deadline, context.on_error)
-    return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
+    found = dict.fromkeys(Channel, ChannelResult(OFF)) | results_by_channel
+    return ChannelResults(question, allowed, found, query.channels)
 
 
 def _rank_candidates(
@@ -258,14 +263,26 @@ def _rank_candidates(
 ) -> tuple[ChannelResults, Candidates, Ranking]:
     """Rank the channels' results; a channel whose index breaks only now is left out."""
     candidates = _pool_candidates(context, db, results)
+    gather = partial(gather_evidence, context.sessions, context.ranking_features, results.question)
     try:
-        evidence = gather_evidence(context.sessions, context.ranking_features, results.question, candidates)
+        ranking = rank(gather(candidates))
+        if Channel.GRAPH in results.channels:
+            linked, candidates, ranking = context.graph.rank_linked(
+                db,
+                results.question.text,
+                candidates,
+                ranking,
+                context.ranking_features.visible if results.allowed is None else results.allowed,
+                lambda: context.dense(index_state.find_serving_model(db)).encoder,
+                gather,
+                deadline,
+            )
+            results = replace(results, found={**results.found, Channel.GRAPH: linked})
     except IndexUnavailable as error:
         context.on_error(Channel.DENSE, error)
         cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
         results = replace(results, found={**results.found, Channel.DENSE: cold})
         return _rank_candidates(context, db, results, deadline)
-    ranking = rank(evidence)
     if not deadline.must_skip(Step.CURRENCY):
         ranking = rank_current_first(db, ranking, results.question.text)
     return results, candidates, ranking
