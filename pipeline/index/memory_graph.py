@@ -8,15 +8,18 @@ Graph Partitioning using PageRank Vectors, 2006), so its cost does not grow with
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.index.encoder import list_common_words
 from pipeline.index.lexical import Corpus
 from pipeline.index.row_arrays import NO_ROWS, Floats, Seqs, values_at
 from pipeline.index.segment import Segment, idf
+from pipeline.text.tokens import MONTHS, WEEKDAYS, search_tokens
 
 # A word in more memories than this is no link.
 MOST_HOLDERS = 40
@@ -25,37 +28,57 @@ DAMPING = 0.5
 # From a memory to a link to a memory: a fact about a fact about what the question names.
 HOPS = 2
 # The memories that a hop starts from, the most visited first.
-MOST_VISITED = 32
+MOST_VISITED = 16
+
+# The index also contains the day of each memory: memories of one day are not linked by that.
+DAY_WORDS = frozenset(
+    [*search_tokens(" ".join((*WEEKDAYS, *MONTHS))), *map(str, range(1, 32)), *map(str, range(1900, 2100))]
+)
+
+# The weight of a word is multiplied by this power of its rarity in general messages: names lead further than "switch".
+RARITY_POWER = 4
 
 Mass = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Pairs of a link and a memory that has it; `weights` are those of the links, equal for all pairs of a link."""
+    """Pairs of a link, numbered from 0, and a memory that has it; `weights` has a weight for each link."""
 
-    links: Seqs
+    numbers: Seqs
     memories: Seqs
     weights: Floats
 
 
-NO_LINKS = Links(NO_ROWS, NO_ROWS, np.empty(0, np.float32))
-# Returns the complete links of some memories.
+# Returns the links of some memories, each with all its memories.
 FindLinks = Callable[[Seqs], Links]
 
 
 def join_links(parts: Sequence[Links]) -> Links:
     """Return all links; equal numbers in different parts are different links."""
-    first = 0
-    numbers = []
-    for part in parts:
-        numbers.append(part.links + first)
-        first += int(part.links.max(initial=-1)) + 1
+    firsts = np.cumsum([0, *(len(part.weights) for part in parts)])
     return Links(
-        np.concatenate([NO_ROWS, *numbers]),
-        np.concatenate([NO_ROWS, *(part.memories for part in parts)]),
-        np.concatenate([NO_LINKS.weights, *(part.weights for part in parts)]),
+        np.concatenate([part.numbers + first for part, first in zip(parts, firsts, strict=False)]),
+        np.concatenate([part.memories for part in parts]),
+        np.concatenate([part.weights for part in parts]),
     )
+
+
+def weigh_links(numbers: Seqs, memories: Seqs, links: int, count: int) -> Links:
+    """Weigh a number of links by their rarity among a number of memories.
+
+    A link between none or too many memories has no weight.
+    """
+    sizes = np.bincount(numbers, minlength=links)
+    is_link = (sizes > 1) & (sizes <= MOST_HOLDERS)
+    kept = is_link[numbers]
+    weights = np.where(is_link, _weights_by_size(count)[np.where(is_link, sizes, 0)], 0).astype(np.float32)
+    return Links(numbers[kept], memories[kept], weights)
+
+
+@lru_cache(maxsize=64)
+def _weights_by_size(count: int) -> Floats:
+    return np.array([idf(max(count, size), size) for size in range(MOST_HOLDERS + 1)], np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +93,35 @@ def walk(find_links: FindLinks, starts: Seqs, shares: Floats, hops: int = HOPS, 
     """Return the memories that a random walk with restart visits after its start.
 
     `starts` are different memories in row order; `shares` are the probabilities to start at each. From a memory the
-    walk takes a link by its weight, from a link any of its memories.
+    walk takes a link by its weight, from a link any of its memories. Each hop continues from the `limit` memories
+    that the last one visited most.
     """
-    memories, mass = starts, np.diag(shares.astype(np.float64))
-    visited: list[Visited] = []
+    reached = Visited(starts, np.diag(shares.astype(np.float64)))
+    total: Mass = np.zeros((len(starts), 0))
     for hop in range(1, hops + 1):
-        links = find_links(memories)
-        memories, mass = spread(links, memories, mass)
-        visited.append(Visited(memories, mass * DAMPING ** (2 * hop)))
-        most = np.sort(np.argsort(-mass.sum(axis=0), kind="stable")[:limit])
-        memories, mass = memories[most], mass[:, most]
-    return _add_up(visited, len(starts))
+        most = np.sort(np.argsort(-reached.mass.sum(axis=0), kind="stable")[:limit])
+        moved = spread(find_links(reached.memories[most]), reached.memories[most], reached.mass[:, most])
+        total = np.pad(total, ((0, 0), (0, max(0, moved.shape[1] - total.shape[1]))))
+        total[:, : moved.shape[1]] += moved * DAMPING ** (2 * hop)
+        memories = np.flatnonzero(moved.any(axis=0))
+        reached = Visited(memories, moved[:, memories])
+    memories = np.flatnonzero(total.any(axis=0))
+    return Visited(memories, total[:, memories])
 
 
-def spread(links: Links, memories: Seqs, mass: Mass) -> tuple[Seqs, Mass]:
-    """Move the mass of memories, in row order, along their links; return the reached memories and their mass."""
-    numbers, link_at = np.unique(links.links, return_inverse=True)
-    reached, reached_at = np.unique(links.memories, return_inverse=True)
-    if not len(reached) or not len(memories):
-        return NO_ROWS, np.zeros((len(mass), 0))
+def spread(links: Links, memories: Seqs, mass: Mass) -> Mass:
+    """Move the mass of memories, in row order, along their links; return the mass by row number."""
+    size, count = int(links.memories.max(initial=-1)) + 1, len(links.weights)
+    if not size or not len(memories):
+        return np.zeros((len(mass), size))
     at = np.searchsorted(memories, links.memories).clip(max=len(memories) - 1)
     leaves = memories[at] == links.memories
-    at, weights = at[leaves], links.weights[leaves]
-    shares = weights / np.bincount(at, weights, len(memories))[at]
-    sizes = np.bincount(link_at, minlength=len(numbers))
-    moved = np.empty((len(mass), len(reached)))
-    for start, row in enumerate(mass):
-        on_links = np.bincount(link_at[leaves], row[at] * shares, len(numbers)) / sizes
-        moved[start] = np.bincount(reached_at, on_links[link_at], len(reached))
-    return reached, moved
-
-
-def _add_up(parts: Sequence[Visited], starts: int) -> Visited:
-    memories, at = np.unique(np.concatenate([NO_ROWS, *(part.memories for part in parts)]), return_inverse=True)
-    mass = np.zeros((starts, len(memories)))
-    for row, values in zip(mass, np.hstack([np.zeros((starts, 0)), *(part.mass for part in parts)]), strict=True):
-        row += np.bincount(at, values, len(memories))
-    return Visited(memories, mass)
+    at, numbers = at[leaves], links.numbers[leaves]
+    weights = links.weights[numbers]
+    shares = weights / np.maximum(np.bincount(at, weights, len(memories)), 1e-9)[at]
+    sizes = np.maximum(np.bincount(links.numbers, minlength=count), 1)
+    on_links = (np.bincount(numbers, row[at] * shares, count) / sizes for row in mass)
+    return np.array([np.bincount(links.memories, values[links.numbers], size) for values in on_links])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +139,12 @@ class SparseRows:
         return cls(starts, columns[order].astype(np.int32))
 
     def list_pairs(self, rows: Seqs) -> tuple[Seqs, Seqs]:
-        """Return the pairs of the given rows; rows beyond the matrix have none."""
-        rows = rows[rows < len(self.starts) - 1]
-        counts = self.starts[rows + 1] - self.starts[rows]
+        """Return a position in `rows`, which ascend, and a column for each pair; rows beyond the matrix have none."""
+        rows = rows[: np.searchsorted(rows, len(self.starts) - 1)]
+        first, counts = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
+        at = np.repeat(np.arange(len(rows)), counts)
         ends = np.cumsum(counts)
-        at = np.repeat(self.starts[rows] - (ends - counts), counts) + np.arange(int(ends[-1]) if len(ends) else 0)
-        return np.repeat(rows, counts), self.values[at].astype(np.int64)
+        return at, self.values[np.arange(len(at)) + (first - ends + counts)[at]].astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +153,16 @@ class SharedWords:
 
     by_memory: SparseRows
     by_word: SparseRows
+    factors: Floats
 
     @classmethod
-    def of(cls, words: Seqs, seqs: Seqs, word_count: int) -> "SharedWords":
-        """Keep the words that are rare enough to be links, of pairs of a word and a memory."""
-        rare = np.bincount(words, minlength=word_count)[words] <= MOST_HOLDERS
-        words, seqs = words[rare], seqs[rare]
+    def of(cls, words: Seqs, seqs: Seqs, factors: Floats) -> "SharedWords":
+        """Keep the words that can be links, of pairs of a word and a memory; `factors` are 0 for the others."""
+        word_count = len(factors)
+        kept = ((np.bincount(words, minlength=word_count) <= MOST_HOLDERS) & (factors > 0))[words]
+        words, seqs = words[kept], seqs[kept]
         size = int(seqs.max(initial=-1)) + 1
-        return cls(SparseRows.of(seqs, words, size), SparseRows.of(words, seqs, word_count))
+        return cls(SparseRows.of(seqs, words, size), SparseRows.of(words, seqs, word_count), factors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,29 +178,24 @@ class WordGraph:
         """Return the rare words of memories, and all allowed memories with them."""
         _, of_segment = self.segment.by_memory.list_pairs(memories[~values_at(self.corpus.fresh, memories)])
         _, of_tail = self.tail.by_memory.list_pairs(memories)
-        words = np.setdiff1d(np.concatenate((of_segment, of_tail)), np.array(sorted(excluded), np.int64))
-        old_words, old = self.segment.by_word.list_pairs(words)
-        new_words, new = self.tail.by_word.list_pairs(words)
+        shared = np.zeros(len(self.tail.factors), np.bool_)
+        shared[of_segment] = shared[of_tail] = True
+        shared[np.fromiter(excluded, np.int64, len(excluded))] = False
+        words = np.flatnonzero(shared)
+        old_at, old = self.segment.by_word.list_pairs(words)
+        new_at, new = self.tail.by_word.list_pairs(words)
         # An edited memory is in the segment with its old text.
         current = ~values_at(self.corpus.fresh, old)
-        numbers, seqs = np.concatenate((old_words[current], new_words)), np.concatenate((old[current], new))
+        numbers, seqs = np.concatenate((old_at[current], new_at)), np.concatenate((old[current], new))
         visible = values_at(allowed, seqs).astype(np.bool_)
-        return weigh_links(numbers[visible], seqs[visible], self.corpus.count)
+        links = weigh_links(numbers[visible], seqs[visible], len(words), self.corpus.count)
+        return replace(links, weights=links.weights * self.tail.factors[words])
 
     def list_numbers(self, terms: Collection[str]) -> list[int]:
         """Return the numbers of words, without those of no memory."""
         known: Mapping[str, int] = self.corpus.segment.words.vocab_dict
         numbers = (known.get(term, self.tail_numbers.get(term)) for term in terms)
         return [number for number in numbers if number is not None]
-
-
-def weigh_links(numbers: Seqs, memories: Seqs, count: int) -> Links:
-    """Weigh links by their rarity among a number of memories; drop those that link nothing or too much."""
-    distinct, at = np.unique(numbers, return_inverse=True)
-    sizes = np.bincount(at, minlength=len(distinct))
-    by_size = np.array([idf(max(count, size), size) for size in range(MOST_HOLDERS + 1)], np.float32)
-    links = (sizes[at] > 1) & (sizes[at] <= MOST_HOLDERS)
-    return Links(at[links].astype(np.int64), memories[links], by_size[sizes[at[links]]])
 
 
 class WordGraphs:
@@ -210,7 +222,7 @@ def _index_segment(segment: Segment) -> SharedWords:
     words = np.repeat(np.arange(count, dtype=np.int64), np.diff(counted.starts))
     # An empty segment has one text without a row number.
     known = counted.texts < len(segment.rows)
-    return SharedWords.of(words[known], segment.rows[counted.texts[known]], count)
+    return SharedWords.of(words[known], segment.rows[counted.texts[known]], _weigh_words(counted.vocabulary, count))
 
 
 def _index_tail(corpus: Corpus, segment: SharedWords) -> WordGraph:
@@ -222,4 +234,13 @@ def _index_tail(corpus: Corpus, segment: SharedWords) -> WordGraph:
     words = np.repeat(np.array(numbers, np.int64), [len(seqs) for _, seqs in columns])
     seqs = np.concatenate([NO_ROWS, *(seqs for _, seqs in columns)])
     rare = values_at(np.diff(corpus.segment.counted.starts), words) <= MOST_HOLDERS
-    return WordGraph(corpus, segment, SharedWords.of(words[rare], seqs[rare], first + len(added)), added)
+    factors = np.concatenate((segment.factors, _weigh_words({term: n - first for term, n in added.items()}, len(added))))
+    return WordGraph(corpus, segment, SharedWords.of(words[rare], seqs[rare], factors), added)
+
+
+def _weigh_words(numbers: Mapping[str, int], count: int) -> Floats:
+    factors = np.ones(count, np.float32)
+    for word, value in [*list_common_words().items(), *((day, 0.0) for day in DAY_WORDS)]:
+        if word in numbers:
+            factors[numbers[word]] = value**RARITY_POWER
+    return factors
