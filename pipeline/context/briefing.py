@@ -34,7 +34,8 @@ from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.query import asks_progress
 from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
-from pipeline.recall.search import SearchContext, search
+from pipeline.recall.search import search
+from pipeline.recall.search_context import SearchContext
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import NOTHING, Answer, Hit, Query, Step

@@ -8,7 +8,8 @@ from pathlib import PurePath
 from pipeline.lru import LruCache
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.relevance import RELEVANT
-from pipeline.recall.search import SearchContext, search
+from pipeline.recall.search import search
+from pipeline.recall.search_context import SearchContext
 from pipeline.records.hooks import AgentSession
 from pipeline.records.recall import Answer, Hit, Query, Step
 from pipeline.store import agent_sessions

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from pipeline.kinds import render_text
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.relevance import IRRELEVANT, RELEVANT
-from pipeline.recall.search import SearchContext, search
+from pipeline.recall.search import search
+from pipeline.recall.search_context import SearchContext
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.recall import Hit, Query
 from pipeline.store import memories

@@ -14,10 +14,11 @@ from pipeline.index.storage import shared_segments, shared_turn_segments, turn_v
 from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.lru import LruCache
+from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.graph import GraphSearch
 from pipeline.recall.intent import QuestionIntents
-from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext
+from pipeline.recall.search_context import DenseSearch, SearchContext
 from pipeline.records.recall import Channel
 from pipeline.store.database import Database
 from pipeline.store.objects import ObjectStorage
@@ -111,10 +112,10 @@ class SearchContexts:
                 partial(on_error, Channel.LEXICAL),
             ),
             turn_dense_search,
-            GraphSearch(intents=self._intents_of(workspace)),
+            GraphSearch(intents=self._find_intents(workspace)),
         )
 
-    def _intents_of(self, workspace: Workspace) -> QuestionIntents:
+    def _find_intents(self, workspace: Workspace) -> QuestionIntents:
         # Every workspace of a process has the same encoders and the same examples.
         with self._counting:
             if self._intents is None:

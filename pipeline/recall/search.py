@@ -9,144 +9,37 @@ Recall never writes and never calls a language model. After its deadline it star
 step that it leaves out as late.
 """
 
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from sqlite3 import Connection
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pipeline.errors import NO_SUCH_MEMORY, IndexUnavailable, NotFound
-from pipeline.index.dense import DenseIndex, DenseScores
-from pipeline.index.encoder import Encoder
-from pipeline.index.lexical import LexicalIndex
-from pipeline.index.row_arrays import NO_ROWS, RankingFeatures, Seqs, SessionMap, values_at
-from pipeline.index.turn_index import TurnIndex
+from pipeline.errors import NO_SUCH_MEMORY, NotFound
 from pipeline.recall.annotations import find_annotations, refresh_staleness
-from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
-from pipeline.recall.current_values import rank_current_first
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
+from pipeline.recall.evidence import Candidates
 from pipeline.recall.explain import explain_memory, signals_of
-from pipeline.recall.graph import GraphSearch
-from pipeline.recall.query import ParsedQuery, parse_query
-from pipeline.recall.rank import Ranking, rank
+from pipeline.recall.first_pass import OFF, find_vectors_generation, query_channels, rank_candidates
+from pipeline.recall.rank import Ranking
 from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
 from pipeline.recall.said_first import put_said_first
-from pipeline.records import Filter, Memory, Viewer
+from pipeline.recall.search_context import SearchContext
+from pipeline.records import Memory, Viewer
 from pipeline.records.recall import (
     NOTHING,
     Answer,
     Channel,
     ChannelReport,
-    ChannelState,
     Hit,
     MemoryExplanation,
     Query,
     Step,
 )
-from pipeline.store import changes, edges, facts, index_state, memories, meta
-from pipeline.store.database import Database
-from pipeline.text.personal_facts import USER, attribute_of_user
-from pipeline.times import elapsed_ms, utc_now, utc_text
-
-KEPT = 256
-MAX_PER_CHANNEL = 80
-MAX_LIFTING = 20
-MAX_FACTS_ABOUT_USER = 500
-OFF = ChannelReport(ChannelState.OFF, 0.0)
-
-Mask = NDArray[np.bool_]
-
-
-class AnswerCache:
-    """Compute each answer once; cache complete answers by the state of the workspace.
-
-    A key contains everything that an answer depends on, so a write makes older answers unreachable, and nothing must
-    be cleared. Concurrent callers wait for the same computation.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, Answer] = OrderedDict()
-        self._running: dict[Hashable, Future[Answer]] = {}
-
-    def get(self, key: Hashable, compute: Callable[[], Answer], timeout_s: float) -> Answer:
-        """Return the answer for a key; wait up to `timeout_s` for another thread's computation, then compute it."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-            running = self._running.get(key)
-            if running is None:
-                mine: Future[Answer] = Future()
-                self._running[key] = mine
-        if running is None:
-            return self._compute(key, compute, mine)
-        try:
-            return running.result(timeout=timeout_s)
-        except Exception:  # noqa: BLE001 - if the other thread failed, this one computes the answer itself
-            return compute()
-
-    def _compute(self, key: Hashable, compute: Callable[[], Answer], mine: "Future[Answer]") -> Answer:
-        try:
-            answer = compute()
-        except BaseException as error:
-            with self._lock:
-                del self._running[key]
-            mine.set_exception(error)
-            raise
-        with self._lock:
-            del self._running[key]
-            if answer.settled and not answer.degraded:
-                self._kept[key] = answer
-                if len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-        mine.set_result(answer)
-        return answer
-
-
-@dataclass(frozen=True, slots=True)
-class DenseSearch:
-    """An encoder of queries, and the index of the memories that its model embedded."""
-
-    encoder: Encoder
-    index: DenseIndex
-
-
-@dataclass(frozen=True, slots=True)
-class SearchContext:
-    """Everything that recall reads of a workspace."""
-
-    database: Database
-    lexical: LexicalIndex
-    # The model's name, None before the first embedding.
-    dense: Callable[[str | None], DenseSearch]
-    sessions: SessionMap
-    ranking_features: RankingFeatures
-    channels: ChannelPool
-    answers: AnswerCache
-    on_error: ErrorSink
-    turns: TurnIndex
-    # The model's name.
-    turn_dense: Callable[[str], DenseSearch]
-    graph: GraphSearch = field(default_factory=GraphSearch)
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelResults:
-    """A parsed query, the memories that may answer it (None for all), and the channels' results."""
-
-    question: ParsedQuery
-    allowed: Mask | None
-    found: Mapping[Channel, ChannelResult]
-    channels: tuple[Channel, ...]
+from pipeline.store import changes, facts, memories, meta
+from pipeline.times import elapsed_ms, utc_text
 
 
 def warm(context: SearchContext) -> None:
@@ -206,7 +99,7 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
 def cache_key(db: Connection, now: datetime) -> Hashable:
     """Return everything besides the query that an answer depends on, at a time (UTC)."""
     began_or_ended = facts.find_last_validity_change(db, utc_text(now))
-    state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
+    state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *find_vectors_generation(db)
     # Relative times in a query mean another range tomorrow.
     return state, now.date()
 
@@ -214,12 +107,12 @@ def cache_key(db: Connection, now: datetime) -> Hashable:
 def explain_result(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
     """Explain why a memory is or is not among a query's hits; raise NotFound if it does not exist."""
     deadline = Deadline(query.budget_ms)
-    results = _query_channels(context, query, datetime.now(UTC), deadline)
+    results = query_channels(context, query, datetime.now(UTC), deadline)
     with context.database.read() as db:
         memory = memories.get(db, memory_id)
         if memory is None:
             raise NotFound(NO_SUCH_MEMORY)
-        _, candidates, ranking = _rank_candidates(context, db, results, deadline)
+        _, candidates, ranking = rank_candidates(context, db, results, deadline)
         return explain_memory(db, ranking, candidates, query, memory)
 
 
@@ -234,58 +127,14 @@ def _widen_viewer(db: Connection, query: Query) -> Query:
 
 def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> Answer:
     began = time.perf_counter()
-    results = _query_channels(context, query, now, deadline)
+    results = query_channels(context, query, now, deadline)
     with context.database.read() as db:
-        results, candidates, ranking = _rank_candidates(context, db, results, deadline)
+        results, candidates, ranking = rank_candidates(context, db, results, deadline)
         hits = _build_hits(db, ranking, candidates, query, deadline)
     reports: dict[str, ChannelReport] = {channel: item.report for channel, item in results.found.items()}
     reports |= deadline.late
     settled = candidates.dense is None or candidates.dense.settled
     return Answer(hits, reports, elapsed_ms(began), settled)
-
-
-def _query_channels(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> ChannelResults:
-    """Query the channels in parallel until the deadline."""
-    question = parse_query(query.text, now)
-    allowed = _allowed_mask(context, query.filter)
-    searches = {
-        Channel.LEXICAL: lambda: _search_lexical(context, question, allowed),
-        Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
-    }
-    selected = {channel: find for channel, find in searches.items() if channel in query.channels}
-    results_by_channel = context.channels.run(selected, deadline.channel_deadline, context.on_error)
-    found = dict.fromkeys(Channel, ChannelResult(OFF)) | results_by_channel
-    return ChannelResults(question, allowed, found, query.channels)
-
-
-def _rank_candidates(
-    context: SearchContext, db: Connection, results: ChannelResults, deadline: Deadline
-) -> tuple[ChannelResults, Candidates, Ranking]:
-    """Rank the channels' results; a channel whose index breaks only now is left out."""
-    candidates = _pool_candidates(context, db, results)
-    gather = partial(gather_evidence, context.sessions, context.ranking_features, results.question)
-    try:
-        ranking = rank(gather(candidates))
-        if Channel.GRAPH in results.channels:
-            linked, candidates, ranking = context.graph.rank_linked(
-                db,
-                results.question.text,
-                candidates,
-                ranking,
-                context.ranking_features.visible if results.allowed is None else results.allowed,
-                lambda: context.dense(index_state.find_serving_model(db)).encoder,
-                gather,
-                deadline,
-            )
-            results = replace(results, found={**results.found, Channel.GRAPH: linked})
-    except IndexUnavailable as error:
-        context.on_error(Channel.DENSE, error)
-        cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
-        results = replace(results, found={**results.found, Channel.DENSE: cold})
-        return _rank_candidates(context, db, results, deadline)
-    if not deadline.must_skip(Step.CURRENCY):
-        ranking = rank_current_first(db, ranking, results.question.text)
-    return results, candidates, ranking
 
 
 def _build_hits(
@@ -327,83 +176,3 @@ def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:
         for memory in leading
     )
     return Answer(hits, dict.fromkeys(Channel, OFF), elapsed_ms(began))
-
-
-def _allowed_mask(context: SearchContext, criteria: Filter) -> Mask | None:
-    # A narrow filter must apply before the channels rank; otherwise it could exclude all their best.
-    if not criteria.narrows and not criteria.owns:
-        return None
-    with context.database.read() as db:
-        seqs = memories.visible_seqs(db, criteria) if criteria.narrows else memories.list_owned_seqs(db, criteria)
-        size = memories.last_seq(db) + 1
-        allowed = np.zeros(size, np.bool_)
-        if not criteria.narrows:
-            context.ranking_features.refresh(db)
-            allowed |= values_at(context.ranking_features.visible, np.arange(size)).astype(np.bool_)
-    allowed[seqs] = True
-    return allowed
-
-
-def _search_lexical(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
-    try:
-        return _find_by_words(context, question, allowed)
-    except IndexUnavailable:
-        # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
-        return _find_by_words(context, question, allowed)
-
-
-def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
-    with context.database.read() as db:
-        scores = context.lexical.search(db, question.tokens)
-        context.ranking_features.refresh(db)
-        visible = context.ranking_features.visible if allowed is None else allowed
-        return find_lexical_candidates(db, question, scores, visible, MAX_PER_CHANNEL)
-
-
-def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
-    with context.database.read() as db:
-        generation, model = _vectors_generation(db), index_state.find_serving_model(db)
-    dense = context.dense(model)
-    vector = dense.encoder.encode_query(text)
-    only = None if allowed is None else np.flatnonzero(allowed).tolist()
-    return dense.index.search(vector, generation, 2 * MAX_PER_CHANNEL, only)
-
-
-def _vectors_generation(db: Connection) -> tuple[int, int]:
-    return meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
-
-
-def _pool_candidates(context: SearchContext, db: Connection, results: ChannelResults) -> Candidates:
-    """Pool each channel's best, the neighbors of the very best, and memories with an identifier of the query."""
-    context.sessions.refresh(db)
-    context.ranking_features.refresh(db)
-    allowed = context.ranking_features.visible if results.allowed is None else results.allowed
-    words: LexicalFindings | None = results.found[Channel.LEXICAL].scores
-    dense = results.found[Channel.DENSE].scores
-    tops: dict[Channel, Seqs] = {}
-    if words is not None:
-        tops[Channel.LEXICAL] = words.top
-    if dense is not None:
-        tops[Channel.DENSE] = dense.top(MAX_PER_CHANNEL, allowed)
-    lifted = [context.sessions.around(top[:MAX_LIFTING]) for top in tops.values()]
-    holders, literal, stating = (
-        (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
-    )
-    about_user = _list_facts_about_user(db, results.question)
-    answering = [seq for seq, is_asked in about_user.items() if is_asked]
-    pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, np.array(answering, np.int64)]))
-    superseded = {pair.seq: pair.by for pair in edges.list_superseding(db, pooled.tolist())}
-    pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
-    pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
-    outdated = index_state.list_outdated(db, pooled.tolist())
-    lexical = None if words is None else words.scores
-    return Candidates(pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering)
-
-
-def _list_facts_about_user(db: Connection, question: ParsedQuery) -> dict[int, bool]:
-    """Return the current facts about the user for a question in the first person, and whether it asks for each."""
-    asked = question.asked_attributes
-    if not (question.personal or asked):
-        return {}
-    current = facts.list_attributes(db, USER, utc_now(), MAX_FACTS_ABOUT_USER)
-    return {seq: attribute_of_user(attribute) in asked for seq, attribute in current}

@@ -21,7 +21,7 @@ from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import NOBODY, Floats
 from pipeline.index.turn_index import TurnIndex
 from pipeline.recall.query import parse_query
-from pipeline.recall.search import DenseSearch
+from pipeline.recall.search_context import DenseSearch
 from pipeline.records.people import owner_of
 from pipeline.records.sessions import SessionHit
 from pipeline.store import meta, turn_search

@@ -17,7 +17,7 @@ from pipeline.errors import EncoderUnavailable
 from pipeline.feedback.usage import UsageBuffer, write_usage
 from pipeline.jobs.aging import archive, decay
 from pipeline.jobs.runner import JobRun
-from pipeline.recall.search import DenseSearch
+from pipeline.recall.search_context import DenseSearch
 from pipeline.store import audit, changes, memories
 from pipeline.times import utc_text
 from pipeline.write.accept import commit

@@ -12,8 +12,10 @@ from pipeline.index.row_arrays import RankingFeatures, SessionMap
 from pipeline.index.turn_index import TurnIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.indexes import rebuild_segment
+from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search
+from pipeline.recall.search import explain_result, search
+from pipeline.recall.search_context import DenseSearch, SearchContext
 from pipeline.records import Draft, Filter
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.store import index_state, memories, meta

@@ -9,7 +9,7 @@ import tomlkit
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.lru import LruCache
-from pipeline.recall.search import AnswerCache
+from pipeline.recall.answer_cache import AnswerCache
 from pipeline.services.prefetch import AnswerPrefetcher, LookResult, Rhythm
 from pipeline.services.workspaces import agree_to_claim
 from pipeline.store import predictions

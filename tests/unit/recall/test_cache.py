@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.recall.search import KEPT, AnswerCache
+from pipeline.recall.answer_cache import KEPT, AnswerCache
 from pipeline.records.recall import Answer, Channel, ChannelReport, ChannelState
 
 LONG = 60.0

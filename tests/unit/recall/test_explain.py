@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pipeline.recall.explain import NOT_VISIBLE
+from pipeline.recall.first_pass import MAX_PER_CHANNEL
 from pipeline.recall.rank import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
-from pipeline.recall.search import MAX_PER_CHANNEL, explain_result
+from pipeline.recall.search import explain_result
 from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind, Viewer
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise

@@ -11,7 +11,8 @@ from pipeline.errors import Conflict, EncoderUnavailable, IndexUnavailable, NotF
 from pipeline.index import dense
 from pipeline.index.segment import build_segment
 from pipeline.recall.deadline import Deadline
-from pipeline.recall.search import MAX_PER_CHANNEL, search
+from pipeline.recall.first_pass import MAX_PER_CHANNEL
+from pipeline.recall.search import search
 from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.store import meta

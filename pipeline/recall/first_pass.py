@@ -1,0 +1,168 @@
+"""The first pass: query the channels in parallel, pool their best and their neighbors, and rank the pool."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from sqlite3 import Connection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import IndexUnavailable
+from pipeline.index.dense import DenseScores
+from pipeline.index.row_arrays import NO_ROWS, Seqs, values_at
+from pipeline.recall.channels import ChannelResult
+from pipeline.recall.current_values import rank_current_first
+from pipeline.recall.deadline import Deadline
+from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
+from pipeline.recall.query import ParsedQuery, parse_query
+from pipeline.recall.rank import Ranking, rank
+from pipeline.recall.search_context import SearchContext
+from pipeline.records import Filter
+from pipeline.records.recall import Channel, ChannelReport, ChannelState, Query, Step
+from pipeline.store import edges, facts, index_state, memories, meta
+from pipeline.text.personal_facts import USER, attribute_of_user
+from pipeline.times import utc_now
+
+MAX_PER_CHANNEL = 80
+MAX_LIFTING = 20
+MAX_FACTS_ABOUT_USER = 500
+OFF = ChannelReport(ChannelState.OFF, 0.0)
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelResults:
+    """A parsed query, the memories that may answer it (None for all), and the channels' results."""
+
+    question: ParsedQuery
+    allowed: Mask | None
+    found: Mapping[Channel, ChannelResult]
+    channels: tuple[Channel, ...]
+
+
+def query_channels(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> ChannelResults:
+    """Query the channels in parallel until the deadline."""
+    question = parse_query(query.text, now)
+    allowed = _allowed_mask(context, query.filter)
+    searches = {
+        Channel.LEXICAL: lambda: _search_lexical(context, question, allowed),
+        Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
+    }
+    selected = {channel: find for channel, find in searches.items() if channel in query.channels}
+    results_by_channel = context.channels.run(selected, deadline.channel_deadline, context.on_error)
+    found = dict.fromkeys(Channel, ChannelResult(OFF)) | results_by_channel
+    return ChannelResults(question, allowed, found, query.channels)
+
+
+def rank_candidates(
+    context: SearchContext, db: Connection, results: ChannelResults, deadline: Deadline
+) -> tuple[ChannelResults, Candidates, Ranking]:
+    """Rank the channels' results; a channel whose index breaks only now is left out."""
+    candidates = _pool_candidates(context, db, results)
+    gather = partial(gather_evidence, context.sessions, context.ranking_features, results.question)
+    try:
+        ranking = rank(gather(candidates))
+        if Channel.GRAPH in results.channels:
+            linked, candidates, ranking = context.graph.rank_linked(
+                db,
+                results.question.text,
+                candidates,
+                ranking,
+                context.ranking_features.visible if results.allowed is None else results.allowed,
+                lambda: context.dense(index_state.find_serving_model(db)).encoder,
+                gather,
+                deadline,
+            )
+            results = replace(results, found={**results.found, Channel.GRAPH: linked})
+    except IndexUnavailable as error:
+        context.on_error(Channel.DENSE, error)
+        cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
+        results = replace(results, found={**results.found, Channel.DENSE: cold})
+        return rank_candidates(context, db, results, deadline)
+    if not deadline.must_skip(Step.CURRENCY):
+        ranking = rank_current_first(db, ranking, results.question.text)
+    return results, candidates, ranking
+
+
+def _allowed_mask(context: SearchContext, criteria: Filter) -> Mask | None:
+    # A narrow filter must apply before the channels rank; otherwise it could exclude all their best.
+    if not criteria.narrows and not criteria.owns:
+        return None
+    with context.database.read() as db:
+        seqs = memories.visible_seqs(db, criteria) if criteria.narrows else memories.list_owned_seqs(db, criteria)
+        size = memories.last_seq(db) + 1
+        allowed = np.zeros(size, np.bool_)
+        if not criteria.narrows:
+            context.ranking_features.refresh(db)
+            allowed |= values_at(context.ranking_features.visible, np.arange(size)).astype(np.bool_)
+    allowed[seqs] = True
+    return allowed
+
+
+def _search_lexical(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
+    try:
+        return _find_by_words(context, question, allowed)
+    except IndexUnavailable:
+        # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
+        return _find_by_words(context, question, allowed)
+
+
+def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
+    with context.database.read() as db:
+        scores = context.lexical.search(db, question.tokens)
+        context.ranking_features.refresh(db)
+        visible = context.ranking_features.visible if allowed is None else allowed
+        return find_lexical_candidates(db, question, scores, visible, MAX_PER_CHANNEL)
+
+
+def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
+    with context.database.read() as db:
+        generation, model = find_vectors_generation(db), index_state.find_serving_model(db)
+    dense = context.dense(model)
+    vector = dense.encoder.encode_query(text)
+    only = None if allowed is None else np.flatnonzero(allowed).tolist()
+    return dense.index.search(vector, generation, 2 * MAX_PER_CHANNEL, only)
+
+
+def find_vectors_generation(db: Connection) -> tuple[int, int]:
+    """Return the epoch and the generation of the vectors, which change with every write to their table."""
+    return meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
+
+
+def _pool_candidates(context: SearchContext, db: Connection, results: ChannelResults) -> Candidates:
+    """Pool each channel's best, the neighbors of the very best, and memories with an identifier of the query."""
+    context.sessions.refresh(db)
+    context.ranking_features.refresh(db)
+    allowed = context.ranking_features.visible if results.allowed is None else results.allowed
+    words: LexicalFindings | None = results.found[Channel.LEXICAL].scores
+    dense = results.found[Channel.DENSE].scores
+    tops: dict[Channel, Seqs] = {}
+    if words is not None:
+        tops[Channel.LEXICAL] = words.top
+    if dense is not None:
+        tops[Channel.DENSE] = dense.top(MAX_PER_CHANNEL, allowed)
+    lifted = [context.sessions.around(top[:MAX_LIFTING]) for top in tops.values()]
+    holders, literal, stating = (
+        (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
+    )
+    about_user = _list_facts_about_user(db, results.question)
+    answering = [seq for seq, is_asked in about_user.items() if is_asked]
+    pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, np.array(answering, np.int64)]))
+    superseded = {pair.seq: pair.by for pair in edges.list_superseding(db, pooled.tolist())}
+    pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
+    pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
+    outdated = index_state.list_outdated(db, pooled.tolist())
+    lexical = None if words is None else words.scores
+    return Candidates(pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering)
+
+
+def _list_facts_about_user(db: Connection, question: ParsedQuery) -> dict[int, bool]:
+    """Return the current facts about the user for a question in the first person, and whether it asks for each."""
+    asked = question.asked_attributes
+    if not (question.personal or asked):
+        return {}
+    current = facts.list_attributes(db, USER, utc_now(), MAX_FACTS_ABOUT_USER)
+    return {seq: attribute_of_user(attribute) in asked for seq, attribute in current}
