@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.capture.nosave import load_no_save_classifier
 from pipeline.context.follow_up import LastMessages
-from pipeline.errors import FieldError, NotFound, ReverieError
+from pipeline.errors import EncoderUnavailable, FieldError, NotFound, ReverieError
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.index.encoder import Encoder
 from pipeline.index.encoders import QueryEncoders, find_model, usual_model
@@ -163,6 +164,8 @@ class WebContainer:
         except ReverieError as error:
             self.operations.record_error("warm-up", str(error), workspace=usual.id)
         self.encoders.load(model)
+        with suppress(EncoderUnavailable):
+            self.contexts.find_intents(usual).prepare(self._get_encoder(model))
         self.contexts.is_warming = False
         load_no_save_classifier()
         # Without the encoder, answers are incomplete and cannot be cached.

@@ -234,7 +234,9 @@ def _index_tail(corpus: Corpus, segment: SharedWords) -> WordGraph:
     words = np.repeat(np.array(numbers, np.int64), [len(seqs) for _, seqs in columns])
     seqs = np.concatenate([NO_ROWS, *(seqs for _, seqs in columns)])
     rare = values_at(np.diff(corpus.segment.counted.starts), words) <= MOST_HOLDERS
-    factors = np.concatenate((segment.factors, _weigh_words({term: n - first for term, n in added.items()}, len(added))))
+    factors = np.concatenate(
+        (segment.factors, _weigh_words({term: n - first for term, n in added.items()}, len(added)))
+    )
     return WordGraph(corpus, segment, SharedWords.of(words[rare], seqs[rare], factors), added)
 
 

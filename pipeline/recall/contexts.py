@@ -112,11 +112,11 @@ class SearchContexts:
                 partial(on_error, Channel.LEXICAL),
             ),
             turn_dense_search,
-            GraphSearch(intents=self._find_intents(workspace)),
+            GraphSearch(intents=self.find_intents(workspace)),
         )
 
-    def _find_intents(self, workspace: Workspace) -> QuestionIntents:
-        # Every workspace of a process has the same encoders and the same examples.
+    def find_intents(self, workspace: Workspace) -> QuestionIntents:
+        """Return the classifier of questions, which all workspaces of a process share."""
         with self._counting:
             if self._intents is None:
                 self._intents = QuestionIntents(workspace.home_settings.paths.models / "intents")

@@ -100,7 +100,7 @@ class LinkedMemories:
 class Candidates:
     """Row numbers of possible answers, ascending, each channel's best in order, and the channels' scores.
 
-    `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
+    `settled` is not set if a part of the search was still loading. `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
     earlier text. `about_user` and `answering` are current facts about the user, and those that the question asks for.
     """
 
@@ -115,6 +115,7 @@ class Candidates:
     about_user: Sequence[int] = ()
     answering: Sequence[int] = ()
     linked: LinkedMemories | None = None
+    settled: bool = True
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores | LinkedMemories, Seqs]]:
         """Yield each channel that answered, its scores, and its best."""
@@ -195,9 +196,14 @@ def gather_evidence(
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
         linked=nothing if linked is None else values_at(linked.by_row, seqs),
-        linked_from=np.array([0 if linked is None else linked.sources.get(seq, NOBODY) for seq in seqs.tolist()], np.int64),
+        linked_from=_list_sources(linked, seqs),
         link_relevance=0.0 if linked is None else linked.relevance,
     )
+
+
+def _list_sources(linked: LinkedMemories | None, seqs: Seqs) -> Seqs:
+    sources = {} if linked is None else linked.sources
+    return np.array([sources.get(seq, NOBODY) for seq in seqs.tolist()], np.int64)
 
 
 def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[Flags, Floats, Floats]:

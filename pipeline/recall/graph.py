@@ -76,6 +76,9 @@ class GraphSearch:
         if lexical is None or not len(ranking.order):
             return OFF, candidates, ranking
         connected = self._weigh(question, candidates.dense, encoder)
+        if connected is None and self.intents is not None and candidates.dense is not None:
+            # The classifier is being fitted: the same question may get another answer in a second.
+            candidates = replace(candidates, settled=False)
         if not needs_graph(ranking, lexical, connected):
             return OFF, candidates, ranking
         if deadline.must_skip(Step.GRAPH):

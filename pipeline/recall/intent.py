@@ -72,14 +72,15 @@ class QuestionIntents:
         self._loaded[encoder.name] = classifier
         return classifier
 
-    def _fit_beside(self, encoder: Encoder) -> None:
-        with self._lock:
-            if encoder.name not in self._started:
-                self._started.add(encoder.name)
-                threading.Thread(target=partial(self._fit, encoder), name="fit-intents", daemon=True).start()
-
-    def _fit(self, encoder: Encoder) -> None:
+    def prepare(self, encoder: Encoder) -> None:
+        """Load the classifier of an encoder, or fit it, before the first question needs it."""
         try:
             self.load(encoder)
         except OSError as error:
             log.warning("the classifier of questions cannot be stored: %s", error)
+
+    def _fit_beside(self, encoder: Encoder) -> None:
+        with self._lock:
+            if encoder.name not in self._started:
+                self._started.add(encoder.name)
+                threading.Thread(target=partial(self.prepare, encoder), name="fit-intents", daemon=True).start()

@@ -53,8 +53,8 @@ def relevance(ranking: Ranking) -> Floats:
     logit = np.where(evidence.outlines, outlined, logit)
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))
-    linked = evidence.link_relevance * evidence.linked * probability.max(initial=0.0)
-    return np.maximum(probability, np.maximum(beside, linked)).astype(np.float32)
+    linked: Floats = np.float32(evidence.link_relevance * probability.max(initial=0.0)) * evidence.linked
+    return np.maximum(np.maximum(probability, beside), linked)
 
 
 def _may_answer(evidence: Evidence) -> Flags:

@@ -133,7 +133,7 @@ def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadl
         hits = _build_hits(db, ranking, candidates, query, deadline)
     reports: dict[str, ChannelReport] = {channel: item.report for channel, item in results.found.items()}
     reports |= deadline.late
-    settled = candidates.dense is None or candidates.dense.settled
+    settled = candidates.settled and (candidates.dense is None or candidates.dense.settled)
     return Answer(hits, reports, elapsed_ms(began), settled)
 
 
