@@ -97,16 +97,21 @@ def walk(find_links: FindLinks, starts: Seqs, shares: Floats, hops: int = HOPS, 
     that the last one visited most.
     """
     reached = Visited(starts, np.diag(shares.astype(np.float64)))
-    total: Mass = np.zeros((len(starts), 0))
+    visits: list[Mass] = []
     for hop in range(1, hops + 1):
         most = np.sort(np.argsort(-reached.mass.sum(axis=0), kind="stable")[:limit])
         moved = spread(find_links(reached.memories[most]), reached.memories[most], reached.mass[:, most])
-        total = np.pad(total, ((0, 0), (0, max(0, moved.shape[1] - total.shape[1]))))
-        total[:, : moved.shape[1]] += moved * DAMPING ** (2 * hop)
-        memories = np.flatnonzero(moved.any(axis=0))
-        reached = Visited(memories, moved[:, memories])
-    memories = np.flatnonzero(total.any(axis=0))
-    return Visited(memories, total[:, memories])
+        visits.append(moved * DAMPING ** (2 * hop))
+        reached = _drop_unvisited(moved)
+    total = np.zeros((len(starts), max((moved.shape[1] for moved in visits), default=0)))
+    for moved in visits:
+        total[:, : moved.shape[1]] += moved
+    return _drop_unvisited(total)
+
+
+def _drop_unvisited(mass: Mass) -> Visited:
+    memories = np.flatnonzero(mass.sum(axis=0))
+    return Visited(memories, mass[:, memories])
 
 
 def spread(links: Links, memories: Seqs, mass: Mass) -> Mass:

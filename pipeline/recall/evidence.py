@@ -100,8 +100,9 @@ class LinkedMemories:
 class Candidates:
     """Row numbers of possible answers, ascending, each channel's best in order, and the channels' scores.
 
-    `settled` is not set if a part of the search was still loading. `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
+    `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
     earlier text. `about_user` and `answering` are current facts about the user, and those that the question asks for.
+    `settled` is not set if a part of the search was still loading.
     """
 
     seqs: Seqs
