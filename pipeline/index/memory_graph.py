@@ -28,7 +28,7 @@ DAMPING = 0.5
 # From a memory to a link to a memory: a fact about a fact about what the question names.
 HOPS = 2
 # The memories that a hop starts from, the most visited first.
-MOST_VISITED = 16
+MOST_VISITED = 8
 
 # The index also contains the day of each memory: memories of one day are not linked by that.
 DAY_WORDS = frozenset(
