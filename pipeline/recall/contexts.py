@@ -76,21 +76,6 @@ class SearchContexts:
     def _make(self, workspace: Workspace, database: Database) -> SearchContext:
         on_error = partial(self._report_error, workspace)
 
-        # A workspace's model changes once in its life, if ever.
-        searches: LruCache[str, DenseSearch] = LruCache(1)
-
-        def dense_search(model: str | None) -> DenseSearch:
-            encoder = self._encoder(model or usual_model(workspace.home_settings))
-            make = partial(self._make_dense, workspace, vector_table, encoder)
-            return searches.get(encoder.name, lambda known: known.encoder is encoder, make)
-
-        turn_searches: LruCache[str, DenseSearch] = LruCache(1)
-
-        def turn_dense_search(model: str) -> DenseSearch:
-            encoder = self._encoder(model)
-            make = partial(self._make_dense, workspace, turn_vector_table, encoder)
-            return turn_searches.get(encoder.name, lambda known: known.encoder is encoder, make)
-
         sessions = SessionMap()
         return SearchContext(
             database,
@@ -100,7 +85,7 @@ class SearchContexts:
                 shared_segments(workspace.paths, self._objects),
                 partial(on_error, Channel.LEXICAL),
             ),
-            dense_search,
+            self._find_dense_search(workspace, vector_table),
             sessions,
             RankingFeatures(),
             self._channels,
@@ -111,7 +96,7 @@ class SearchContexts:
                 shared_turn_segments(workspace.paths, self._objects),
                 partial(on_error, Channel.LEXICAL),
             ),
-            turn_dense_search,
+            self._find_dense_search(workspace, turn_vector_table),
             GraphSearch(intents=self.find_intents(workspace)),
         )
 
@@ -121,6 +106,17 @@ class SearchContexts:
             if self._intents is None:
                 self._intents = QuestionIntents(workspace.home_settings.paths.models / "intents")
             return self._intents
+
+    def _find_dense_search(self, workspace: Workspace, open_table: OpenTable) -> Callable[[str | None], DenseSearch]:
+        # A workspace's model changes once in its life, if ever.
+        searches: LruCache[str, DenseSearch] = LruCache(1)
+
+        def dense_search(model: str | None) -> DenseSearch:
+            encoder = self._encoder(model or usual_model(workspace.home_settings))
+            make = partial(self._make_dense, workspace, open_table, encoder)
+            return searches.get(encoder.name, lambda known: known.encoder is encoder, make)
+
+        return dense_search
 
     def _make_dense(self, workspace: Workspace, open_table: OpenTable, encoder: Encoder) -> DenseSearch:
         table = open_table(workspace.paths, workspace.database, encoder, self._objects)

@@ -8,6 +8,7 @@ several memories distinguishes none of them and is left to the ranking.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +164,7 @@ def gather_evidence(
     """Gather the evidence for every candidate."""
     seqs, lexical, dense = candidates.seqs, candidates.lexical, candidates.dense
     before, after, days = sessions.before(seqs), sessions.after(seqs), ranking_features.days[seqs]
-    nothing, linked = np.zeros(len(seqs), np.float32), candidates.linked
+    nothing = np.zeros(len(seqs), np.float32)
     unembedded, closeness, context = _score_meaning(candidates, before, after)
     return Evidence(
         seqs=seqs,
@@ -193,18 +194,24 @@ def gather_evidence(
         answers_user=np.isin(seqs, candidates.answering),
         outlines=ranking_features.outlines[seqs],
         importance=ranking_features.importance[seqs],
-        # Counted from the newest: days since the epoch would be precise to hours only.
-        days=(days - days.max(initial=0.0)).astype(np.float32),
+        days=(days - days.max(initial=0.0)).astype(np.float32),  # since the epoch, they would be precise to hours only
         repeats=ranking_features.repeats[seqs],
-        linked=nothing if linked is None else values_at(linked.by_row, seqs),
-        linked_from=_list_sources(linked, seqs),
-        link_relevance=0.0 if linked is None else linked.relevance,
+        **_describe_links(candidates.linked, seqs),
     )
 
 
-def _list_sources(linked: LinkedMemories | None, seqs: Seqs) -> Seqs:
-    sources = {} if linked is None else linked.sources
-    return np.array([sources.get(seq, NOBODY) for seq in seqs.tolist()], np.int64)
+class _LinkFields(TypedDict):
+    linked: Floats
+    linked_from: Seqs
+    link_relevance: float
+
+
+def _describe_links(linked: LinkedMemories | None, seqs: Seqs) -> _LinkFields:
+    if linked is None:
+        nothing = np.zeros(len(seqs), np.float32)
+        return _LinkFields(linked=nothing, linked_from=np.full(len(seqs), NOBODY, np.int64), link_relevance=0.0)
+    sources = np.array([linked.sources.get(seq, NOBODY) for seq in seqs.tolist()], np.int64)
+    return _LinkFields(linked=values_at(linked.by_row, seqs), linked_from=sources, link_relevance=linked.relevance)
 
 
 def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[Flags, Floats, Floats]:
