@@ -1,4 +1,5 @@
 import dataclasses
+import time
 
 import pytest
 
@@ -102,10 +103,17 @@ def test_a_linked_memory_is_as_relevant_as_the_best_only_if_the_question_asks_fo
     assert relevances[1] <= 0.5
 
 
-def test_after_the_deadline_the_channel_is_late_and_the_answer_is_not_cached(workspace):
+def test_after_the_deadline_the_channel_is_late_and_the_answer_is_not_cached(workspace, monkeypatch):
     host, *_ = fill(workspace)
-    times = iter([0.0, 0.0])
-    deadline = Deadline(250, clock=lambda: next(times, 9.0))
+    run, late_s = workspace.channels.run, [0.0]
+
+    def run_slowly(*arguments):
+        found = run(*arguments)
+        late_s[0] = 60.0
+        return found
+
+    monkeypatch.setattr(workspace.channels, "run", run_slowly)
+    deadline = Deadline(10_000, clock=lambda: time.perf_counter() + late_s[0])
     answer = search(workspace.reader, Query(QUESTION), deadline)
     assert state_of(answer) is ChannelState.LATE
     assert answer.degraded
