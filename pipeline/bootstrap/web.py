@@ -176,6 +176,8 @@ class WebContainer:
             with suppress(EncoderUnavailable):
                 # This starts loading it; before it is compiled, later queries do.
                 self._get_reranker()
+        with suppress(EncoderUnavailable):
+            self.contexts.find_intents(usual).prepare(self._get_encoder(model))
         self.contexts.is_warming = False
         load_no_save_classifier()
         afterwards()

@@ -315,6 +315,12 @@ def rarity(token: str) -> float:
     return math.log((messages + 1) / (_frequencies().get(token, 0) + 1)) / math.log(messages + 1)
 
 
+@cache
+def list_common_words() -> Mapping[str, float]:
+    """Return the rarity of each token of the background messages."""
+    return {token: rarity(token) for token in _frequencies()}
+
+
 def baseline(vectors: Vectors) -> float:
     """Return the mean cosine between different messages: an encoder's cosine of unrelated texts."""
     count = len(vectors)

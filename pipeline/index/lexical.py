@@ -84,6 +84,12 @@ class TailPostings:
         seqs, counts = self._columns.get(term, ((), ()))
         return np.array(seqs, np.int64), np.array(counts, np.float32)
 
+    def list_words(self) -> list[tuple[str, Seqs]]:
+        """Return each word that is not a field, and the row numbers of the memories with it."""
+        return [
+            (term, np.array(seqs, np.int64)) for term, (seqs, _) in self._columns.items() if seqs and not is_field(term)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
@@ -129,6 +135,13 @@ class Corpus:
         with self.lock:
             fresh, _ = self.tail.posting(field)
         return np.concatenate((seqs[~self.fresh[seqs]], fresh[values_at(self.fresh, fresh)]))
+
+    def list_tail_words(self) -> list[tuple[str, Seqs]]:
+        """Return each word of the tail, and the row numbers of the memories of the tail with it."""
+        with self.lock:
+            columns = self.tail.list_words()
+        # Another thread may have added memories that are not counted yet.
+        return [(term, seqs[values_at(self.fresh, seqs)]) for term, seqs in columns]
 
     def score_memories(self, postings: Mapping[str, Posting]) -> Floats:
         """Score every memory for the words of some postings."""

@@ -81,11 +81,15 @@ class SentenceClassifier:
         """Load the classifier from a folder, or fit it and store it there."""
         return cls(encoders, examples, _load(encoders, examples, folder, fit))
 
-    def weigh(self, sentences: Sequence[str]) -> Matrix:
-        """Return the estimated probability of each label for each sentence; shape (sentences, labels)."""
+    def weigh(self, sentences: Sequence[str], vectors: Sequence[Matrix] | None = None) -> Matrix:
+        """Return the estimated probability of each label for each sentence; shape (sentences, labels).
+
+        `vectors` are the vectors of the sentences by each encoder, if they are known.
+        """
         if not sentences:
             return np.empty((0, len(self._examples.labels)))
-        features = _features(self._encoders, sentences, self._examples).astype(self._known.dtype)
+        encoded = _encode(self._encoders, sentences) if vectors is None else vectors
+        features = _join_features(encoded, sentences, self._examples).astype(self._known.dtype)
         words = self._words.compare(sentences, self._examples.word_scale)
         scores = (_similarities(features, self._known) * words) @ self._weights
         result: Matrix = np.clip((1 + scores) / 2, 0, 1)
@@ -207,12 +211,19 @@ def _file_of(models: Sequence[str], examples: Examples, folder: Path) -> Path:
 
 
 def _features(encoders: Sequence[Encoder], sentences: Sequence[str], examples: Examples) -> Matrix:
-    vectors = [
+    return _join_features(_encode(encoders, sentences), sentences, examples)
+
+
+def _encode(encoders: Sequence[Encoder], sentences: Sequence[str]) -> list[Matrix]:
+    return [
         np.concatenate(
             [encoder.encode_documents(sentences[start : start + BATCH]) for start in range(0, len(sentences), BATCH)]
         )
         for encoder in encoders
     ]
+
+
+def _join_features(vectors: Sequence[Matrix], sentences: Sequence[str], examples: Examples) -> Matrix:
     marks = np.array([_marks(sentence) for sentence in sentences], np.float64)
     scaled = [encoded * examples.vector_scale for encoded in vectors]
     return np.hstack([*scaled, marks * examples.mark_scale, np.ones((len(sentences), 1))])

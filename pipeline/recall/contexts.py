@@ -18,6 +18,8 @@ from pipeline.lru import LruCache
 from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.deadline import StepCosts
+from pipeline.recall.graph import GraphSearch
+from pipeline.recall.intent import QuestionIntents
 from pipeline.recall.search_context import DenseSearch, SearchContext
 from pipeline.records.recall import Channel, Step
 from pipeline.store.database import Database
@@ -51,6 +53,7 @@ class SearchContexts:
         self._channels = ChannelPool()
         self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
         self._counting = threading.Lock()
+        self._intents: QuestionIntents | None = None
         self.answered = {"whole": 0, "degraded": 0}
         # Whether models that every first answer waits for are still loading.
         self.is_warming = False
@@ -78,21 +81,6 @@ class SearchContexts:
     def _make(self, workspace: Workspace, database: Database) -> SearchContext:
         on_error = partial(self._report_error, workspace)
 
-        # A workspace's model changes once in its life, if ever.
-        searches: LruCache[str, DenseSearch] = LruCache(1)
-
-        def dense_search(model: str | None) -> DenseSearch:
-            encoder = self._encoder(model or usual_model(workspace.home_settings))
-            make = partial(self._make_dense, workspace, vector_table, encoder)
-            return searches.get(encoder.name, lambda known: known.encoder is encoder, make)
-
-        turn_searches: LruCache[str, DenseSearch] = LruCache(1)
-
-        def turn_dense_search(model: str) -> DenseSearch:
-            encoder = self._encoder(model)
-            make = partial(self._make_dense, workspace, turn_vector_table, encoder)
-            return turn_searches.get(encoder.name, lambda known: known.encoder is encoder, make)
-
         sessions = SessionMap()
         return SearchContext(
             database,
@@ -102,7 +90,7 @@ class SearchContexts:
                 shared_segments(workspace.paths, self._objects),
                 partial(on_error, Channel.LEXICAL),
             ),
-            dense_search,
+            self._find_dense_search(workspace, vector_table),
             sessions,
             RankingFeatures(),
             self._channels,
@@ -113,10 +101,29 @@ class SearchContexts:
                 shared_turn_segments(workspace.paths, self._objects),
                 partial(on_error, Channel.LEXICAL),
             ),
-            turn_dense_search,
+            self._find_dense_search(workspace, turn_vector_table),
             self._costs,
             self._reranker,
+            graph=GraphSearch(intents=self.find_intents(workspace)),
         )
+
+    def find_intents(self, workspace: Workspace) -> QuestionIntents:
+        """Return the classifier of questions, which all workspaces of a process share."""
+        with self._counting:
+            if self._intents is None:
+                self._intents = QuestionIntents(workspace.home_settings.paths.models / "intents")
+            return self._intents
+
+    def _find_dense_search(self, workspace: Workspace, open_table: OpenTable) -> Callable[[str | None], DenseSearch]:
+        # A workspace's model changes once in its life, if ever.
+        searches: LruCache[str, DenseSearch] = LruCache(1)
+
+        def dense_search(model: str | None) -> DenseSearch:
+            encoder = self._encoder(model or usual_model(workspace.home_settings))
+            make = partial(self._make_dense, workspace, open_table, encoder)
+            return searches.get(encoder.name, lambda known: known.encoder is encoder, make)
+
+        return dense_search
 
     def _make_dense(self, workspace: Workspace, open_table: OpenTable, encoder: Encoder) -> DenseSearch:
         table = open_table(workspace.paths, workspace.database, encoder, self._objects)

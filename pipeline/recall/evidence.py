@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from sqlite3 import Connection
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class Evidence:
     about the user, and `answers_user` those that it asks for. `days` count from the newest candidate: days since the
     epoch would be precise to hours only. `before` and `after` are the row numbers of another
     speaker's turns right before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0
-    to 1.
+    to 1. `linked` is the score of the graph channel, `linked_from` the hit that it comes from, 0 for none.
     """
 
     seqs: Seqs
@@ -92,6 +93,23 @@ class Evidence:
     repeats: Floats
     reranked: Floats
     useful_before: Floats
+    linked: Floats
+    linked_from: Seqs
+    link_relevance: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedMemories:
+    """Memories that are linked to the best hits: a score of 0 to 1 by row number, and the best, best first.
+
+    `sources` has the hit that each is linked to most. `relevance` is the share of the best hit's relevance that the
+    most linked memory has.
+    """
+
+    by_row: Floats
+    top: Seqs
+    sources: Mapping[int, int]
+    relevance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +119,7 @@ class Candidates:
     `superseded` maps earlier memories to their latest successor. The vectors of `outdated` memories belong to an
     earlier text. `literal` grades memories with a literal of the query, from 0 to 1. `about_user` and `answering` are
     current facts about the user, and those that the question asks for. `useful` memories were useful for similar
-    questions, by similarity.
+    questions, by similarity. `settled` is not set if a part of the search was still loading.
     """
 
     seqs: Seqs
@@ -115,12 +133,16 @@ class Candidates:
     about_user: Sequence[int] = ()
     answering: Sequence[int] = ()
     useful: Mapping[int, float] = field(default_factory=dict)
+    linked: LinkedMemories | None = None
+    settled: bool = True
 
-    def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
+    def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores | LinkedMemories, Seqs]]:
         """Yield each channel that answered, its scores, and its best."""
         for channel, scores in ((Channel.LEXICAL, self.lexical), (Channel.DENSE, self.dense)):
             if scores is not None:
                 yield channel, scores, self.tops[channel]
+        if self.linked is not None:
+            yield Channel.GRAPH, self.linked, self.linked.top
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +212,22 @@ def gather_evidence(
         repeats=ranking_features.repeats[seqs],
         reranked=nothing,
         useful_before=np.array([candidates.useful.get(seq, 0.0) for seq in seqs.tolist()], np.float32),
+        **_describe_links(candidates.linked, seqs),
     )
+
+
+class _LinkFields(TypedDict):
+    linked: Floats
+    linked_from: Seqs
+    link_relevance: float
+
+
+def _describe_links(linked: LinkedMemories | None, seqs: Seqs) -> _LinkFields:
+    if linked is None:
+        nothing = np.zeros(len(seqs), np.float32)
+        return _LinkFields(linked=nothing, linked_from=np.full(len(seqs), NOBODY, np.int64), link_relevance=0.0)
+    sources = np.array([linked.sources.get(seq, NOBODY) for seq in seqs.tolist()], np.int64)
+    return _LinkFields(linked=values_at(linked.by_row, seqs), linked_from=sources, link_relevance=linked.relevance)
 
 
 def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[Flags, Floats, Floats]:

@@ -12,7 +12,6 @@ from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, 
 from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
 from pipeline.records import Filter, Memory
 from pipeline.records.recall import (
-    SEARCHED_CHANNELS,
     Channel,
     ChannelSignal,
     ChannelView,
@@ -27,6 +26,11 @@ from pipeline.store.visibility import is_allowed_by_filter
 from pipeline.times import utc_now
 
 NOT_VISIBLE = "filtered by scope: it belongs to another user, or to a scope outside of the query"
+_NOT_FOUND = {
+    Channel.LEXICAL: "no word in common",
+    Channel.DENSE: "no similar vector",
+    Channel.GRAPH: "not linked to the best results",
+}
 
 
 def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, positions: Seqs) -> list[Signals]:
@@ -123,16 +127,16 @@ def _filter_field_reasons(criteria: Filter, memory: Memory) -> Iterator[str]:
 
 def _missing_reasons(query: Query, seen: Mapping[Channel, ChannelView]) -> list[str]:
     reasons = []
-    for channel in SEARCHED_CHANNELS:
+    for channel in Channel:
         view = seen.get(channel)
         if channel not in query.channels:
             reasons.append(f"{channel}: the channel is off")
+        elif view is None and channel is Channel.GRAPH:
+            reasons.append(f"{channel}: not searched, because the best results answer the question")
         elif view is None:
             reasons.append(f"{channel}: the channel did not answer in time")
         elif view.rank is None:
-            reasons.append(
-                f"{channel}: " + ("no word in common" if channel is Channel.LEXICAL else "no similar vector")
-            )
+            reasons.append(f"{channel}: {_NOT_FOUND[channel]}")
         else:
             reasons.append(f"{channel}: rank {view.rank}, too low to be considered")
     return [*reasons, "no neighbor in its session was among the best"]

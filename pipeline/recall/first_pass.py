@@ -54,7 +54,8 @@ def query_channels(context: SearchContext, query: Query, now: datetime, deadline
     }
     selected = {channel: find for channel, find in searches.items() if channel in query.channels}
     results_by_channel = context.channels.run(selected, deadline.channel_deadline, context.on_error)
-    return ChannelResults(query, question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | results_by_channel)
+    found = dict.fromkeys(Channel, ChannelResult(OFF)) | results_by_channel
+    return ChannelResults(query, question, allowed, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +67,30 @@ class RankedPool:
     ranking: Ranking
 
 
-def rank_candidates(context: SearchContext, db: Connection, results: ChannelResults) -> RankedPool:
+def rank_candidates(context: SearchContext, db: Connection, results: ChannelResults, deadline: Deadline) -> RankedPool:
     """Rank the channels' results; a channel whose index breaks only now is left out."""
     candidates = _pool_candidates(context, db, results)
+    gather = partial(gather_evidence, context.sessions, context.ranking_features, results.question)
     try:
-        evidence = gather_evidence(context.sessions, context.ranking_features, results.question, candidates)
+        ranking = rank(gather(candidates))
+        if Channel.GRAPH in results.query.channels:
+            linked, candidates, ranking = context.graph.rank_linked(
+                db,
+                results.question.text,
+                candidates,
+                ranking,
+                context.ranking_features.visible if results.allowed is None else results.allowed,
+                lambda: context.dense(index_state.find_serving_model(db)).encoder,
+                gather,
+                deadline,
+            )
+            results = replace(results, found={**results.found, Channel.GRAPH: linked})
     except IndexUnavailable as error:
         context.on_error(Channel.DENSE, error)
         cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
         results = replace(results, found={**results.found, Channel.DENSE: cold})
-        return rank_candidates(context, db, results)
-    return RankedPool(results, candidates, rank(evidence))
+        return rank_candidates(context, db, results, deadline)
+    return RankedPool(results, candidates, ranking)
 
 
 def _allowed_mask(context: SearchContext, criteria: Filter) -> Mask | None:

@@ -36,6 +36,7 @@ class FeatureGroup(StrEnum):
     WORDS = "words"
     MEANING = "meaning"
     NEIGHBOURS = "neighbours"
+    LINKS = "links"
     CUES = "cues"
     PRIORS = "priors"
 
@@ -145,6 +146,11 @@ def _before(pool: CandidatePool, position: int) -> list[int]:
     return [int(at) for at in pool.before[position : position + 1] if at >= 0]
 
 
+def _linked_from(pool: CandidatePool, position: int) -> list[int]:
+    source = neighbor_positions(pool.evidence.seqs, pool.evidence.linked_from[position : position + 1])
+    return [int(at) for at in source if at >= 0]
+
+
 def _newest_first(pool: CandidatePool) -> Floats:
     """Return the score shift that orders equally complete statements newest first."""
     evidence = pool.evidence
@@ -177,7 +183,7 @@ def join_groups(position_groups: Iterable[Collection[int]]) -> list[list[int]]:
     return [sorted(group) for group in groups if len(group) > 1]
 
 
-_WORDS, _MEANING, _NEIGHBOURS, _CUES, _PRIORS = FeatureGroup
+_WORDS, _MEANING, _NEIGHBOURS, _LINKS, _CUES, _PRIORS = FeatureGroup
 
 _OWN: Final = (
     RankFeature("lexical", 0.375, _WORDS, "shares words with the question", lambda pool: pool.lexical),
@@ -222,6 +228,7 @@ _OWN: Final = (
     RankFeature("follows_question", 0.25, _NEIGHBOURS, "follows a matching question", _follows_question, _before),
     RankFeature("session", 0.125, _NEIGHBOURS, "is in the session of a matching memory", _session, _same_session),
     RankFeature("session_words", 0.1, _WORDS, "is in a session that shares words with the query", _session_words),
+    RankFeature("linked", 0.8, _LINKS, "is linked to one of the best", lambda pool: pool.evidence.linked, _linked_from),
     RankFeature(
         "speaker", 0.1, _CUES, "was said by the person that the question names", lambda pool: pool.evidence.speaks
     ),
@@ -279,6 +286,7 @@ FEATURES_OF_GROUP: Final[Mapping[FeatureGroup, tuple[RankFeature, ...]]] = {
 GROUP_OF_CHANNEL: Final[Mapping[Channel, FeatureGroup]] = {
     Channel.LEXICAL: FeatureGroup.WORDS,
     Channel.DENSE: FeatureGroup.MEANING,
+    Channel.GRAPH: FeatureGroup.LINKS,
 }
 
 

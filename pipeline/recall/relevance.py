@@ -64,7 +64,8 @@ def relevance(ranking: Ranking) -> Floats:
     logit = np.where(evidence.outlines, outlined, logit)
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(take_at(probability, pool.before), take_at(probability, pool.after))
-    probability = np.maximum(probability, beside)
+    linked: Floats = np.float32(evidence.link_relevance * probability.max(initial=0.0)) * evidence.linked
+    probability = np.maximum(np.maximum(probability, beside), linked)
     # What replaces a relevant statement is as relevant: an outdated one is not shown without it.
     for earlier, later in ranking.replaced:
         probability[later] = max(probability[earlier], probability[later])

@@ -151,7 +151,8 @@ def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadl
         ranked, steps = _rank(context, db, query, results, deadline)
         hits = _build_hits(db, ranked.ranking, ranked.candidates, query, deadline)
     reports: dict[str, ChannelReport] = {channel: item.report for channel, item in ranked.results.found.items()}
-    settled = ranked.candidates.dense is None or ranked.candidates.dense.settled
+    candidates = ranked.candidates
+    settled = candidates.settled and (candidates.dense is None or candidates.dense.settled)
     return Answer(hits, reports | steps | deadline.late, elapsed_ms(began), settled)
 
 
@@ -159,7 +160,7 @@ def _rank(
     context: SearchContext, db: Connection, query: Query, results: ChannelResults, deadline: Deadline
 ) -> tuple[RankedPool, dict[str, ChannelReport]]:
     """Rank the channels' results, escalate, and put current values first; also return the steps' reports."""
-    ranked = rank_candidates(context, db, results)
+    ranked = rank_candidates(context, db, results, deadline)
     ranked, steps = escalate(Attempt(context, db, query, deadline, ranked), ESCALATION)
     if not deadline.must_skip(Step.CURRENCY):
         ranked = replace(ranked, ranking=rank_current_first(db, ranked.ranking, query.text))

@@ -13,6 +13,7 @@ from pipeline.recall.answer_cache import AnswerCache
 from pipeline.recall.channels import ChannelPool, ErrorSink
 from pipeline.recall.deadline import StepCosts
 from pipeline.recall.expansion import WorkspaceBridges
+from pipeline.recall.graph import GraphSearch
 from pipeline.store.database import Database
 
 
@@ -44,3 +45,4 @@ class SearchContext:
     # None if no reranker is configured; raises EncoderUnavailable until it is loaded.
     reranker: Callable[[], Reranker] | None = None
     bridges: WorkspaceBridges = field(default_factory=WorkspaceBridges)
+    graph: GraphSearch = field(default_factory=GraphSearch)

@@ -21,12 +21,14 @@ class Channel(StrEnum):
 
     LEXICAL = "lexical"
     DENSE = "dense"
+    GRAPH = "graph"
 
 
 class Step(StrEnum):
     """A step after the channels that an answer can omit."""
 
     RERANKER = "reranker"
+    GRAPH = "graph"
     CURRENCY = "currency"
     STALENESS = "staleness"
     NAMED = "named"
@@ -34,7 +36,8 @@ class Step(StrEnum):
     EXCERPTS = "excerpts"
 
 
-SEARCHED_CHANNELS = tuple(Channel)
+# The channels that answer a query on their own; the graph starts from their hits.
+SEARCHED_CHANNELS = (Channel.LEXICAL, Channel.DENSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Query:
     filter: Filter = field(default_factory=Filter)
     budget_ms: int = 250
     explain: bool = False
-    channels: tuple[Channel, ...] = SEARCHED_CHANNELS
+    channels: tuple[Channel, ...] = tuple(Channel)
     min_relevance: float | None = None
 
 

@@ -10,7 +10,7 @@ from pipeline.index.dense import DenseIndex
 from pipeline.recall.rank import rank
 from pipeline.recall.relevance import IRRELEVANT, RELEVANT, relevance
 from pipeline.records import Revision
-from pipeline.records.recall import ChannelState
+from pipeline.records.recall import SEARCHED_CHANNELS, ChannelState
 from pipeline.store import index_state
 from pipeline.write import revise
 from tests.fakes.evidence import evidence
@@ -68,7 +68,7 @@ def test_the_newest_memory_is_found_by_its_words(exact_rows, size, state, questi
         answer = workspace.ask(question)
         assert answer.hits[0].memory.id == newest
         assert find_relevant(workspace, question) == [newest]
-        assert {report.state for report in answer.channels.values()} == {ChannelState.OK}
+        assert {answer.channels[channel].state for channel in SEARCHED_CHANNELS} == {ChannelState.OK}
 
 
 @settings(max_examples=20)

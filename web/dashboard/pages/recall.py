@@ -132,7 +132,7 @@ def _query(view: View, prefix: str) -> Query:
         ),
         budget_ms=options["budget"] or view.workspace.settings.recall_budget_ms,
         explain=True,
-        channels=SEARCHED_CHANNELS if options["only"] is None else (options["only"],),
+        channels=tuple(Channel) if options["only"] is None else (options["only"],),
     )
 
 
