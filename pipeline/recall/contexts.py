@@ -108,15 +108,15 @@ class SearchContexts:
             self._channels,
             AnswerCache(),
             on_error,
-            TurnIndex.open(
-                workspace.paths.turn_segments,
-                shared_turn_segments(workspace.paths, self._objects),
-                partial(on_error, Channel.LEXICAL),
-            ),
+            self._open_turns(workspace, partial(on_error, Channel.LEXICAL)),
             turn_dense_search,
             self._costs,
             self._reranker,
         )
+
+    def _open_turns(self, workspace: Workspace, on_error: Callable[[Exception], None]) -> TurnIndex:
+        shared = shared_turn_segments(workspace.paths, self._objects)
+        return TurnIndex.open(workspace.paths.turn_segments, shared, on_error)
 
     def _make_dense(self, workspace: Workspace, open_table: OpenTable, encoder: Encoder) -> DenseSearch:
         table = open_table(workspace.paths, workspace.database, encoder, self._objects)

@@ -44,7 +44,8 @@ class Evidence:
     `information` and `vocabulary_coverage` come from the lexical index. `outlines` marks outlines of code files.
     `about_user` marks facts about the user for a question in the first person, `answers_user` those that it asks for.
     `before` and `after` are the row numbers of another speaker's turns right before and after in the session, 0 for
-    none. `reranked` are the scores of a cross-encoder, 0 to 1.
+    none. `days` count from the newest: since the epoch, they would be precise to hours only. `reranked` are the
+    scores of a cross-encoder, 0 to 1.
     """
 
     seqs: Seqs
@@ -139,7 +140,7 @@ def gather_evidence(
     sessions: SessionMap, ranking_features: RankingFeatures, question: ParsedQuery, candidates: Candidates
 ) -> Evidence:
     """Gather the evidence for every candidate."""
-    seqs, lexical, dense = candidates.seqs, candidates.lexical, candidates.dense
+    seqs, lexical = candidates.seqs, candidates.lexical
     before, after, days = sessions.before(seqs), sessions.after(seqs), ranking_features.days[seqs]
     nothing = np.zeros(len(seqs), np.float32)
     unembedded, closeness, context = _score_meaning(candidates, before, after)
@@ -157,7 +158,7 @@ def gather_evidence(
         dense=closeness,
         context=context,
         vocabulary_coverage=0.0 if lexical is None else lexical.vocabulary_coverage,
-        background_similarity=0.0 if dense is None else dense.background_similarity,
+        background_similarity=0.0 if candidates.dense is None else candidates.dense.background_similarity,
         lengths=nothing if lexical is None else values_at(lexical.corpus.lengths, seqs).astype(np.float32),
         asks=_flag_holders(lexical, (ASKS,), seqs),
         names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
@@ -171,7 +172,6 @@ def gather_evidence(
         answers_user=np.isin(seqs, candidates.answering),
         outlines=ranking_features.outlines[seqs],
         importance=ranking_features.importance[seqs],
-        # Counted from the newest: days since the epoch would be precise to hours only.
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
         reranked=nothing,
