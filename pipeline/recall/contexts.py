@@ -96,16 +96,16 @@ class SearchContexts:
             self._channels,
             AnswerCache(),
             on_error,
-            TurnIndex.open(
-                workspace.paths.turn_segments,
-                shared_turn_segments(workspace.paths, self._objects),
-                partial(on_error, Channel.LEXICAL),
-            ),
+            self._open_turns(workspace, partial(on_error, Channel.LEXICAL)),
             self._find_dense_search(workspace, turn_vector_table),
             self._costs,
             self._reranker,
             graph=GraphSearch(intents=self.find_intents(workspace)),
         )
+
+    def _open_turns(self, workspace: Workspace, on_error: Callable[[Exception], None]) -> TurnIndex:
+        shared = shared_turn_segments(workspace.paths, self._objects)
+        return TurnIndex.open(workspace.paths.turn_segments, shared, on_error)
 
     def find_intents(self, workspace: Workspace) -> QuestionIntents:
         """Return the classifier of questions, which all workspaces of a process share."""

@@ -55,9 +55,9 @@ class Evidence:
     `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
     outlines of code files. For a question in the first person, `by_asker` marks the asker's words, `about_user` facts
     about the user, and `answers_user` those that it asks for. `days` count from the newest candidate: days since the
-    epoch would be precise to hours only. `before` and `after` are the row numbers of another
-    speaker's turns right before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0
-    to 1. `linked` is the score of the graph channel, `linked_from` the hit that it comes from, 0 for none.
+    epoch would be precise to hours only. `before` and `after` are the row numbers of another speaker's turns right
+    before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0 to 1. `linked` is the
+    score of the graph channel, `linked_from` the hit that it comes from, 0 for none.
     """
 
     seqs: Seqs
@@ -174,32 +174,24 @@ def gather_evidence(
     sessions: SessionMap, ranking_features: RankingFeatures, question: ParsedQuery, candidates: Candidates
 ) -> Evidence:
     """Gather the evidence for every candidate."""
-    seqs, lexical, dense = candidates.seqs, candidates.lexical, candidates.dense
+    seqs, lexical = candidates.seqs, candidates.lexical
     before, after, days = sessions.before(seqs), sessions.after(seqs), ranking_features.days[seqs]
-    nothing = np.zeros(len(seqs), np.float32)
     unembedded, closeness, context = _score_meaning(candidates, before, after)
     return Evidence(
         seqs=seqs,
         sessions=sessions.sessions(seqs).astype(np.int64),
         before=np.where(ranking_features.are_answered(seqs, before), before, NOBODY),
         after=np.where(ranking_features.are_answered(seqs, after), after, NOBODY),
-        lexical=nothing if lexical is None else lexical.of(seqs),
-        session_lexical=nothing if lexical is None else lexical.of_sessions(seqs),
-        ceiling=0.0 if lexical is None else lexical.ceiling,
-        session_ceiling=0.0 if lexical is None else lexical.session_ceiling,
-        information=nothing if lexical is None else values_at(lexical.information, seqs),
         unembedded=unembedded,
         dense=closeness,
         context=context,
-        vocabulary_coverage=0.0 if lexical is None else lexical.vocabulary_coverage,
-        background_similarity=0.0 if dense is None else dense.background_similarity,
+        background_similarity=0.0 if candidates.dense is None else candidates.dense.background_similarity,
         query_words=float(len(list_compounds(question.text))),
-        lengths=nothing if lexical is None else values_at(lexical.corpus.lengths, seqs).astype(np.float32),
         asks=_flag_holders(lexical, (ASKS,), seqs),
         names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
         speaks=_speaks(question, lexical, seqs),
         by_asker=_are_askers(question, lexical, ranking_features, seqs),
-        literal=np.array([candidates.literal.get(seq, 0.0) for seq in seqs.tolist()], np.float32),
+        literal=_look_up(candidates.literal, seqs),
         states=np.isin(seqs, candidates.stating),
         superseded_by=np.array([candidates.superseded.get(seq, NOBODY) for seq in seqs.tolist()], np.int64),
         in_time_range=_in_time_range(question, days),
@@ -210,9 +202,47 @@ def gather_evidence(
         importance=ranking_features.importance[seqs],
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
-        reranked=nothing,
-        useful_before=np.array([candidates.useful.get(seq, 0.0) for seq in seqs.tolist()], np.float32),
+        reranked=np.zeros(len(seqs), np.float32),
+        useful_before=_look_up(candidates.useful, seqs),
+        **_describe_words(lexical, seqs),
         **_describe_links(candidates.linked, seqs),
+    )
+
+
+def _look_up(values: Mapping[int, float], seqs: Seqs) -> Floats:
+    return np.array([values.get(seq, 0.0) for seq in seqs.tolist()], np.float32)
+
+
+class _WordFields(TypedDict):
+    lexical: Floats
+    session_lexical: Floats
+    ceiling: float
+    session_ceiling: float
+    information: Floats
+    vocabulary_coverage: float
+    lengths: Floats
+
+
+def _describe_words(lexical: LexicalScores | None, seqs: Seqs) -> _WordFields:
+    if lexical is None:
+        nothing = np.zeros(len(seqs), np.float32)
+        return _WordFields(
+            lexical=nothing,
+            session_lexical=nothing,
+            ceiling=0.0,
+            session_ceiling=0.0,
+            information=nothing,
+            vocabulary_coverage=0.0,
+            lengths=nothing,
+        )
+    return _WordFields(
+        lexical=lexical.of(seqs),
+        session_lexical=lexical.of_sessions(seqs),
+        ceiling=lexical.ceiling,
+        session_ceiling=lexical.session_ceiling,
+        information=values_at(lexical.information, seqs),
+        vocabulary_coverage=lexical.vocabulary_coverage,
+        lengths=values_at(lexical.corpus.lengths, seqs).astype(np.float32),
     )
 
 
