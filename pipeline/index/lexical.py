@@ -86,9 +86,8 @@ class TailPostings:
 
     def list_words(self) -> list[tuple[str, Seqs]]:
         """Return each word that is not a field, and the row numbers of the memories with it."""
-        return [
-            (term, np.array(seqs, np.int64)) for term, (seqs, _) in self._columns.items() if seqs and not is_field(term)
-        ]
+        columns = ((term, seqs) for term, (seqs, _) in self._columns.items() if seqs and not is_field(term))
+        return [(term, np.array(seqs, np.int64)) for term, seqs in columns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +254,13 @@ class LexicalIndex:
             token: np.setdiff1d(seqs, postings[token][0]) if len(seqs) else seqs for token, seqs in holders.items()
         }
         scores, information = corpus.score_memories(postings), np.zeros(len(corpus.norms), np.float32)
+        size = max(corpus.count, YOUNG_WORKSPACE_SIZE)
         for token, (seqs, _) in postings.items():
-            information[seqs] += float(idf(max(corpus.count, YOUNG_WORKSPACE_SIZE), len(seqs))) * rarities[token]
+            information[seqs] += float(idf(size, len(seqs))) * rarities[token]
         for token, seqs in metadata.items():
             frequency = len(postings[token][0]) + len(seqs)
             scores[seqs] += METADATA_WEIGHT * idf(corpus.count, frequency) / (1 + corpus.norms[seqs])
-            information[seqs] += (
-                METADATA_WEIGHT * idf(max(corpus.count, YOUNG_WORKSPACE_SIZE), frequency) * rarities[token]
-            )
+            information[seqs] += METADATA_WEIGHT * idf(size, frequency) * rarities[token]
         expanded = expand_terms(corpus, postings, expansions)
         add_terms(corpus, postings, expanded, YOUNG_WORKSPACE_SIZE, scores, information)
         sessions, session_weight = corpus.score_sessions(postings)

@@ -13,7 +13,8 @@ from pipeline.errors import ReverieError
 from pipeline.index.rare_terms import weigh_rare_terms
 from pipeline.jobs.mining.likely_answers import answer_questions, list_unanswered
 from pipeline.jobs.runner import JobRun
-from pipeline.recall.search import AnswerCache, search, search_uncached
+from pipeline.recall.answer_cache import AnswerCache
+from pipeline.recall.search import search, search_uncached
 from pipeline.recall.stored_answers import DEPTH, StoreState, list_queries
 from pipeline.records import FactKey, Filter, Kind, Revision, Scope, ScopeKind, Viewer
 from pipeline.records.recall import Channel, Query
