@@ -24,7 +24,16 @@ from pipeline.errors import IndexUnavailable, StorageUnreachable, StoreUnavailab
 from pipeline.index.documents import MEMORIES, Documents
 from pipeline.index.encoder import rarity
 from pipeline.index.expansions import ExpandedTerm, Expansion, add_terms, expand_terms, known_tokens
-from pipeline.index.row_arrays import NOBODY, Floats, Seqs, SessionNumbers, best_positions, mask_scores, values_at
+from pipeline.index.row_arrays import (
+    NO_ROWS,
+    NOBODY,
+    Floats,
+    Seqs,
+    SessionNumbers,
+    best_positions,
+    mask_scores,
+    values_at,
+)
 from pipeline.index.segment import (
     K1,
     Posting,
@@ -139,7 +148,7 @@ class Corpus:
         """Return each word of the tail, and the row numbers of the memories of the tail with it."""
         with self.lock:
             columns = self.tail.list_words()
-        # Another thread may have added memories that are not counted yet.
+        # Another thread may have added more.
         return [(term, seqs[values_at(self.fresh, seqs)]) for term, seqs in columns]
 
     def score_memories(self, postings: Mapping[str, Posting]) -> Floats:
@@ -250,9 +259,8 @@ class LexicalIndex:
         rarities = {token: rarity(token) for token in postings}
         holders = {token: corpus.list_holders(metadata_term(token)) for token in postings}
         # Most words are in no metadata, and the difference sorts both lists.
-        metadata = {
-            token: np.setdiff1d(seqs, postings[token][0]) if len(seqs) else seqs for token, seqs in holders.items()
-        }
+        metadata = {token: np.setdiff1d(seqs, postings[token][0]) for token, seqs in holders.items() if len(seqs)}
+        metadata = dict.fromkeys(postings, NO_ROWS) | metadata
         scores, information = corpus.score_memories(postings), np.zeros(len(corpus.norms), np.float32)
         size = max(corpus.count, YOUNG_WORKSPACE_SIZE)
         for token, (seqs, _) in postings.items():
@@ -264,7 +272,7 @@ class LexicalIndex:
         expanded = expand_terms(corpus, postings, expansions)
         add_terms(corpus, postings, expanded, YOUNG_WORKSPACE_SIZE, scores, information)
         sessions, session_weight = corpus.score_sessions(postings)
-        contained = {token for token, (seqs, _) in postings.items() if len(seqs) or len(metadata[token])}
+        contained = {token for token in postings if len(postings[token][0]) or len(metadata[token])}
         known = sum(rarities[token] for token in sorted(contained | known_tokens(expanded)))
         return LexicalScores(
             corpus=corpus,
