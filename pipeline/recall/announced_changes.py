@@ -13,7 +13,7 @@ from pipeline.records import Memory
 from pipeline.text.changes import announces_change
 from pipeline.text.tokens import search_tokens
 
-# A longer text mentions a change beside other subjects, unless it begins with it.
+# A longer text mentions a change beside other subjects, unless it begins with it; the longest are about several.
 SHORT_CHARS, BEGINNING_CHARS, LONGEST_CHARS = 300, 100, 1200
 # Minimum shares of the shorter text's words, and of the query's words, weighted by their rarity among the hits.
 SHARED, SHARED_OF_QUERY = 0.3, 0.4
@@ -29,6 +29,7 @@ def find_announced_changes(
 
     `relevant` are the row numbers of the relevant ones.
     """
+    ranked = [memory for memory in ranked if len(memory.content) <= LONGEST_CHARS]
     changing = [place for place, memory in enumerate(ranked) if place and _announces(memory)]
     if not changing:
         return
@@ -44,8 +45,6 @@ def find_announced_changes(
 
 def _announces(memory: Memory) -> bool:
     text = memory.content
-    if len(text) > LONGEST_CHARS:
-        return False
     return announces_change(text if len(text) <= SHORT_CHARS else text[:BEGINNING_CHARS])
 
 

@@ -8,9 +8,10 @@ from pipeline.text.lexicon import load_lexicon
 
 def announces_change(text: str) -> bool:
     """Return whether a text says that something is no longer as it was."""
-    return _changed().search(text) is not None
+    return _changed().search(text.lower()) is not None
 
 
 @cache
 def _changed() -> "re.Pattern[str]":
-    return re.compile(load_lexicon("changes").alternatives("changed"), re.IGNORECASE)
+    # Lower case: ignoring case takes twice as long.
+    return re.compile(rf"\b(?:{load_lexicon('changes').alternatives('changed')})")
