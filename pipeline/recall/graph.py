@@ -35,7 +35,7 @@ MOST_LINKED = 40
 # From this probability on, a question asks for something linked.
 CONNECTED = 0.5
 # A question that may do so needs the graph if the best hit has a rare word of it, but less than this share of all.
-PERHAPS_CONNECTED = 0.4
+PERHAPS_CONNECTED = 0.45
 EXPLAINED = 0.6
 RARE_WORD = 0.8
 # A stored edge leads further than a word does.
