@@ -36,7 +36,8 @@ ANSWERS_USER = 2.5
 # From the first value on, a memory is injected; below the second, a memory is only shown if requested.
 RELEVANT = 0.5
 IRRELEVANT = 0.02
-IRRELEVANT_LOGIT = math.log(IRRELEVANT / (1 - IRRELEVANT))
+# A little above it, for rounding.
+IRRELEVANT_LOGIT = math.log(IRRELEVANT / (1 - IRRELEVANT)) + 1e-3
 # Between two languages, a memory that is further from the query than this, compared with the background, needs the
 # same relevance as one in the query's language. Chosen on tests/data and XQuAD (decision 0020), for an English query
 # and for another.

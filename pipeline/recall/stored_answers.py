@@ -21,8 +21,8 @@ from pipeline.recall.useful_before import find_useful
 from pipeline.records import Filter
 from pipeline.records.recall import (
     NOTHING,
-    SEARCHED_CHANNELS,
     Answer,
+    Channel,
     ChannelReport,
     ChannelState,
     Hit,
@@ -35,7 +35,9 @@ from pipeline.times import utc_text
 MIN_RELEVANCES = (None, min(RELEVANT, OUTLINE_RELEVANT))
 # The number of memories that hooks consider; a request for more is searched.
 DEPTH = 40
-FOUND = ChannelReport(ChannelState.OK, 0.0)
+ALL_CHANNELS = tuple(Channel)
+# The channels that contributed are not stored.
+FOUND: Mapping[str, ChannelReport] = dict.fromkeys(Channel, ChannelReport(ChannelState.OK, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def write_answers(answers: Mapping[Query, Answer]) -> str:
 
 def read_stored_answer(db: Connection, state: StoreState, query: Query) -> Answer | None:
     """Return the stored answer to a query; None if it must be searched."""
-    is_stored = query.min_relevance in MIN_RELEVANCES and query.channels == SEARCHED_CHANNELS
+    is_stored = query.min_relevance in MIN_RELEVANCES and query.channels == ALL_CHANNELS
     if not is_stored or query.explain or query.filter != Filter():
         return None
     stored = predictions.find_answers(db, query.text)
@@ -115,4 +117,4 @@ def _build_answer(db: Connection, rows: list[tuple[int, float, float, float]], c
         Hit(shown[seq], score, relevance, annotations=annotations.get(seq, NOTHING), literal_score=literal_score)
         for seq, score, relevance, literal_score in rows
     )
-    return Answer(tuple(hits), dict.fromkeys(SEARCHED_CHANNELS, FOUND), 0.0, is_stored=True)
+    return Answer(tuple(hits), FOUND, 0.0, is_stored=True)

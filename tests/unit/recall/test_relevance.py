@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -8,6 +9,8 @@ from pipeline.recall.relevance import (
     CLOSE_TO_ENGLISH,
     CLOSE_TO_FOREIGN,
     IRRELEVANT,
+    LONG_MEMORY_TOKENS,
+    LONG_PROMPT_WORDS,
     RELEVANT,
     closeness,
     least_relevance,
@@ -100,6 +103,17 @@ def test_what_is_certain_of_a_text_is_likely_of_an_outline():
     found = relevance(rank(evidence([1, 2], dense=[1.0, 1.0], outlines=[False, True], vocabulary_coverage=1.0)))
     assert found[0] > 0.99
     assert 0.5 < found[1] < 0.75
+
+
+@given(st.floats(0, 500), st.floats(0, 5000, width=32), st.floats(-0.5, 1, width=32), st.floats(0, 60, width=32))
+def test_long_texts_lower_a_relevance_but_make_nothing_irrelevant(words, length, closeness, information):
+    short = evidence([1], dense=[closeness], information=[information], vocabulary_coverage=0.7, lengths=[length])
+    long = dataclasses.replace(short, query_words=words)
+    before, after = (float(relevance(rank(pool))[0]) for pool in (short, long))
+    assert after <= before
+    assert after >= min(before, IRRELEVANT)
+    if words <= LONG_PROMPT_WORDS or length <= LONG_MEMORY_TOKENS:
+        assert after == before
 
 
 def test_the_fact_that_a_question_about_the_user_asks_for_is_relevant_without_a_common_word():
