@@ -18,7 +18,7 @@ from pipeline.recall.relevance import IRRELEVANT, RELEVANT
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
 from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.records.recall import Hit, Query
+from pipeline.records.recall import SEARCHED_CHANNELS, Hit, Query
 from pipeline.store import memories
 from pipeline.text.activities import asks_information, list_activities, list_occasions
 from pipeline.text.tokens import search_tokens
@@ -68,7 +68,9 @@ def find_lesson_hits(
     with context.database.read() as db:
         if not memories.visible_seqs(db, lessons):
             return ()
-    return search(context, Query(message, COMPARED, lessons, budget_ms, min_relevance=0.0), deadline).hits
+    # A lesson that is linked to another one need not apply.
+    query = Query(message, COMPARED, lessons, budget_ms, channels=SEARCHED_CHANNELS, min_relevance=0.0)
+    return search(context, query, deadline).hits
 
 
 def choose_lessons(hits: Sequence[Hit], message: str) -> list[Hit]:

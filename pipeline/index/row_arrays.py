@@ -149,7 +149,7 @@ class SessionMap(SessionNumbers):
 
 
 class RankingFeatures:
-    """Ranking data of memories: visibility, importance, age, repetitions, outlines of code, the user's words, speakers.
+    """Ranking data of memories: visibility, importance, age, repetitions, kinds, the user's words, speakers.
 
     `speakers` has a number for each name, 0 for none. Updated from the change log, possibly with a delay: results are
     checked against the store.
@@ -162,7 +162,7 @@ class RankingFeatures:
         self.importance = np.zeros(FIRST_CAPACITY, np.float32)
         self.days: NDArray[np.float64] = np.zeros(FIRST_CAPACITY, np.float64)
         self.keyed = np.zeros(FIRST_CAPACITY, np.bool_)
-        self.outlines = np.zeros(FIRST_CAPACITY, np.bool_)
+        self.outlines, self.lessons = np.zeros(FIRST_CAPACITY, np.bool_), np.zeros(FIRST_CAPACITY, np.bool_)
         self.said = np.zeros(FIRST_CAPACITY, np.bool_)
         self.repeats = np.zeros(FIRST_CAPACITY, np.float32)
         self.speakers = np.zeros(FIRST_CAPACITY, np.int32)
@@ -188,6 +188,7 @@ class RankingFeatures:
             self.days[seqs] = [row.days for row in rows]
             self.keyed[seqs] = [row.kind == Kind.KEYED_FACT for row in rows]
             self.outlines[seqs] = [row.kind == Kind.CODE for row in rows]
+            self.lessons[seqs] = [row.kind == Kind.LESSON for row in rows]
             self.said[seqs] = [row.said for row in rows]
             self.repeats[seqs] = [row.repeats for row in rows]
             self.speakers[seqs] = [self._number_of(speaker_of(row.opening)) for row in rows]
@@ -208,5 +209,6 @@ class RankingFeatures:
             return
         self.visible, self.keyed = np.pad(self.visible, (0, more)), np.pad(self.keyed, (0, more))
         self.outlines, self.said = np.pad(self.outlines, (0, more)), np.pad(self.said, (0, more))
+        self.lessons = np.pad(self.lessons, (0, more))
         self.importance, self.repeats = np.pad(self.importance, (0, more)), np.pad(self.repeats, (0, more))
         self.days, self.speakers = np.pad(self.days, (0, more)), np.pad(self.speakers, (0, more))

@@ -53,11 +53,11 @@ class Evidence:
     Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0; `background_similarity` is that of
     the nearest background message. `unembedded` memories have no vector of their present text, and no cosines.
     `information` and `vocabulary_coverage` come from the lexical index; `lengths` are in tokens. `outlines` marks
-    outlines of code files. For a question in the first person, `by_asker` marks the asker's words, `about_user` facts
-    about the user, and `answers_user` those that it asks for. `days` count from the newest candidate: days since the
-    epoch would be precise to hours only. `before` and `after` are the row numbers of another speaker's turns right
-    before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0 to 1. `linked` is the
-    score of the graph channel, `linked_from` the hit that it comes from, 0 for none.
+    outlines of code files, `lessons` lessons. For a question in the first person, `by_asker` marks the asker's words,
+    `about_user` facts about the user, and `answers_user` those that it asks for. `days` count from the newest
+    candidate: days since the epoch would be precise to hours only. `before` and `after` are the row numbers of another
+    speaker's turns right before and after in the session, 0 for none. `reranked` are a cross-encoder's scores from 0 to
+    1. `linked` is the score of the graph channel, `linked_from` the hit that it comes from, 0 for none.
     """
 
     seqs: Seqs
@@ -88,6 +88,7 @@ class Evidence:
     about_user: Flags
     answers_user: Flags
     outlines: Flags
+    lessons: Flags
     importance: Floats
     days: Floats
     repeats: Floats
@@ -199,6 +200,7 @@ def gather_evidence(
         about_user=np.isin(seqs, candidates.about_user),
         answers_user=np.isin(seqs, candidates.answering),
         outlines=ranking_features.outlines[seqs],
+        lessons=ranking_features.lessons[seqs],
         importance=ranking_features.importance[seqs],
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],

@@ -23,7 +23,7 @@ CLOSER_THAN_BACKGROUND = 9.7
 SHARED_INFORMATION = 2.0
 VOCABULARY_COVERAGE = 2.4
 # A long prompt resembles long memories by chance. Of prompts and memories with more words and tokens than these, the
-# logit falls by the product of both logarithms (decision 0056).
+# logit falls by the product of both logarithms (decision 0056). Lessons have a bar of their own, which compares them.
 LONG_PROMPT_WORDS = 12
 LONG_MEMORY_TOKENS = 8
 CHANCE_RESEMBLANCE = 2.5
@@ -77,7 +77,7 @@ def _excess_length(evidence: Evidence) -> Floats:
     """Return how much longer query and memory are than short ones: the product of the logarithms."""
     query = math.log(max(evidence.query_words / LONG_PROMPT_WORDS, 1.0))
     memory = np.log(np.maximum(evidence.lengths / LONG_MEMORY_TOKENS, 1.0))
-    product: Floats = (query * memory).astype(np.float32)
+    product: Floats = np.where(evidence.lessons, 0, query * memory).astype(np.float32)
     return product
 
 
