@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+from pipeline.errors import NO_WORKSPACE, NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.search import explain_result, search, search_uncached
@@ -30,9 +31,10 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
             feedback.record_question(workspace, query.text, is_answered=own.is_stored)
         shown = {id(hit) for hit in answer.hits[:ACCESSED]}
         for store, found in ((workspace, own), (workspace.person, person)):
-            memories = [hit.memory for hit in found.hits if id(hit) in shown] if found is not None else []
-            feedback.record_accesses(store, memories)
-            feedback.record_shown(store, memories, query.text)
+            if found is not None:
+                memories = [hit.memory for hit in found.hits if id(hit) in shown]
+                feedback.record_accesses(store, memories)
+                feedback.record_shown(store, memories, query.text)
     return answer
 
 
@@ -76,7 +78,12 @@ def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Quer
 
 
 def forget_useful(workspace: Workspace, feedback: FeedbackWriter) -> int:
-    """Forget for which of the caller's questions memories were useful; return the number of such questions."""
+    """Forget for which of the caller's questions memories were useful; return the number of such questions.
+
+    Raise NotFound if the workspace does not exist.
+    """
+    if not workspace.exists:
+        raise NotFound(NO_WORKSPACE)
     # Uses that are not recorded yet are forgotten too.
     feedback.drop_questions()
     return feedback.submit(partial(_forget_useful, workspace)).result()

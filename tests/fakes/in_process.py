@@ -117,6 +117,11 @@ def fast_settings(home: Path, **changes: object) -> Settings:
     return Settings(home=home, embedding_model="hash", backoff_s=0.01, recall_budget_ms=5000, **changes)
 
 
+def fit_intents(container: WebContainer) -> None:
+    """Fit the classifier of questions, without which answers are not kept."""
+    container.contexts.find_intents(container.workspace("default")).prepare(HashEncoder())
+
+
 def open_web(settings: Settings, encoder: HashEncoder | None = None) -> WebContainer:
     container = WebContainer(settings, RecordingNotifier())
     container.encoders = HeldEncoder(encoder or HashEncoder())

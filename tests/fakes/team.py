@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from config.declared import Secret
+from pipeline.records.recall import Channel
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker
 from web.app import create_app
@@ -33,8 +34,9 @@ class Machine:
         return str(self.recall(text)["results"][0]["content"])
 
     def states(self, text: str) -> dict[str, str]:
-        """Return the state of each channel for a question."""
-        return {name: report["state"] for name, report in self.recall(text)["channels"].items()}
+        """Return for a question the state of each channel with an index; the graph has none."""
+        channels = self.recall(text)["channels"].items()
+        return {name: report["state"] for name, report in channels if name != Channel.GRAPH}
 
     def errors(self) -> list[str]:
         """List the components that had errors."""

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.recall import search
+from tests.fakes.in_process import fit_intents
 
 PORT = "/v1/facts/staging/port"
 JANUARY, FEBRUARY, MARCH = (f"2026-0{month}-01T00:00:00.000Z" for month in (1, 2, 3))
@@ -153,7 +154,8 @@ def test_a_value_appears_when_its_time_comes(client, clock, computed_texts):
         assert ("staging", value) in list_facts(client, as_of=moment)
 
 
-def test_an_answer_is_kept_until_a_value_turns(client, clock, computed_texts):
+def test_an_answer_is_kept_until_a_value_turns(container, client, clock, computed_texts):
+    fit_intents(container)
     put_fact(client, 1111, valid_from=JANUARY)
     put_fact(client, 2222, valid_from=SOON)
     clock.set("2026-07-15T11:00:00Z")

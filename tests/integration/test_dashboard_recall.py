@@ -12,6 +12,7 @@ from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason
 from pipeline.times import utc_now
 from tests.fakes.dashboard import sign_in
+from tests.fakes.in_process import fit_intents
 
 ZEBRAS = ("zebra crossing north", "zebra stable south", "zebra stripes are unique")
 
@@ -151,6 +152,7 @@ def test_looking_changes_nothing(client, browser, container, memory_ids):
 
 
 def test_an_answer_is_measured_anew(container, memory_ids):
+    fit_intents(container)
     reader = container.contexts.get(container.workspace("default"))
     query = Query("zebra", filter=Filter(), budget_ms=5000)
     asked = []

@@ -6,7 +6,7 @@ from config.declared import Secret
 from config.settings_edits import save_workspace_setting
 from pipeline.store import agent_sessions
 from tests.fakes.client import CheckedClient
-from tests.fakes.in_process import dump, fast_settings, flush_notes, open_web
+from tests.fakes.in_process import dump, fast_settings, fit_intents, flush_notes, open_web
 from tests.fakes.people import PersonClient, add_person
 from web.app import create_app
 
@@ -166,6 +166,8 @@ def test_of_a_reader_only_what_their_session_was_told_is_noted(container, home, 
 
 
 def test_what_a_reader_was_told_changes_nobody_elses_answers(container, home, tell, rita, walt, tmp_path):
+    fit_intents(container)
+
     def ask():
         found = walt.recall(PROMPT, explain=True)["results"]
         prepared = walt.post("/v1/prepare", {"message": PROMPT}).get_json()

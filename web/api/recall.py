@@ -53,7 +53,7 @@ class ForgottenUsesAnswer(answers.Answer):
     forgotten: int
 
 
-@api.route(Endpoint("DELETE", "/v1/recall/useful", answer=ForgottenUsesAnswer, keeps_memories=True))
+@api.route(Endpoint("DELETE", "/v1/recall/useful", answer=ForgottenUsesAnswer, problems=(404,), keeps_memories=True))
 def forget_useful_questions(call: Call) -> ForgottenUsesAnswer:
     """Forget for which questions of the caller memories were useful, so that earlier use no longer affects ranking."""
     return ForgottenUsesAnswer(forgotten=forget_useful(call.workspace, call.container.feedback))
