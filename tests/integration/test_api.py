@@ -112,6 +112,8 @@ BODIES = {
     "/v1/prepare": {"message": "anything"},
     "/v1/memories/{memory_id}/edges": {"kind": "supports", "to": "unknown"},
     "/v1/memories/{memory_id}/move": {"workspace": "elsewhere"},
+    "/v1/entities/{entity_id}/merge": {"into": "unknown"},
+    "/v1/entities/{entity_id}/split": {"alias": "unknown"},
     "/v1/lessons/surfaces/{surface_id}": {"followed": True},
     "/v1/conflicts/{kept_id}/{other_id}": {"action": "keep"},
     "/v1/duplicates/{pair_id}": {"action": "keep"},

@@ -15,6 +15,7 @@ from flask import Flask, Response, request
 from pipeline.errors import InvalidField
 from pipeline.http.connections import CONNECT_TIMEOUT_S
 from pipeline.identity import identify
+from pipeline.records.recall import Channel
 from pipeline.team import link
 from pipeline.team.servers import TeamServer, check_server, list_servers, write_server
 from tests.fakes import command_line
@@ -93,7 +94,7 @@ def ask(home, query="parcels", **fields):
 def test_a_home_without_teams_answers_as_ever(mine):
     mine.client.write(PARCELS)
     answer = ask(mine)
-    assert set(answer["channels"]) == {"lexical", "dense"}
+    assert set(answer["channels"]) == set(Channel)
     assert ["from" in hit for hit in answer["results"]] == [False]
     assert "team" not in mine.client.post("/v1/prepare", {"message": "parcels over thirty kilos?"}).get_json()
     assert not mine.settings.paths.servers.exists()
