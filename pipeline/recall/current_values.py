@@ -12,6 +12,7 @@ from itertools import combinations, product
 from sqlite3 import Connection
 
 from pipeline.recall.announced_changes import find_announced_changes
+from pipeline.recall.query import is_literal
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
 from pipeline.recall.relevance import RELEVANT, relevance
 from pipeline.records import Kind, Memory, Trust
@@ -57,6 +58,9 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
 
 def _find_replaced(ranked: Sequence[Memory], ranking: Ranking, text: str) -> list[tuple[int, int]]:
     """Return the memories that a later one replaces by its own words, each with the later one, by row number."""
+    if is_literal(text):
+        # It asks for what contains an identifier, not for its successor.
+        return []
     probable = relevance(ranking)
     relevant = frozenset(ranking.evidence.seqs[probable >= RELEVANT].tolist())
     statements = [memory for memory in ranked if memory.kind not in LISTING and not memory.instructs]

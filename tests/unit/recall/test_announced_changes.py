@@ -57,6 +57,13 @@ def test_a_question_about_earlier_times_keeps_its_order(workspace):
     assert workspace.find_ids("which region did the Heron service deploy to before")[0] == outdated
 
 
+def test_who_asks_for_an_identifier_gets_its_holder(workspace):
+    holder = workspace.write("OPS-2004: the gateway runs on port 8443", occurred_at="2026-01-05T08:00:00.000Z")
+    workspace.write("The gateway now runs on port 9443", occurred_at="2026-02-05T08:00:00.000Z")
+    workspace.embed()
+    assert workspace.find_ids("OPS-2004")[0] == holder
+
+
 def test_a_pinned_statement_is_not_replaced(workspace):
     old, new, question = CHANGES[1]
     pinned = workspace.write(old, occurred_at="2026-01-05T08:00:00.000Z")
