@@ -33,7 +33,7 @@ def reranker_name(model: str) -> str:
 
 
 def parse_reranker_name(name: str) -> str | None:
-    """Return the cross-encoder that a name of a compiled model stands for, None for an encoder."""
+    """Return the cross-encoder that the name of a compiled model refers to, None for an encoder."""
     return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None
 
 

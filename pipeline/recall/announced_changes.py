@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence, Set as AbstractSet
 
 from pipeline.index.encoder import rarity
 from pipeline.records import Memory
-from pipeline.text.changes import announces_change
+from pipeline.text.changes import says_that_changed
 from pipeline.text.tokens import search_tokens
 
-# A longer text mentions a change beside other subjects, unless it begins with it; the longest are about several.
+# A longer text also mentions a change among other subjects, unless it begins with it; the longest have several.
 SHORT_CHARS, BEGINNING_CHARS, LONGEST_CHARS = 300, 100, 1200
 # Minimum shares of the shorter text's words, and of the query's words, weighted by their rarity among the hits.
 SHARED, SHARED_OF_QUERY = 0.3, 0.4
@@ -30,7 +30,7 @@ def find_announced_changes(
     `relevant` are the row numbers of the relevant ones.
     """
     ranked = [memory for memory in ranked if len(memory.content) <= LONGEST_CHARS]
-    changing = [place for place, memory in enumerate(ranked) if place and _announces(memory)]
+    changing = [place for place, memory in enumerate(ranked) if place and announces_change(memory.content)]
     if not changing:
         return
     hits = HitWords(ranked, query)
@@ -43,9 +43,11 @@ def find_announced_changes(
                 break
 
 
-def _announces(memory: Memory) -> bool:
-    text = memory.content
-    return announces_change(text if len(text) <= SHORT_CHARS else text[:BEGINNING_CHARS])
+def announces_change(text: str) -> bool:
+    """Return whether a text is about a change: a short text anywhere, a longer one at its beginning."""
+    if len(text) > LONGEST_CHARS:
+        return False
+    return says_that_changed(text if len(text) <= SHORT_CHARS else text[:BEGINNING_CHARS])
 
 
 class HitWords:

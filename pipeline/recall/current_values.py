@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from sqlite3 import Connection
 
-from pipeline.recall.announced_changes import find_announced_changes
+from pipeline.recall.announced_changes import announces_change, find_announced_changes
 from pipeline.recall.query import is_literal
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
 from pipeline.recall.relevance import RELEVANT, relevance
@@ -44,12 +44,15 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     top = ranking.order[:EXAMINED_HITS].tolist()
     positions = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
     asked = frozenset(slot_words(text))
-    texts = memories.by_seqs(db, list(positions))
-    stated = {
-        seq: values for seq, memory in texts.items() if (values := _find_asked_values(memory.content, asked, text))
-    }
+    contents = memories.contents(db, list(positions))
+    stated = {seq: values for seq, content in contents.items() if (values := _find_asked_values(content, asked, text))}
+    # A query for an identifier asks for what contains it, not for its successor.
+    has_change = not is_literal(text) and any(map(announces_change, contents.values()))
+    if len(stated) < 2 and not has_change:
+        return ranking
+    texts = memories.by_seqs(db, list(positions) if has_change else list(stated))
     groups = _group_by_slot({seq: texts[seq] for seq in stated}, stated, asked) if len(stated) > 1 else []
-    replaced = _find_replaced([texts[seq] for seq in positions], ranking, text)
+    replaced = _find_replaced([texts[seq] for seq in positions], ranking, text) if has_change else []
     ordered = rank_newest_first(
         ranking, [[positions[seq] for seq in group] for group in (*groups, *join_groups(replaced))]
     )
@@ -58,9 +61,6 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
 
 def _find_replaced(ranked: Sequence[Memory], ranking: Ranking, text: str) -> list[tuple[int, int]]:
     """Return the memories that a later one replaces by its own words, each with the later one, by row number."""
-    if is_literal(text):
-        # It asks for what contains an identifier, not for its successor.
-        return []
     probable = relevance(ranking)
     relevant = frozenset(ranking.evidence.seqs[probable >= RELEVANT].tolist())
     statements = [memory for memory in ranked if memory.kind not in LISTING and not memory.instructs]
@@ -108,7 +108,7 @@ def _may_replace(first: Memory, second: Memory) -> bool:
 
 
 def _outranks(newer: Memory, older: Memory) -> bool:
-    """Return whether a memory may stand above an older one about the same subject."""
+    """Return whether a memory may rank above an older one about the same subject."""
     return (
         (older.scope, older.branch) == (newer.scope, newer.branch)
         and (newer.trust is Trust.TRUSTED or older.trust is Trust.EVIDENCE)

@@ -39,7 +39,7 @@ _ASKS_TIME = re.compile(
     r"(?:^|[?.!:;]\s*)(quand|quando|когда|коли)\b[^,]*$|什么时候|何时|いつ",
     re.IGNORECASE,
 )
-# One quotation and nothing beside it, or the message of an error.
+# Only a quotation, or the message of an error.
 _QUOTED = re.compile(r"""\s*(?:"[^"]+"|'[^']+'|`[^`]+`|“[^”]+”|„[^“”]+[“”]|«[^»]+»|‘[^’]+’)\s*""")
 _ERROR = re.compile(
     r"\s*(?:(?:[\w.]+\.)?\w*(?:Error|Exception|Warning)(?::\s.*)?|(?:error|fatal)(?:\[\w+\])?:\s.*)", re.DOTALL

@@ -44,7 +44,7 @@ def restore_bridge(workspace: Workspace, bridge_id: str) -> Bridge:
         if bridge is None:
             raise NotFound(NO_SUCH_BRIDGE)
         if bridge.removed_at is None:
-            raise Conflict("This bridge is in use: nobody removed it.")
+            raise Conflict("This bridge is in use: it was not removed.")
         store.restore(db, bridge_id)
         for entry in audit.of(db, bridge.memory_id, LOOKED_AT):
             if entry.detail.get(BRIDGE) == bridge_id and entry.undone_at is None:

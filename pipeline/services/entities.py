@@ -87,7 +87,7 @@ def merge_entity(workspace: Workspace, viewer: Viewer, entity_id: str, into: str
         entity, target = _get_entity(db, viewer, entity_id), entities.find(db, viewer, into)
         if target is None:
             raise NotFound(
-                "Cannot merge: no memory mentions the second entity. `reverie entities list` lists the names."
+                "Cannot merge: no memory mentions the second entity. `reverie graph entities list` lists the names."
             )
         if target.seq == entity.seq:
             raise Conflict("Cannot merge an entity into itself. Name another entity.")
@@ -105,7 +105,9 @@ def split_entity(workspace: Workspace, viewer: Viewer, entity_id: str, alias: st
         merged = entity_aliases.list_aliases(db, (entity.kind, entity.name))
         chosen = next((each for each in merged if alias.casefold() == each.name[1].casefold()), None)
         if chosen is None:
-            raise NotFound("The entity has no such other name. `reverie entities show NAME` lists its other names.")
+            raise NotFound(
+                "The entity has no such other name. `reverie graph entities show NAME` lists its other names."
+            )
         entity_aliases.separate(db, chosen, forever=True)
         return entities.get(db, viewer, entity_id) or entity
 

@@ -6,7 +6,7 @@ from functools import cache
 from pipeline.text.lexicon import load_lexicon
 
 
-def announces_change(text: str) -> bool:
+def says_that_changed(text: str) -> bool:
     """Return whether a text says that something is no longer as it was."""
     return _changed().search(text.lower()) is not None
 

@@ -1,4 +1,4 @@
-"""Measure recall on public sets through a running stack, beside other rankings of the same texts.
+"""Measure recall on public sets through a running stack, and other rankings of the same texts.
 
 - FTS5: SQLite's own full text search, without stop words
 - RRF: reciprocal rank fusion of Reverie's two channels (Cormack et al. 2009, k = 60)
@@ -13,7 +13,7 @@ Run by `make bench-quality ARGS="FOLDER"`. The sets are not part of this reposit
 A workspace that is asked in another language gets an encoder that knows it, and is asked again: that is what counts.
 
 hit@k: any of the first k is evidence. all@k: all evidence is among the first k. newest: where older statements are
-`stale`, the evidence stands above all of them. quiet: of questions without evidence, how many get nothing beside what
+`stale`, the evidence ranks above all of them. quiet: of questions without evidence, how many get nothing except what
 is `allowed`.
 """
 

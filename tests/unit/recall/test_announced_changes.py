@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.recall.relevance import RELEVANT
 from pipeline.records import Revision
-from pipeline.text.changes import announces_change
+from pipeline.text.changes import says_that_changed
 from pipeline.write import revise
 
 CHANGES = [
@@ -96,7 +96,7 @@ def test_what_replaces_a_relevant_statement_is_as_relevant(workspace):
     ],
 )
 def test_a_change_is_recognized(text):
-    assert announces_change(text)
+    assert says_that_changed(text)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_a_change_is_recognized(text):
     ],
 )
 def test_a_plain_statement_changes_nothing(text):
-    assert not announces_change(text)
+    assert not says_that_changed(text)

@@ -1,4 +1,4 @@
-"""Short forms beside their long forms, and rare words of one meaning: only what the vectors confirm."""
+"""Short and long forms of one name, and rare words of one meaning: only pairs that the vectors confirm."""
 
 import numpy as np
 
