@@ -30,12 +30,16 @@ LAST_TARGETS = 3
 
 @dataclass(frozen=True, slots=True)
 class LastMessage:
-    """The words of a message, how relevant its results were, by memory id, and the names in the best of them."""
+    """The words of a message, how relevant its results were, by memory id, and the names in the best of them.
+
+    `continues` is the message that it follows up on, if it does.
+    """
 
     words: str
     relevance: Mapping[str, float] = field(default_factory=dict)
     at: float = 0.0
     names: str = ""
+    continues: "LastMessage | None" = None
 
 
 class LastMessages:
@@ -57,15 +61,20 @@ class LastMessages:
         last = self.find(session)
         if last is None or self._clock() - last.at > FOLLOWS_S or not is_follow_up(message):
             return None
-        # The words of a repeated question add nothing to it.
+        # A repeated question adds nothing to itself: it continues what it continued the first time.
         is_repeated = list_own_words(message) and key_words(message, last.words) == last.words
-        return None if is_repeated else last
+        return last.continues if is_repeated else last
 
     def note(self, session: AgentSession, message: str, relevance: Mapping[str, float], names: str = "") -> None:
-        """Keep the words of a message, the relevance of its results, and the names in the best of them."""
-        continued = self.find_continued(session, message)
-        words = key_words(message, "" if continued is None else continued.words)
-        self._kept.put(_key(session), LastMessage(words, relevance, self._clock(), names))
+        """Keep the words of a message, the relevance of its results, and the names in the best of them.
+
+        Without names in its results, a follow-up is still about those of the message before it.
+        """
+        at, words, continues = self._clock(), key_words(message), None
+        if continued := self.find_continued(session, message):
+            words, names = key_words(message, continued.words), names or continued.names
+            continues = replace(continued, continues=None)
+        self._kept.put(_key(session), LastMessage(words, relevance, at, names, continues))
 
 
 def _key(session: AgentSession) -> tuple[str | None, ...]:

@@ -114,6 +114,13 @@ def test_a_pronoun_is_the_person_in_the_answer_before(show_people, first, second
     assert any(name in text for text in shown[-1])
 
 
+def test_a_follow_up_that_is_asked_again_finds_the_same(show_people):
+    """A host asks again after an answer that came too late; so does a user."""
+    first, second = "who signs off the price list?", "and who decides when she is away?"
+    _, *shown = show_people(first, second, second, last=LastMessages())
+    assert shown[0] == shown[1] != []
+
+
 @pytest.mark.parametrize("second", ["danke dir", "and thanks to her", "super, merci"])
 def test_a_pronoun_alone_finds_nothing(show_people, second):
     assert show_people("qui valide les maquettes chez Brume ?", second, last=LastMessages())[-1] == []

@@ -91,3 +91,23 @@ def test_names_are_capitalized_within_a_sentence():
 def test_the_names_in_the_answer_are_kept(last):
     last.note(ONE, FIRST, {"a": 0.9}, "Petersen")
     assert last.find_continued(ONE, "und wer vertritt sie?").names == "Petersen"
+
+
+def test_a_repeated_follow_up_continues_the_same_message(last):
+    question = "und wer vertritt sie?"
+    last.note(ONE, FIRST, {}, "Petersen")
+    for _ in range(3):
+        continued = last.find_continued(ONE, question)
+        assert (continued.words, continued.names) == ("port staging postgres", "Petersen")
+        last.note(ONE, question, {})
+
+
+def test_a_follow_up_without_results_is_still_about_the_same_person(last):
+    last.note(ONE, FIRST, {}, "Petersen")
+    last.note(ONE, "und wer vertritt sie?", {})
+    assert last.find_continued(ONE, "und was unterschreibt sie?").names == "Petersen"
+
+
+def test_a_repeated_question_continues_nothing(last):
+    last.note(ONE, "which port?", {})
+    assert last.find_continued(ONE, "which port?") is None
