@@ -48,7 +48,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "spaCy": ((entities.SpacyTagger, "tag"),),
     "rules and corrections of names": ((entities, "extract_batch"),),
     "dedup: search": ((DenseIndex, "find_near"), (DenseIndex, "refresh")),
-    "dedup: classify": ((dedup, "classify_pair"),),
+    "dedup: classify": ((dedup, "relate_pair"),),
     "LanceDB writes": ((VectorTable, "replace"),),
     "LanceDB reads": ((VectorTable, "_read"),),
     "SQLite writes": ((SqliteDatabase, "write"),),
