@@ -58,9 +58,26 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("goal", "Reduce the p95 latency of {service} below {number} ms before {month}."),
     ("qa", "Q: which port does {service} use on {host}? A: {number}, set by {key} in {file}."),
 )
-ENVIRONMENTS = ("production", "staging", "development", "testing")
-MONTHS = ("March", "April", "June", "September", "November")
-PREFIXES = ("x", "app", "svc", "core", "int", "tmp")
+CHOICES = {
+    "environment": ("production", "staging", "development", "testing"),
+    "month": ("March", "April", "June", "September", "November"),
+    "prefix": ("x", "app", "svc", "core", "int", "tmp"),
+}
+# The slots that are filled with the company's words, and the names of their lists.
+WORLD_SLOTS = {
+    "service": "services",
+    "host": "hosts",
+    "file": "files",
+    "key": "keys",
+    "person": "people",
+    "package": "packages",
+    "error": "errors",
+    "function": "functions",
+    "noun": "nouns",
+    "adjective": "adjectives",
+}
+# The first and last number of a slot, and the number of its digits at least.
+NUMBERS = {"number": (10, 9999, 1), "small": (2, 59, 1), "hour": (0, 23, 2), "minute": (0, 59, 2)}
 
 
 def templated_notes(count: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -87,30 +104,13 @@ def templated_notes(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _fill_slot(chance: random.Random, world: Company, slot: str) -> str:
-    drawn = {
-        "service": world.services,
-        "host": world.hosts,
-        "file": world.files,
-        "key": world.keys,
-        "person": world.people,
-        "package": world.packages,
-        "error": world.errors,
-        "function": world.functions,
-        "noun": world.nouns,
-        "adjective": world.adjectives,
-    }
-    if slot in drawn:
-        return drawn[slot].draw(chance)
-    match slot:
-        case "environment" | "month" | "prefix":
-            return chance.choice({"environment": ENVIRONMENTS, "month": MONTHS, "prefix": PREFIXES}[slot])
-        case "version":
-            return f"{chance.randint(0, 9)}.{chance.randint(0, 20)}.{chance.randint(0, 9)}"
-        case "ticket":
-            return f"OPS-{chance.randint(100, 9999)}"
-        case "small":
-            return str(chance.randint(2, 59))
-        case "hour" | "minute":
-            return f"{chance.randint(0, 23 if slot == 'hour' else 59):02}"
-        case _:
-            return str(chance.randint(10, 9999))
+    if slot in WORLD_SLOTS:
+        return str(getattr(world, WORLD_SLOTS[slot]).draw(chance))
+    if slot in CHOICES:
+        return chance.choice(CHOICES[slot])
+    if slot == "version":
+        return f"{chance.randint(0, 9)}.{chance.randint(0, 20)}.{chance.randint(0, 9)}"
+    if slot == "ticket":
+        return f"OPS-{chance.randint(100, 9999)}"
+    first, last, width = NUMBERS[slot]
+    return f"{chance.randint(first, last):0{width}}"
