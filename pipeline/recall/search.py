@@ -34,7 +34,7 @@ from pipeline.recall.first_pass import (
     rank_candidates,
 )
 from pipeline.recall.rank import LITERAL, Ranking
-from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
+from pipeline.recall.relevance import closeness, is_relevant, least_relevance, relevance
 from pipeline.recall.reranking import RERANKING
 from pipeline.recall.said_first import put_said_first
 from pipeline.recall.search_context import SearchContext
@@ -184,7 +184,7 @@ def _build_hits(
         shown |= {
             seq: memory
             for seq, memory in showable.items()
-            if judged[seq][0] >= needs_relevance(query.text, memory.content, least, query.min_relevance, judged[seq][1])
+            if is_relevant(query.text, memory.content, judged[seq][0], least, query.min_relevance, judged[seq][1])
         }
         if len(shown) >= query.k:
             break

@@ -9,6 +9,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 import Stemmer
 
@@ -70,10 +71,7 @@ _local = threading.local()
 
 def search_tokens(text: str) -> list[str]:
     """Return the tokens of a text in order, repeats included."""
-    tokens: list[str] = []
-    for compound in list_compounds(text):
-        tokens.extend(_tokens_of(compound))
-    return tokens
+    return list(chain.from_iterable(map(_tokens_of, list_compounds(text))))
 
 
 def memory_tokens(content: str, occurred_at: str) -> list[str]:
