@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence, Set as AbstractSet
 from itertools import chain
 
 from pipeline.index.encoder import rarity
-from pipeline.store.statement_rows import StatementRow
+from pipeline.store.memory_rows import StatementRow
 from pipeline.text.changes import says_that_changed
 from pipeline.text.text_cache import cache_by_text
 from pipeline.text.tokens import search_tokens

@@ -17,7 +17,7 @@ from pipeline.recall.query import is_literal
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
 from pipeline.recall.relevance import RELEVANT, relevance
 from pipeline.records import Kind, Trust
-from pipeline.store.statement_rows import StatementRow, read_statements
+from pipeline.store.memory_rows import StatementRow, read_statements
 from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, find_stated_values, slot_words
 from pipeline.text.tokens import speaker_of
 

@@ -194,9 +194,9 @@ def _build_hits(
     scores, relevances = ranking.score[positions].tolist(), probable[positions].tolist()
     annotations = find_annotations(db, memories_shown, lambda: deadline.must_skip(Step.STALENESS))
     noted = [annotations.get(memory.seq, NOTHING) for memory in memories_shown]
-    hits = (Hit(*parts) for parts in zip(memories_shown, scores, relevances, signals, noted, strict=True))
-    literal_scores = ranking.parts[LITERAL][positions].tolist()
-    return tuple(replace(hit, literal_score=score) for hit, score in zip(hits, literal_scores, strict=True))
+    literal_scores = ranking.part(LITERAL)[positions].tolist()
+    parts = zip(memories_shown, scores, relevances, signals, noted, literal_scores, strict=True)
+    return tuple(Hit(*hit[:5], literal_score=hit[5]) for hit in parts)
 
 
 def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:

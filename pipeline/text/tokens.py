@@ -71,7 +71,7 @@ _local = threading.local()
 
 def search_tokens(text: str) -> list[str]:
     """Return the tokens of a text in order, repeats included."""
-    return list(chain.from_iterable(map(_tokens_of, list_compounds(text))))
+    return list(chain.from_iterable(map(list_compound_tokens, list_compounds(text))))
 
 
 def memory_tokens(content: str, occurred_at: str) -> list[str]:
@@ -132,14 +132,15 @@ def list_compounds(text: str) -> list[str]:
 
 
 def _identifier_tokens(compound: str) -> Iterator[str]:
-    tokens = _tokens_of(compound)
+    tokens = list_compound_tokens(compound)
     # A run without parts is treated as a word.
     yield from tokens if len(tokens) == 1 else (token for token in _whole_tokens(compound) if token in tokens)
 
 
 # Texts repeat their words: a cache makes the analysis of a typical memory five times faster.
 @lru_cache(maxsize=50_000)
-def _tokens_of(compound: str) -> tuple[str, ...]:
+def list_compound_tokens(compound: str) -> tuple[str, ...]:
+    """Return the tokens of a spelling."""
     return tuple(compound_tokens(compound))
 
 
