@@ -13,7 +13,7 @@ from pipeline.index.encoder import rarity
 from pipeline.store.memory_rows import StatementRow
 from pipeline.text.changes import says_that_changed
 from pipeline.text.text_cache import cache_by_text
-from pipeline.text.tokens import search_tokens
+from pipeline.text.tokens import list_tokens, search_tokens
 
 # A longer text also mentions a change among other subjects, unless it begins with it; the longest have several.
 SHORT_CHARS, BEGINNING_CHARS, LONGEST_CHARS = 300, 100, 1200
@@ -56,18 +56,12 @@ def announces_change(text: str) -> bool:
 _says_that_changed = cache_by_text(MAX_CACHED_TEXTS)(says_that_changed)
 
 
-@cache_by_text(MAX_CACHED_TEXTS)
-def _list_words(text: str) -> tuple[str, ...]:
-    # A tuple takes an eighth of the memory of a set.
-    return tuple(dict.fromkeys(search_tokens(text)))
-
-
 class HitWords:
     """The words of the query and of its hits, and how rare each is among the hits."""
 
     def __init__(self, ranked: Sequence[StatementRow], query: str) -> None:
         self._asked = frozenset(search_tokens(query))
-        self._words = {row.seq: frozenset(_list_words(row.content)) for row in ranked}
+        self._words = {row.seq: frozenset(list_tokens(row.content)) for row in ranked}
         self._counts = Counter(chain.from_iterable(self._words.values()))
         self._weights: dict[str, float] = {}
         self._totals: dict[int, float] = {}

@@ -14,7 +14,7 @@ from pipeline.recall.query import ParsedQuery
 from pipeline.store.memory_rows import read_texts
 from pipeline.text.memory_terms import embedded_text
 from pipeline.text.sentences import split_sentences
-from pipeline.text.tokens import list_compound_tokens, list_compounds
+from pipeline.text.tokens import list_compound_tokens, list_compounds, list_tokens
 
 # An identifier in more memories is a common word.
 MAX_HOLDERS = 32
@@ -61,7 +61,7 @@ def find_longest_run(db: Connection, question: ParsedQuery, lexical: LexicalScor
     candidates = MAX_HOLDERS if question.is_literal else RUN_CANDIDATES
     near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:candidates]
     signs = QuerySigns(asked)
-    texts = {seq: signs.read(embedded_text(row)) for seq, row in read_texts(db, near.tolist()).items()}
+    texts = {seq: signs.join(list_tokens(embedded_text(row))) for seq, row in read_texts(db, near.tolist()).items()}
     lengths = {seq: _measure_run(signs.query, text, shortest) for seq, text in texts.items()}
     longest = max(lengths.values(), default=0)
     holding = [seq for seq, length in lengths.items() if length == longest >= shortest]

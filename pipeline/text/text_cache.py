@@ -12,7 +12,7 @@ DIGEST_BYTES = 16
 
 
 def cache_by_text(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Cache up to a number of results by a digest of the text: a deleted memory leaves no text behind.
+    """Cache up to a number of results by a digest of the text, so that long texts take no memory.
 
     If the cache is full, its older half is dropped. Thread-safe: two threads may compute the same result.
     """

@@ -13,10 +13,13 @@ from itertools import chain
 
 import Stemmer
 
+from pipeline.text.text_cache import cache_by_text
 from pipeline.times import parse
 
 MAX_TOKEN_CHARS = 128
 SHORTEST_IDENTIFIER = 4
+# A text of 100 words takes about a kilobyte.
+MAX_CACHED_TEXTS = 8192
 
 # No token starts with it, so terms of fields differ from words, as with term prefixes in other indexes.
 FIELD_PREFIX = "="
@@ -72,6 +75,12 @@ _local = threading.local()
 def search_tokens(text: str) -> list[str]:
     """Return the tokens of a text in order, repeats included."""
     return list(chain.from_iterable(map(list_compound_tokens, list_compounds(text))))
+
+
+@cache_by_text(MAX_CACHED_TEXTS)
+def list_tokens(text: str) -> tuple[str, ...]:
+    """Return the search tokens of a text that several queries compare; the strings are shared."""
+    return tuple(search_tokens(text))
 
 
 def memory_tokens(content: str, occurred_at: str) -> list[str]:
