@@ -196,7 +196,10 @@ def _build_hits(
     noted = [annotations.get(memory.seq, NOTHING) for memory in memories_shown]
     literal_scores = ranking.part(LITERAL)[positions].tolist()
     parts = zip(memories_shown, scores, relevances, signals, noted, literal_scores, strict=True)
-    return tuple(Hit(*hit[:5], literal_score=hit[5]) for hit in parts)
+    return tuple(
+        Hit(memory, score, probability, reasons, annotation, literal_score=literal_score)
+        for memory, score, probability, reasons, annotation, literal_score in parts
+    )
 
 
 def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:

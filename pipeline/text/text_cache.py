@@ -18,20 +18,19 @@ def cache_by_text(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T
     """
 
     def decorate(compute: Callable[[str], T]) -> Callable[[str], T]:
-        results: dict[bytes, T] = {}
+        results: dict[bytes, tuple[T]] = {}
 
         @wraps(compute)
         def find(text: str) -> T:
             # A lone surrogate has no UTF-8 form.
             key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
-            try:
-                return results[key]
-            except KeyError:
-                pass
+            if known := results.get(key):
+                return known[0]
             if len(results) >= most:
                 for old in list(islice(results.copy(), most // 2)):
                     results.pop(old, None)
-            results[key] = result = compute(text)
+            result = compute(text)
+            results[key] = (result,)
             return result
 
         return find
