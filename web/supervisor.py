@@ -61,7 +61,7 @@ CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-s", "2", "-
 
 def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:
     """Return the processes of the stack. The Procfile has the same ones."""
-    consumer = (*ISOLATED, "workers.consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
+    consumer = (*ISOLATED, "huey.bin.huey_consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
     return (
         ProcessCommand("web", (*ISOLATED, "web", STOP_WITH_PARENT)),
         ProcessCommand("worker", (*consumer, "--", STOP_WITH_PARENT)),

@@ -120,7 +120,7 @@ def _worker_seconds() -> float:
     """Return the CPU seconds that the workers under this process have used."""
     total = 0.0
     for process in psutil.Process().children(recursive=True):
-        if any("workers.tasks.huey" in word for word in process.cmdline()):
+        if any("huey_consumer" in word for word in process.cmdline()):
             times = process.cpu_times()
             total += times.user + times.system
     return total
