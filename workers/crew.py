@@ -18,8 +18,9 @@ from config.process import limit_heaps
 
 # Threads per process: one encodes while another finds names.
 THREADS = 2
-# Seconds without a task until a process frees its models: to load them again takes about a second.
-RELEASE_S = 5.0
+# Seconds without a task until a process frees its models. Loading them again takes up to two seconds of CPU time, so
+# they stay while an agent's turns follow each other.
+RELEASE_S = 20.0
 # Seconds without a task until a process exits: to import its libraries again takes some seconds.
 IDLE_S = 120.0
 # Seconds between two checks of the parent whether to stop.
