@@ -11,8 +11,10 @@ from typing import Any
 
 # Grouped by the library that imports them. jax, numba, scipy, tqdm: 160 ms and 15 MiB of the web server.
 BM25S_EXTRAS = frozenset({"jax", "numba", "scipy", "tqdm"})
-# huey imports redis if it is installed, whatever the queue: 10 MiB and 135 ms of every process.
-HUEY_EXTRAS = frozenset({"redis"})
+# huey imports these if they are installed, whatever the queue: 17 MiB and 340 ms of every process.
+HUEY_EXTRAS = frozenset({"redis", "psycopg"})
+# sqlite_utils converts their types if they are installed: 8 MiB of the scheduler, which needs neither.
+SQLITE_UTILS_EXTRAS = frozenset({"numpy", "pandas"})
 # Only needed by models that Reverie does not use: 220 MB and 3 s of every worker.
 SPACY_EXTRAS = frozenset({"torch", "cupy", "tensorflow", "mxnet"})
 # The generated client of a remote catalogue with hundreds of pydantic classes: 20 MiB and 2.5 s of CPU.

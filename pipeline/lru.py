@@ -58,6 +58,11 @@ class LruCache(Generic[K, V]):
         with self._lock:
             return list(self._kept.values())
 
+    def clear(self) -> None:
+        """Drop all values."""
+        with self._lock:
+            self._kept.clear()
+
     def _find(self, key: K, is_current: Callable[[V], bool]) -> V | None:
         with self._lock:
             entry = self._kept.get(key)

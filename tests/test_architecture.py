@@ -553,6 +553,8 @@ def test_the_web_front_loads_no_model_library(tmp_path):
         "lancedb",
         "apscheduler",
         "httpx",
+        "redis",
+        "psycopg",
         "sqlcipher3",
     }
     assert list_loaded(LOADED, tmp_path / "home") & heavy == set()
@@ -568,9 +570,26 @@ def test_the_client_of_a_teams_hooks_loads_no_library(tmp_path):
 
 
 def test_a_worker_without_a_task_loads_no_library_of_its_tasks(tmp_path):
-    program = "import json, sys; import workers.tasks, workers.crew; print(json.dumps(sorted(sys.modules)))"
-    heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch"}
-    assert list_loaded(program, tmp_path / "home") & heavy == set()
+    program = "import json, sys; import workers.tasks, workers.crew"
+    heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch", "redis", "psycopg", "cryptography"}
+    assert list_loaded(f"{program}; print(json.dumps(sorted(sys.modules)))", tmp_path / "home") & heavy == set()
+
+
+SCHEDULED = """
+import json, sys
+from config.settings import load_settings
+from pipeline.bootstrap.scheduler import SchedulerContainer
+import workers.schedule
+container = SchedulerContainer(load_settings())
+workers.schedule.build_clock(container)
+container.close()
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_the_scheduler_loads_no_library_of_models_and_of_other_queues(tmp_path):
+    heavy = {"numpy", "pandas", "bm25s", "onnxruntime", "tokenizers", "lancedb", "spacy", "torch", "redis", "psycopg"}
+    assert list_loaded(SCHEDULED, tmp_path / "home") & heavy == set()
 
 
 SEGMENT = """

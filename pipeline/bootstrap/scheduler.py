@@ -1,13 +1,17 @@
 """The container of the scheduler, which reads due work and neither loads models nor writes."""
 
+from config.import_stubs import SQLITE_UTILS_EXTRAS, hide_packages
 from config.settings import Settings
+
+with hide_packages(SQLITE_UTILS_EXTRAS):
+    from pipeline.store.stores import open_stores
+
 from pipeline.bootstrap import mask
 from pipeline.services.leadership import Leadership
 from pipeline.services.schedule_scan import DueFinder, list_clocked_jobs
 from pipeline.services.session_watch import SessionWatch, find_places
 from pipeline.services.sync_clock import SyncClock
 from pipeline.store.database import WriterProfile
-from pipeline.store.stores import open_stores
 
 
 class SchedulerContainer:

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from config.paths import CurrentToken
+from config.process import trim_heap
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.capture.nosave import load_no_save_classifier
@@ -180,4 +181,6 @@ class WebContainer:
             self.contexts.find_intents(usual).prepare(self._get_encoder(model))
         self.contexts.is_warming = False
         load_no_save_classifier()
+        # Fitting the classifier took 40 MiB in addition.
+        trim_heap()
         afterwards()

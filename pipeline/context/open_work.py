@@ -83,9 +83,9 @@ def summarize_sessions(
 ) -> tuple[list[str], frozenset[str]]:
     """Return a line for each of the last other sessions in a time: asked, done, open; and the ids of these sessions."""
     summaries: list[_SessionWork] = []
-    for summary in agent_sessions.list_sessions(db, LOOKED_AT, 0, session.viewer.person):
+    for summary in agent_sessions.list_sessions_since(db, since, LOOKED_AT, session.viewer.person):
         # With an end, a session that went on later may be listed before another that was the last one then.
-        if summary.last_at < since or (until is None and len(summaries) == SESSIONS):
+        if until is None and len(summaries) == SESSIONS:
             break
         if summary.id == session.id or (until is not None and summary.first_at >= until):
             continue

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from config.process import trim_heap
 from pipeline.errors import EncoderUnavailable
 from pipeline.index.token_table import TABLE_FILE, TABLE_INPUT, TOKENS_INPUT, TokenTable
+from pipeline.index.unigram import UnigramTokenizer, load_tokenizer
 from pipeline.records.digestion import Passage
 from pipeline.text.tokens import search_tokens
 
@@ -141,7 +142,7 @@ class OnnxEncoder:
         self,
         manifest: Manifest,
         session: Any,
-        tokenizer: "Tokenizer",
+        tokenizer: "Tokenizer | UnigramTokenizer",
         background: Vectors,
         table: TokenTable | None = None,
     ) -> None:
@@ -241,16 +242,17 @@ class OnnxEncoder:
         return self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
 
 
-def load_graph(directory: Path, manifest: Manifest, threads: int) -> "tuple[Any, Tokenizer, TokenTable | None]":
+def load_graph(
+    directory: Path, manifest: Manifest, threads: int
+) -> "tuple[Any, Tokenizer | UnigramTokenizer, TokenTable | None]":
     """Load a compiled model's session, tokenizer and separate table; raise EncoderUnavailable if it fails."""
     import onnxruntime
-    from tokenizers import Tokenizer
 
     try:
         session = onnxruntime.InferenceSession(
             str(directory / MODEL_FILE), _session_options(threads), providers=["CPUExecutionProvider"]
         )
-        tokenizer = Tokenizer.from_file(str(directory / TOKENIZER_FILE))
+        tokenizer = load_tokenizer(directory / TOKENIZER_FILE)
         table = TokenTable(directory / TABLE_FILE) if TABLE_FILE in manifest.sha256 else None
     except Exception as error:  # both libraries raise types without a common base except Exception
         raise EncoderUnavailable(f"the model in {directory} cannot be loaded: {error}") from error

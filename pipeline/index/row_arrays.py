@@ -2,7 +2,7 @@
 
 import bisect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from sqlite3 import Connection
 from typing import Any
 
@@ -27,9 +27,32 @@ NO_ROWS: Seqs = np.empty(0, np.int64)
 
 def values_at(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
     """Return the values at row numbers, 0 beyond the end."""
-    if not len(values):
-        return np.zeros(len(seqs), values.dtype)
+    if not seqs.size or not len(values):
+        return np.zeros(seqs.shape, values.dtype)
+    if seqs.max() < len(values):
+        return values[seqs]
     return np.where(seqs < len(values), values[np.minimum(seqs, len(values) - 1)], values.dtype.type(0))
+
+
+def flag_members(seqs: Seqs, members: Collection[int]) -> NDArray[np.bool_]:
+    """Return which of some ascending row numbers are among a few members."""
+    flags = np.zeros(len(seqs), np.bool_)
+    if len(members) and len(seqs):
+        wanted = np.fromiter(members, np.int64, len(members))
+        at = np.searchsorted(seqs, wanted).clip(max=len(seqs) - 1)
+        flags[at[seqs[at] == wanted]] = True
+    return flags
+
+
+def look_up(values: Mapping[int, float], seqs: Seqs, dtype: type[np.generic] = np.float32) -> NDArray[Any]:
+    """Return the values of some ascending row numbers, 0 for those without a value."""
+    found = np.zeros(len(seqs), dtype)
+    if values and len(seqs):
+        known = np.fromiter(values, np.int64, len(values))
+        at = np.searchsorted(seqs, known).clip(max=len(seqs) - 1)
+        is_there = seqs[at] == known
+        found[at[is_there]] = np.array(list(values.values()), dtype)[is_there]
+    return found
 
 
 def mask_scores(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:

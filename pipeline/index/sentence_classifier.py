@@ -74,6 +74,7 @@ class SentenceClassifier:
         self._examples = examples
         labels = len(examples.labels)
         self._known, self._weights = fitted[:, :-labels], fitted[:, -labels:]
+        self._squares = _row_squares(self._known)
         self._words = KnownWords([sentence for sentence, _ in list_examples(examples)])
 
     @classmethod
@@ -91,7 +92,7 @@ class SentenceClassifier:
         encoded = _encode(self._encoders, sentences) if vectors is None else vectors
         features = _join_features(encoded, sentences, self._examples).astype(self._known.dtype)
         words = self._words.compare(sentences, self._examples.word_scale)
-        scores = (_similarities(features, self._known) * words) @ self._weights
+        scores = (_similarities(features, self._known, self._squares) * words) @ self._weights
         result: Matrix = np.clip((1 + scores) / 2, 0, 1)
         return result
 
@@ -125,8 +126,8 @@ class KnownWords:
         cosines = np.zeros((len(sentences), len(self._sizes)), np.float32)
         for number, sentence in enumerate(sentences):
             forms = _word_forms(sentence)
-            for form in forms & self._rows.keys():
-                cosines[number, self._rows[form]] += 1
+            if shared := [self._rows[form] for form in forms if form in self._rows]:
+                cosines[number] = np.bincount(np.concatenate(shared), minlength=len(self._sizes))
             cosines[number] /= self._sizes * max(1, len(forms)) ** 0.5
         result: Matrix = np.exp(2 * scale**2 * (cosines - 1))
         return result
@@ -177,11 +178,16 @@ def fit_similarity(encoders: Sequence[Encoder], examples: Examples) -> Matrix:
     return np.hstack([features, weights[:, None]]).astype(np.float32)
 
 
-def _similarities(left: Matrix, right: Matrix) -> Matrix:
+def _similarities(left: Matrix, right: Matrix, right_squares: Matrix | None = None) -> Matrix:
     """Return the Gaussian kernel of the rows of two matrices; shape (left rows, right rows)."""
-    squares = [np.einsum("ij,ij->i", rows, rows) for rows in (left, right)]
-    result: Matrix = np.exp(2 * left @ right.T - squares[0][:, None] - squares[1])
+    squares = _row_squares(right) if right_squares is None else right_squares
+    result: Matrix = np.exp(2 * left @ right.T - _row_squares(left)[:, None] - squares)
     return result
+
+
+def _row_squares(rows: Matrix) -> Matrix:
+    squares: Matrix = np.einsum("ij,ij->i", rows, rows)
+    return squares
 
 
 def _load(

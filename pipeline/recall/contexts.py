@@ -75,8 +75,10 @@ class SearchContexts:
             self.answered["degraded" if degraded else "whole"] += 1
 
     def close(self) -> None:
-        """End the threads of the channels."""
+        """End all threads."""
         self._channels.close()
+        if self._intents is not None:
+            self._intents.close()
 
     def _make(self, workspace: Workspace, database: Database) -> SearchContext:
         on_error = partial(self._report_error, workspace)

@@ -6,17 +6,18 @@ only change places among themselves.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
 from sqlite3 import Connection
 
 from pipeline.recall.announced_changes import announces_change, find_announced_changes
 from pipeline.recall.query import is_literal
 from pipeline.recall.rank import Ranking, join_groups, rank_newest_first
 from pipeline.recall.relevance import RELEVANT, relevance
-from pipeline.records import Kind, Memory, Trust
-from pipeline.store import memories
+from pipeline.records import Kind, Trust
+from pipeline.store.memory_rows import StatementRow, read_statements
 from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, find_stated_values, slot_words
 from pipeline.text.tokens import speaker_of
 
@@ -43,27 +44,23 @@ def rank_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
         return ranking
     top = ranking.order[:EXAMINED_HITS].tolist()
     positions = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
-    asked = frozenset(slot_words(text))
-    contents = memories.contents(db, list(positions))
-    stated = {seq: values for seq, content in contents.items() if (values := _find_asked_values(content, asked, text))}
+    rows = read_statements(db, list(positions))
+    statements = [row for seq in positions if (row := rows.get(seq)) and row.kind not in LISTING and not row.instructs]
     # A query for an identifier asks for what contains it, not for its successor.
-    has_change = not is_literal(text) and any(map(announces_change, contents.values()))
-    if len(stated) < 2 and not has_change:
-        return ranking
-    texts = memories.by_seqs(db, list(positions) if has_change else list(stated))
-    groups = _group_by_slot({seq: texts[seq] for seq in stated}, stated, asked) if len(stated) > 1 else []
-    replaced = _find_replaced([texts[seq] for seq in positions], ranking, text) if has_change else []
+    replaced = [] if is_literal(text) else _find_replaced(statements, ranking, text)
+    groups = _group_by_slot(statements, text)
     ordered = rank_newest_first(
         ranking, [[positions[seq] for seq in group] for group in (*groups, *join_groups(replaced))]
     )
     return replace(ordered, replaced=[(positions[earlier], positions[later]) for earlier, later in replaced])
 
 
-def _find_replaced(ranked: Sequence[Memory], ranking: Ranking, text: str) -> list[tuple[int, int]]:
+def _find_replaced(statements: Sequence[StatementRow], ranking: Ranking, text: str) -> list[tuple[int, int]]:
     """Return the memories that a later one replaces by its own words, each with the later one, by row number."""
+    if not any(announces_change(row.content) for row in statements):
+        return []
     probable = relevance(ranking)
     relevant = frozenset(ranking.evidence.seqs[probable >= RELEVANT].tolist())
-    statements = [memory for memory in ranked if memory.kind not in LISTING and not memory.instructs]
     return [
         (earlier.seq, later.seq)
         for earlier, later in find_announced_changes(statements, relevant, text)
@@ -71,47 +68,82 @@ def _find_replaced(ranked: Sequence[Memory], ranking: Ranking, text: str) -> lis
     ]
 
 
-def _group_by_slot(
-    texts: Mapping[int, Memory], stated: Mapping[int, list[StatedValue]], asked: frozenset[str]
-) -> list[list[int]]:
+def _group_by_slot(statements: Sequence[StatementRow], text: str) -> list[list[int]]:
     """Group memories, by row number, that give different values for one slot."""
-    stated = {seq: stated[seq] for seq, memory in texts.items() if memory.kind not in LISTING and not memory.instructs}
+    asked = frozenset(slot_words(text))
+    stated = {row.seq: _find_asked_values(row.content, asked, text) for row in statements}
     answering = {seq: [value for value in values if _answers(value, asked)] for seq, values in stated.items()}
     if any(answering.values()):
         stated = answering
-    return join_groups(
-        (seq, other)
-        for seq, other in combinations(stated, 2)
-        if any(_give_other_values(value, another, asked) for value, another in product(stated[seq], stated[other]))
-        and _may_replace(texts[seq], texts[other])
-    )
+    rows = {row.seq: row for row in statements}
+    holders: dict[frozenset[str], list[tuple[StatedValue, StatementRow]]] = defaultdict(list)
+    for seq, values in stated.items():
+        for value in values:
+            # Only slots with the same words outside of the query can be one slot.
+            holders[value.slot - asked].append((value, rows[seq]))
+    groups = SlotGroups()
+    for same in holders.values():
+        for (value, row), (other_value, other) in combinations(same, 2):
+            if (
+                not groups.are_joined(row.seq, other.seq)
+                and _give_other_values(value, other_value, asked)
+                and _may_replace(row, other)
+            ):
+                groups.join(row.seq, other.seq)
+    return groups.list_groups()
+
+
+class SlotGroups:
+    """Groups of memories, by row number, that grow by pairs."""
+
+    def __init__(self) -> None:
+        self._group_of: dict[int, list[int]] = {}
+
+    def are_joined(self, seq: int, other: int) -> bool:
+        """Return whether two memories are one, or in one group."""
+        return seq == other or (seq in self._group_of and self._group_of[seq] is self._group_of.get(other))
+
+    def join(self, seq: int, other: int) -> None:
+        """Put two memories that are not joined, and their groups, into one group."""
+        group = self._group_of.setdefault(seq, [seq])
+        group += self._group_of.get(other, [other])
+        self._group_of |= dict.fromkeys(group, group)
+
+    def list_groups(self) -> list[list[int]]:
+        """List each group in row order."""
+        return [sorted(group) for group in {id(group): group for group in self._group_of.values()}.values()]
 
 
 def _find_asked_values(content: str, asked: frozenset[str], text: str) -> list[StatedValue]:
-    values = dict.fromkeys(value for value in find_stated_values(content) if _is_asked(value, asked, text))
-    return sorted(values, key=lambda value: len(value.slot & asked), reverse=True)[:MOST_VALUES]
-
-
-def _is_asked(value: StatedValue, asked: frozenset[str], text: str) -> bool:
+    stated = find_stated_values(content)
+    if not stated:
+        return []
     # A query that names a value asks about that value, current or not; its neighbor may be the better answer.
-    return value.value not in text and len(value.beside & asked) < EXTRA_WORDS
+    values = [value for value in stated if value.value not in text]
+    common = asked & stated[0].text
+    if len(common) >= EXTRA_WORDS:
+        values = [value for value in values if len(common.difference(value.slot, value.sentence)) < EXTRA_WORDS]
+    if len(values) <= MOST_VALUES:
+        return values
+    values = list({(value.value, value.slot, value.beside): value for value in values}.values())
+    return sorted(values, key=lambda value: len(value.slot & asked), reverse=True)[:MOST_VALUES]
 
 
 def _answers(value: StatedValue, asked: frozenset[str]) -> bool:
     return len(value.slot & asked) >= max(LEAST_WORDS, MIN_SLOT_SHARE * len(asked))
 
 
-def _may_replace(first: Memory, second: Memory) -> bool:
+def _may_replace(first: StatementRow, second: StatementRow) -> bool:
     """Return whether one memory may be an update of the other, regardless of their order."""
-    older, newer = sorted((first, second), key=lambda memory: (memory.occurred_at, memory.seq))
+    older, newer = sorted((first, second), key=lambda row: (row.occurred_at, row.seq))
     return speaker_of(older.content) == speaker_of(newer.content) and _outranks(newer, older)
 
 
-def _outranks(newer: Memory, older: Memory) -> bool:
+def _outranks(newer: StatementRow, older: StatementRow) -> bool:
     """Return whether a memory may rank above an older one about the same subject."""
     return (
-        (older.scope, older.branch) == (newer.scope, newer.branch)
-        and (newer.trust is Trust.TRUSTED or older.trust is Trust.EVIDENCE)
+        (older.scope_kind, older.scope_id, older.branch) == (newer.scope_kind, newer.scope_id, newer.branch)
+        and (newer.trust == Trust.TRUSTED or older.trust == Trust.EVIDENCE)
         and not older.pinned
     )
 

@@ -16,29 +16,25 @@ from numpy.typing import NDArray
 
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
-from pipeline.index.row_arrays import NO_ROWS, NOBODY, Floats, RankingFeatures, Seqs, SessionMap, values_at
+from pipeline.index.row_arrays import (
+    NOBODY,
+    Floats,
+    RankingFeatures,
+    Seqs,
+    SessionMap,
+    flag_members,
+    look_up,
+    values_at,
+)
+from pipeline.recall.literal_matches import MAX_HOLDERS, find_longest_run, find_stating
 from pipeline.recall.query import ParsedQuery
 from pipeline.records.recall import Channel
-from pipeline.store import memories
-from pipeline.text.memory_terms import embedded_text
-from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import ASKS, NAMES_TIME, list_compounds, search_tokens, speaker_term
 
 Flags = NDArray[np.bool_]
 
-# An identifier in more memories is a common word.
-MAX_HOLDERS = 32
 # A literal in MAX_HOLDERS memories counts half of one in a single memory.
 HOLDERS_OF_NO_WEIGHT = MAX_HOLDERS**2
-SHORTEST_RUN = 5
-# A query that is nothing but a quotation or an error's message quotes from two words on.
-SHORTEST_QUOTATION = 2
-# Only a memory with a large share of the query's words can contain a run.
-RUN_COVERAGE = 0.5
-RUN_CANDIDATES = 8
-# A sentence with fewer words of the query matches by chance.
-MIN_STATING_WORDS = 3
-MAX_STATING_CANDIDATES = 20
 
 
 # In conversations with an assistant, these name no person.
@@ -167,7 +163,7 @@ def find_lexical_candidates(
     """Find the best allowed memories by words, and those that contain the query's quotations."""
     top = lexical.top(limit, allowed)
     literal = _grade_literals(db, question, lexical, allowed, top)
-    stating = np.array(sorted(literal), np.int64) if question.is_literal else _find_stating(db, question, lexical, top)
+    stating = np.array(sorted(literal), np.int64) if question.is_literal else find_stating(db, question, lexical, top)
     return LexicalFindings(lexical, top, literal, stating)
 
 
@@ -192,27 +188,23 @@ def gather_evidence(
         names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
         speaks=_speaks(question, lexical, seqs),
         by_asker=_are_askers(question, lexical, ranking_features, seqs),
-        literal=_look_up(candidates.literal, seqs),
-        states=np.isin(seqs, candidates.stating),
-        superseded_by=np.array([candidates.superseded.get(seq, NOBODY) for seq in seqs.tolist()], np.int64),
+        literal=look_up(candidates.literal, seqs),
+        states=flag_members(seqs, candidates.stating),
+        superseded_by=look_up(candidates.superseded, seqs, np.int64),
         in_time_range=_in_time_range(question, days),
         personal_fact=ranking_features.keyed[seqs] & question.personal,
-        about_user=np.isin(seqs, candidates.about_user),
-        answers_user=np.isin(seqs, candidates.answering),
+        about_user=flag_members(seqs, candidates.about_user),
+        answers_user=flag_members(seqs, candidates.answering),
         outlines=ranking_features.outlines[seqs],
         lessons=ranking_features.lessons[seqs],
         importance=ranking_features.importance[seqs],
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
         reranked=np.zeros(len(seqs), np.float32),
-        useful_before=_look_up(candidates.useful, seqs),
+        useful_before=look_up(candidates.useful, seqs),
         **_describe_words(lexical, seqs),
         **_describe_links(candidates.linked, seqs),
     )
-
-
-def _look_up(values: Mapping[int, float], seqs: Seqs) -> Floats:
-    return np.array([values.get(seq, 0.0) for seq in seqs.tolist()], np.float32)
 
 
 class _WordFields(TypedDict):
@@ -258,7 +250,7 @@ def _describe_links(linked: LinkedMemories | None, seqs: Seqs) -> _LinkFields:
     if linked is None:
         nothing = np.zeros(len(seqs), np.float32)
         return _LinkFields(linked=nothing, linked_from=np.full(len(seqs), NOBODY, np.int64), link_relevance=0.0)
-    sources = np.array([linked.sources.get(seq, NOBODY) for seq in seqs.tolist()], np.int64)
+    sources = look_up(linked.sources, seqs, np.int64)
     return _LinkFields(linked=values_at(linked.by_row, seqs), linked_from=sources, link_relevance=linked.relevance)
 
 
@@ -268,7 +260,7 @@ def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[F
     if dense is None:
         nothing = np.zeros(len(seqs), np.float32)
         return np.ones(len(seqs), np.bool_), nothing, nothing
-    unembedded = ~dense.embedded(seqs) | np.isin(seqs, candidates.outdated)
+    unembedded = ~dense.embedded(seqs) | flag_members(seqs, candidates.outdated)
     scores = dense.of(seqs), dense.in_context(seqs, before, after)
     closeness, context = (np.where(unembedded, 0, dense.closeness(score)).astype(np.float32) for score in scores)
     return unembedded, closeness, context
@@ -306,7 +298,7 @@ def _grade_literals(
     found = [lexical.holders(token) for token in question.identifiers if token in lexical.postings]
     holders = [seqs[values_at(allowed, seqs).astype(np.bool_)] for seqs in found if len(seqs) <= MAX_HOLDERS]
     if not any(len(seqs) == 1 for seqs in holders):
-        holders.append(_find_longest_run(db, question, lexical, top))
+        holders.append(find_longest_run(db, question, lexical, top))
     grades: dict[int, float] = {}
     for seqs in holders:
         for seq in seqs.tolist():
@@ -316,53 +308,3 @@ def _grade_literals(
 
 def _grade(holders: int) -> float:
     return 1 - math.log(holders) / math.log(HOLDERS_OF_NO_WEIGHT)
-
-
-def _find_longest_run(db: Connection, question: ParsedQuery, lexical: LexicalScores, top: Seqs) -> Seqs:
-    """Return which of the best contain the longest run of the query's tokens; none if it is short."""
-    asked = question.tokens
-    shortest = min(max(len(asked), SHORTEST_QUOTATION), SHORTEST_RUN) if question.is_literal else SHORTEST_RUN
-    if len(asked) < shortest:
-        return NO_ROWS
-    candidates = MAX_HOLDERS if question.is_literal else RUN_CANDIDATES
-    near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:candidates]
-    texts = {seq: search_tokens(embedded_text(memory)) for seq, memory in memories.by_seqs(db, near.tolist()).items()}
-    lengths = {seq: longest_common_run(asked, tokens) for seq, tokens in texts.items()}
-    longest = max(lengths.values(), default=0)
-    holding = [seq for seq, length in lengths.items() if length == longest >= shortest]
-    # If all the candidates contain it, others do as well.
-    return np.array(holding if len(holding) < candidates else [], np.int64)
-
-
-def _find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores, top: Seqs) -> Seqs:
-    """Return which of the best have all words of the query in one sentence."""
-    asked = frozenset(question.tokens)
-    if len(asked) < MIN_STATING_WORDS:
-        return NO_ROWS
-    holding = [np.isin(top, lexical.postings[token][0]) for token in asked]
-    near = top[np.logical_and.reduce(holding)][:MAX_STATING_CANDIDATES].tolist()
-    return np.array(
-        [
-            seq
-            for seq, memory in memories.by_seqs(db, near).items()
-            if any(asked <= set(search_tokens(sentence)) for sentence in split_sentences(embedded_text(memory)))
-        ],
-        np.int64,
-    )
-
-
-def longest_common_run(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return the length of the longest contiguous run of tokens that occurs in both."""
-    # Each token becomes a character: runs are compared as texts, and a length is tried only if a shorter one occurs.
-    signs = {token: chr(number) for number, token in enumerate(dict.fromkeys(left), ord("0"))}
-    asked = "".join(map(signs.__getitem__, left))
-    right_signs = "".join(signs.get(token, "\n") for token in right)
-    least, most = 0, min(len(left), len(max(right_signs.split("\n"), key=len)))
-    while least < most:
-        length = (least + most + 1) // 2
-        runs = {right_signs[at : at + length] for at in range(len(right_signs) - length + 1)}
-        if any(asked[at : at + length] in runs for at in range(len(asked) - length + 1)):
-            least = length
-        else:
-            most = length - 1
-    return least

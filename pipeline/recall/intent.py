@@ -6,7 +6,7 @@ compares a question with them by its words and by the vector that dense search h
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -30,11 +30,16 @@ EXAMPLES = Examples(
 log = logging.getLogger(__name__)
 
 
-class _QueryEncoder:
-    """An encoder that encodes texts as queries: a question is compared with questions."""
+class _Stopped(Exception):
+    """Report that fitting was stopped; the next process fits the classifier."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+
+class _QueryEncoder:
+    """An encoder that encodes texts as queries, until stopped: a question is compared with questions."""
+
+    def __init__(self, encoder: Encoder, is_stopped: Callable[[], bool]) -> None:
+        self._encode = encoder.encode_query
+        self._is_stopped = is_stopped
         self.name = encoder.name
         self.dimension = encoder.dimension
         self.background = encoder.background
@@ -43,8 +48,13 @@ class _QueryEncoder:
 
     def encode_documents(self, texts: Sequence[str]) -> Vector:
         """Encode texts in order; shape (len(texts), dimension)."""
-        vectors: Vector = np.array([self._encoder.encode_query(text) for text in texts], np.float32)
+        vectors: Vector = np.array([self._encode_unless_stopped(text) for text in texts], np.float32)
         return vectors
+
+    def _encode_unless_stopped(self, text: str) -> Vector:
+        if self._is_stopped():
+            raise _Stopped
+        return self._encode(text)
 
 
 class QuestionIntents:
@@ -54,7 +64,8 @@ class QuestionIntents:
         self._folder = folder
         self._lock = threading.Lock()
         self._loaded: dict[str, SentenceClassifier] = {}
-        self._started: set[str] = set()
+        self._fitting: dict[str, threading.Thread] = {}
+        self._stopped = threading.Event()
 
     def weigh(self, encoder: Encoder, question: str, vector: Vector) -> float | None:
         """Return the probability that a question asks for something linked; None while the classifier is fitted."""
@@ -68,7 +79,7 @@ class QuestionIntents:
 
     def load(self, encoder: Encoder) -> SentenceClassifier:
         """Load the classifier of an encoder, or fit it."""
-        classifier = SentenceClassifier.load([_QueryEncoder(encoder)], EXAMPLES, self._folder)
+        classifier = SentenceClassifier.load([_QueryEncoder(encoder, self._stopped.is_set)], EXAMPLES, self._folder)
         self._loaded[encoder.name] = classifier
         return classifier
 
@@ -76,11 +87,22 @@ class QuestionIntents:
         """Load the classifier of an encoder, or fit it, before the first question needs it."""
         try:
             self.load(encoder)
+        except _Stopped:
+            return
         except OSError as error:
             log.warning("the classifier of questions cannot be stored: %s", error)
 
+    def close(self) -> None:
+        """Stop fitting: an interpreter that ends while a thread encodes aborts."""
+        with self._lock:
+            self._stopped.set()
+            fitting = list(self._fitting.values())
+        for thread in fitting:
+            thread.join()
+
     def _fit_beside(self, encoder: Encoder) -> None:
         with self._lock:
-            if encoder.name not in self._started:
-                self._started.add(encoder.name)
-                threading.Thread(target=partial(self.prepare, encoder), name="fit-intents", daemon=True).start()
+            if encoder.name not in self._fitting and not self._stopped.is_set():
+                thread = threading.Thread(target=partial(self.prepare, encoder), name="fit-intents", daemon=True)
+                self._fitting[encoder.name] = thread
+                thread.start()

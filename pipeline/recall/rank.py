@@ -282,6 +282,7 @@ FEATURES: Final = (
 FEATURES_OF_GROUP: Final[Mapping[FeatureGroup, tuple[RankFeature, ...]]] = {
     group: tuple(feature for feature in FEATURES if feature.group is group) for group in FeatureGroup
 }
+_FEATURE_NUMBERS: Final = {feature.name: number for number, feature in enumerate(FEATURES)}
 # The group of a channel's features; all other features concern neighbors or small corrections.
 GROUP_OF_CHANNEL: Final[Mapping[Channel, FeatureGroup]] = {
     Channel.LEXICAL: FeatureGroup.WORDS,
@@ -343,6 +344,12 @@ class Ranking:
     def parts(self) -> Mapping[str, Floats]:
         """Return the contribution of each feature to the scores."""
         return {feature.name: feature.weight * row for feature, row in zip(FEATURES, self.values, strict=True)}
+
+    def part(self, name: str) -> Floats:
+        """Return the contribution of one feature to the scores."""
+        number = _FEATURE_NUMBERS[name]
+        share: Floats = FEATURES[number].weight * self.values[number]
+        return share
 
 
 def rank(evidence: Evidence) -> Ranking:

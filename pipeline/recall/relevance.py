@@ -130,6 +130,13 @@ def needs_relevance(query: str, content: str, least: float, asked: float | None,
     if asked is not None:
         return least
     is_foreign_query = may_be_foreign(query)
-    if not (is_foreign_query or is_foreign(content)):
+    if close < (CLOSE_TO_FOREIGN if is_foreign_query else CLOSE_TO_ENGLISH):
         return IRRELEVANT
-    return least if close >= (CLOSE_TO_FOREIGN if is_foreign_query else CLOSE_TO_ENGLISH) else IRRELEVANT
+    return least if is_foreign_query or is_foreign(content) else IRRELEVANT
+
+
+def is_relevant(query: str, content: str, probable: float, least: float, asked: float | None, close: float) -> bool:
+    """Return whether a memory has the minimum relevance; its language is only read if that depends on it."""
+    if probable >= max(least, IRRELEVANT):
+        return True
+    return probable >= least and probable >= needs_relevance(query, content, least, asked, close)

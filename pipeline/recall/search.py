@@ -34,7 +34,7 @@ from pipeline.recall.first_pass import (
     rank_candidates,
 )
 from pipeline.recall.rank import LITERAL, Ranking
-from pipeline.recall.relevance import closeness, least_relevance, needs_relevance, relevance
+from pipeline.recall.relevance import closeness, is_relevant, least_relevance, relevance
 from pipeline.recall.reranking import RERANKING
 from pipeline.recall.said_first import put_said_first
 from pipeline.recall.search_context import SearchContext
@@ -184,7 +184,7 @@ def _build_hits(
         shown |= {
             seq: memory
             for seq, memory in showable.items()
-            if judged[seq][0] >= needs_relevance(query.text, memory.content, least, query.min_relevance, judged[seq][1])
+            if is_relevant(query.text, memory.content, judged[seq][0], least, query.min_relevance, judged[seq][1])
         }
         if len(shown) >= query.k:
             break
@@ -194,9 +194,12 @@ def _build_hits(
     scores, relevances = ranking.score[positions].tolist(), probable[positions].tolist()
     annotations = find_annotations(db, memories_shown, lambda: deadline.must_skip(Step.STALENESS))
     noted = [annotations.get(memory.seq, NOTHING) for memory in memories_shown]
-    hits = (Hit(*parts) for parts in zip(memories_shown, scores, relevances, signals, noted, strict=True))
-    literal_scores = ranking.parts[LITERAL][positions].tolist()
-    return tuple(replace(hit, literal_score=score) for hit, score in zip(hits, literal_scores, strict=True))
+    literal_scores = ranking.part(LITERAL)[positions].tolist()
+    parts = zip(memories_shown, scores, relevances, signals, noted, literal_scores, strict=True)
+    return tuple(
+        Hit(memory, score, probability, reasons, annotation, literal_score=literal_score)
+        for memory, score, probability, reasons, annotation, literal_score in parts
+    )
 
 
 def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:

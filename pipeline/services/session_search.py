@@ -12,7 +12,7 @@ from pipeline.sessions.search import SessionQuery
 from pipeline.store import index_state
 from pipeline.text.memory_terms import embedded_text
 from pipeline.text.messages import is_function_word
-from pipeline.text.tokens import search_tokens
+from pipeline.text.tokens import list_tokens, search_tokens
 from pipeline.workspace import Workspace
 
 # Sessions in an answer of recall.
@@ -74,8 +74,10 @@ def find_sessions_beside(
         except_session=viewer.session,
         only_normal=viewer.only_normal,
     )
+    if not found:
+        return []
     said = [
-        (hit.memory.metadata.get("turn"), frozenset(search_tokens(embedded_text(hit.memory))))
+        (hit.memory.metadata.get("turn"), frozenset(list_tokens(embedded_text(hit.memory))))
         for hit in answer.hits[: query.k]
     ]
     found = [session for session in found if not any(_is_said(session, turn, words) for turn, words in said)]

@@ -128,6 +128,9 @@ def search_sessions(
     question = parse_query(query.text, now)
     if not question.tokens or (query.relevant_only and is_small_talk(query.text)):
         return []
+    with database.read() as db:
+        if not index.lexical.refresh(db).count:
+            return []
     dense = None if find_dense is None else _search_dense(database, query.text, find_dense)
     with database.read() as db:
         words = index.lexical.search(db, question.tokens)

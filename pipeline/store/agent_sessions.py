@@ -328,36 +328,54 @@ class SessionSummary:
 
 
 _SESSIONS = """
-    WITH asked (id) AS (SELECT CAST(? AS TEXT))
+    WITH asked (id) AS (SELECT value FROM json_each(?))
     SELECT s.session_id, min(n.name), min(s.first_at), max(s.last_at), sum(s.turns), sum(s.actions), sum(s.memories),
         min(n.agent), min(n.branch)
     FROM (
         SELECT session_id, min(at) AS first_at, max(at) AS last_at, count(*) AS turns, 0 AS actions, 0 AS memories
-            FROM turn WHERE (SELECT id FROM asked) IS NULL OR session_id = (SELECT id FROM asked) GROUP BY session_id
+            FROM turn WHERE {among} GROUP BY session_id
         UNION ALL
-        SELECT session_id, min(at), max(at), 0, count(*), 0
-            FROM action WHERE (SELECT id FROM asked) IS NULL OR session_id = (SELECT id FROM asked) GROUP BY session_id
+        SELECT session_id, min(at), max(at), 0, count(*), 0 FROM action WHERE {among} GROUP BY session_id
         UNION ALL
         SELECT session_id, min(occurred_at), max(occurred_at), 0, 0, count(*)
-            FROM memory WHERE session_id IS NOT NULL AND archived_at IS NULL
-                AND ((SELECT id FROM asked) IS NULL OR session_id = (SELECT id FROM asked)) GROUP BY session_id
+            FROM memory WHERE session_id IS NOT NULL AND archived_at IS NULL AND {among} GROUP BY session_id
         UNION ALL
-        SELECT id, started_at, turn_at, 0, 0, 0 FROM agent_session
-            WHERE (SELECT id FROM asked) IS NULL OR id = (SELECT id FROM asked)
+        SELECT session_id, started_at, turn_at, 0, 0, 0
+            FROM (SELECT id AS session_id, started_at, turn_at FROM agent_session) named WHERE {among}
     ) s LEFT JOIN agent_session n ON n.id = s.session_id
     WHERE {whose} GROUP BY s.session_id ORDER BY max(s.last_at) DESC, s.session_id LIMIT ? OFFSET ?
+"""
+_AMONG_ASKED = "session_id IN (SELECT id FROM asked)"
+# The first condition on memories is that of the index.
+_ACTIVE_SINCE = """
+    SELECT session_id FROM turn WHERE at >= ?1 UNION SELECT session_id FROM action WHERE at >= ?1
+    UNION SELECT session_id FROM memory
+        WHERE occurred_at <> '' AND occurred_at >= ?1 AND session_id IS NOT NULL AND archived_at IS NULL
+    UNION SELECT id FROM agent_session WHERE turn_at >= ?1
 """
 
 
 def list_sessions(db: Connection, limit: int, skipped: int, person: str | None = None) -> list[SessionSummary]:
     """List a person's sessions, the last active first, after skipping some."""
-    rows = db.execute(_SESSIONS.format(whose=named_by_condition("s.session_id", person)), (None, limit, skipped))
+    whose = named_by_condition("s.session_id", person)
+    rows = db.execute(_SESSIONS.format(among="true", whose=whose), ("[]", limit, skipped))
+    return [SessionSummary(*row) for row in rows]
+
+
+def list_sessions_since(db: Connection, since: str, limit: int, person: str | None = None) -> list[SessionSummary]:
+    """List a person's sessions that were active since a time, the last active first."""
+    active = [session_id for (session_id,) in db.execute(_ACTIVE_SINCE, (since,))]
+    if not active:
+        return []
+    whose = named_by_condition("s.session_id", person)
+    rows = db.execute(_SESSIONS.format(among=_AMONG_ASKED, whose=whose), (json.dumps(active), limit, 0))
     return [SessionSummary(*row) for row in rows]
 
 
 def find_session(db: Connection, session_id: str) -> SessionSummary | None:
     """Return the summary of a session."""
-    row = db.execute(_SESSIONS.format(whose="true"), (session_id, 1, 0)).fetchone()
+    values = json.dumps([session_id]), 1, 0
+    row = db.execute(_SESSIONS.format(among=_AMONG_ASKED, whose="true"), values).fetchone()
     return None if row is None else SessionSummary(*row)
 
 

@@ -22,6 +22,7 @@ PUBLIC = Filter(scope=Scope(), viewer=Viewer(only_normal=True))
 class BridgeSource(StrEnum):
     """How a bridge was found, the surest first."""
 
+    MERGE = "merge"
     DEFINITION = "definition"
     SHORT_FORM = "short_form"
     CO_MENTION = "co_mention"

@@ -55,6 +55,11 @@ def find_targets(db: Connection, name: str) -> list[Name]:
     return [alias.target for alias in found if _is_merged(alias)]
 
 
+def list_merged_by_users(db: Connection) -> list[Alias]:
+    """List the names that users merged with other entities."""
+    return _select(db, "origin = ?", (AliasOrigin.USER,))
+
+
 def resolve(db: Connection, name: Name) -> Name:
     """Return the entity that mentions of a name are linked to."""
     alias = find_alias(db, name)

@@ -13,14 +13,13 @@ _GIVEN = "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM js
 def list_linking_edges(db: Connection, seqs: Sequence[int]) -> list[tuple[int, int]]:
     """List the edges from or to some memories that lead from one subject to another, as pairs of row numbers."""
     kinds = ", ".join(f"'{kind}'" for kind in LINKING_EDGES)
-    rows = db.execute(
+    return db.execute(
         f"{_GIVEN} SELECT e.from_seq, e.to_seq FROM given g "  # noqa: S608 - constant text
         f"JOIN edge e ON e.from_seq = g.seq AND e.kind IN ({kinds}) "
         "UNION SELECT e.from_seq, e.to_seq FROM given g "
         f"JOIN edge e ON e.to_seq = g.seq AND e.kind IN ({kinds}) ORDER BY 1, 2",
         (json.dumps(list(seqs)),),
-    )
-    return [(int(start), int(end)) for start, end in rows]
+    ).fetchall()
 
 
 def list_shared_entities(db: Connection, seqs: Sequence[int], most: int) -> list[tuple[int, int]]:
@@ -28,12 +27,11 @@ def list_shared_entities(db: Connection, seqs: Sequence[int], most: int) -> list
 
     Entities in more than `most` memories are left out, and so are dates, versions and ports.
     """
-    rows = db.execute(
+    return db.execute(
         f"{_GIVEN}, named (entity_seq) AS MATERIALIZED (SELECT DISTINCT m.entity_seq FROM given g "  # noqa: S608
         "JOIN mention m ON m.memory_seq = g.seq JOIN entity e ON e.seq = m.entity_seq "
         "WHERE e.kind NOT IN ('date', 'version', 'port') AND (SELECT count(*) FROM "
         "(SELECT 1 FROM mention o WHERE o.entity_seq = e.seq LIMIT ?) counted) <= ?) "
         "SELECT m.entity_seq, m.memory_seq FROM named n JOIN mention m ON m.entity_seq = n.entity_seq ORDER BY 1, 2",
         (json.dumps(list(seqs)), most + 1, most),
-    )
-    return [(int(entity), int(memory)) for entity, memory in rows]
+    ).fetchall()

@@ -7,12 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import chain
 from operator import itemgetter
 
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.text_cache import cache_by_text
 
 # A longer text does not improve the result.
 READ_CHARS = 600
+MAX_CACHED_TEXTS, MAX_CACHED_QUERIES = 16_384, 1024
 MIN_WORDS = 2
 # The minimum share of function words: prose has twice as many, code almost none.
 MIN_SHARE = 0.15
@@ -27,8 +30,13 @@ _ENGLISH = "english"
 
 def is_foreign(text: str) -> bool:
     """Return whether a text is surely in another language than English."""
-    written = _WORD.findall(text[:READ_CHARS])
-    if _is_in_other_script(written):
+    return _is_foreign(text[:READ_CHARS])
+
+
+@cache_by_text(MAX_CACHED_TEXTS)
+def _is_foreign(text: str) -> bool:
+    written = _WORD.findall(text)
+    if not text.isascii() and _is_in_other_script(written):
         return True
     telling, english = _count_telling(written)
     return telling >= max(MIN_WORDS, MIN_SHARE * len(written)) and telling > english
@@ -36,9 +44,14 @@ def is_foreign(text: str) -> bool:
 
 def may_be_foreign(text: str) -> bool:
     """Return whether a text is more likely in another language than in English, however slightly."""
-    written = _WORD.findall(text[:READ_CHARS])
+    return _may_be_foreign(text[:READ_CHARS])
+
+
+@cache_by_text(MAX_CACHED_QUERIES)
+def _may_be_foreign(text: str) -> bool:
+    written = _WORD.findall(text)
     telling, english = _count_telling(written)
-    return telling > english or _is_in_other_script(written)
+    return telling > english or (not text.isascii() and _is_in_other_script(written))
 
 
 def find_language(text: str) -> str | None:
@@ -63,10 +76,11 @@ def _is_in_other_script(written: Sequence[str]) -> bool:
 
 def _count_telling(written: Sequence[str]) -> tuple[int, int]:
     """Count the function words of the likeliest other language, and those of English."""
-    counts = Counter(language for word in written for language in _languages_of_words().get(word.lower(), ()))
+    known = _languages_of_words()
+    counts = Counter(chain.from_iterable(known[word] for word in map(str.lower, written) if word in known))
     english = counts.pop(_ENGLISH, 0)
     # Capitalized words may be names.
-    accented = sum(not word.isascii() and word.islower() and len(word) > 1 for word in written)
+    accented = sum(len(word) > 1 and word.islower() for word in written if not word.isascii())
     return max(counts.values(), default=0) + accented, english
 
 

@@ -1,7 +1,7 @@
 """The text and the terms under which a memory is found: what an agent is shown of it, its tags and its metadata."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pipeline.records import CAPTURED_TAG, Kind, Memory
 from pipeline.text.derived_tags import drop_repeating_tags
@@ -11,7 +11,7 @@ from pipeline.text.tokens import memory_tokens, metadata_term, search_tokens
 MAX_METADATA_TERMS = 200
 
 # The fields of each kind that say what the memory is about. States, dates and numbers do not.
-_TEXT_FIELDS: Mapping[Kind, tuple[str, ...]] = {
+_TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     Kind.DECISION: ("reason", "alternatives"),
     Kind.LESSON: ("rule", "applies_when"),
     Kind.ACTIVITY: ("tool",),
@@ -22,7 +22,23 @@ _TEXT_FIELDS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
-def embedded_text(memory: Memory) -> str:
+class MemoryText(Protocol):
+    """The parts of a memory that its text consists of."""
+
+    @property
+    def content(self) -> str:
+        """Return the content."""
+
+    @property
+    def kind(self) -> str:
+        """Return the kind."""
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """Return the fields of the kind."""
+
+
+def embedded_text(memory: MemoryText) -> str:
     """Return the text of a memory that is embedded: its content and the texts of its kind's fields."""
     return "\n".join([memory.content, *_field_texts(memory)])
 
@@ -44,7 +60,7 @@ def list_own_tags(memory: Memory) -> tuple[str, ...]:
     return () if CAPTURED_TAG in memory.tags else drop_repeating_tags(memory.tags, memory.kind, memory.content)
 
 
-def _field_texts(memory: Memory) -> list[str]:
+def _field_texts(memory: MemoryText) -> list[str]:
     fields = (memory.details.get(name) for name in _TEXT_FIELDS.get(memory.kind, ()))
     texts = [text for value in fields for text in _values(value)]
     return [text for text in dict.fromkeys(texts) if text not in memory.content]

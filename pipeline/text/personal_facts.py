@@ -56,6 +56,15 @@ class StatedFact:
 
 
 @dataclass(frozen=True, slots=True)
+class _Questions:
+    """The compiled expressions of questions: the words that ask, and by attribute its names after them, and phrases."""
+
+    asking: "re.Pattern[str]"
+    names: Mapping[str, "re.Pattern[str]"]
+    phrases: Mapping[str, "re.Pattern[str]"]
+
+
+@dataclass(frozen=True, slots=True)
 class _Statements:
     """The compiled expressions of statements: each with its attribute, and each with the subject of a tool.
 
@@ -103,7 +112,11 @@ def list_asked_attributes(question: str) -> frozenset[str]:
     text = question.casefold().replace("’", "'").replace("ss", "ß")
     if not _FIRST_PERSON.search(text):
         return frozenset()
-    return frozenset(name for name, pattern in _compile_questions().items() if pattern.search(text))
+    known = _compile_questions()
+    asking = known.asking.search(text)
+    # A name is asked for only after the first word that asks.
+    asked = {name for name, pattern in known.names.items() if asking and pattern.search(text, asking.start())}
+    return frozenset(asked.union(name for name, pattern in known.phrases.items() if pattern.search(text)))
 
 
 def is_about_user(text: str) -> bool:
@@ -177,16 +190,19 @@ def _compile_names(subject: str = USER) -> Mapping[str, "re.Pattern[str]"]:
 
 
 @cache
-def _compile_questions() -> Mapping[str, "re.Pattern[str]"]:
-    """Return an expression for the questions of each attribute."""
-    questions = {}
+def _compile_questions() -> _Questions:
+    names, phrases = {}, {}
     for attribute, lists in _ATTRIBUTES.entries.items():
-        names = _names_of(USER, attribute)
-        asked = [f"\\b(?:{pattern})(?!\\w)" for pattern in lists.get("asks", ())]
-        asked.append(rf"{_ASKING}.{{0,40}}\b{_MINE}(?:{names})\b")
-        asked.append(rf"{_ASKING} (?:{names})\b{_I_USE}")
-        questions[attribute] = _compile("|".join(asked).replace("{now}", _LEXICON.entries["now"]).replace("ss", "ß"))
-    return questions
+        named = _names_of(USER, attribute)
+        asked = rf"{_ASKING}.{{0,40}}\b{_MINE}(?:{named})\b|{_ASKING} (?:{named})\b{_I_USE}"
+        names[attribute] = _compile_question(asked)
+        if asks := lists.get("asks", ()):
+            phrases[attribute] = _compile_question("|".join(f"\\b(?:{pattern})(?!\\w)" for pattern in asks))
+    return _Questions(_compile_question(_ASKING), names, phrases)
+
+
+def _compile_question(pattern: str) -> "re.Pattern[str]":
+    return _compile(pattern.replace("{now}", _LEXICON.entries["now"]).replace("ss", "ß"))
 
 
 @cache

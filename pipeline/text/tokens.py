@@ -9,13 +9,17 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 import Stemmer
 
+from pipeline.text.text_cache import cache_by_text
 from pipeline.times import parse
 
 MAX_TOKEN_CHARS = 128
 SHORTEST_IDENTIFIER = 4
+# A text of 100 words takes about a kilobyte.
+MAX_CACHED_TEXTS = 8192
 
 # No token starts with it, so terms of fields differ from words, as with term prefixes in other indexes.
 FIELD_PREFIX = "="
@@ -70,10 +74,13 @@ _local = threading.local()
 
 def search_tokens(text: str) -> list[str]:
     """Return the tokens of a text in order, repeats included."""
-    tokens: list[str] = []
-    for compound in list_compounds(text):
-        tokens.extend(_tokens_of(compound))
-    return tokens
+    return list(chain.from_iterable(map(list_compound_tokens, list_compounds(text))))
+
+
+@cache_by_text(MAX_CACHED_TEXTS)
+def list_tokens(text: str) -> tuple[str, ...]:
+    """Return the search tokens of a text that several queries compare; the strings are shared."""
+    return tuple(search_tokens(text))
 
 
 def memory_tokens(content: str, occurred_at: str) -> list[str]:
@@ -134,14 +141,15 @@ def list_compounds(text: str) -> list[str]:
 
 
 def _identifier_tokens(compound: str) -> Iterator[str]:
-    tokens = _tokens_of(compound)
+    tokens = list_compound_tokens(compound)
     # A run without parts is treated as a word.
     yield from tokens if len(tokens) == 1 else (token for token in _whole_tokens(compound) if token in tokens)
 
 
 # Texts repeat their words: a cache makes the analysis of a typical memory five times faster.
 @lru_cache(maxsize=50_000)
-def _tokens_of(compound: str) -> tuple[str, ...]:
+def list_compound_tokens(compound: str) -> tuple[str, ...]:
+    """Return the tokens of a spelling."""
     return tuple(compound_tokens(compound))
 
 

@@ -141,7 +141,7 @@ from pipeline.context.advice import read_message
 from pipeline.context.code_names import read_code_names
 from pipeline.text.excerpts import find_excerpt
 from pipeline.ingest.front_matter import split_front_matter
-from pipeline.recall.evidence import longest_common_run
+from pipeline.recall.literal_matches import longest_common_run
 from pipeline.recall.query import parse_query
 from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import memory_tokens

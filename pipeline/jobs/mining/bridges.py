@@ -1,5 +1,6 @@
 """The bridges job: mine pairs of names for one thing, by which recall also finds memories that use the other name.
 
+    entities that users merged, if a memory contains a name               →  both names
     definitions in memories ("the aquarium, i.e. the staging cluster")    →  both names
     common short forms ("k8s"), if a memory contains the long form        →  both names
     a short and a long form of one word that memories use together        →  both names
@@ -18,8 +19,9 @@ from pipeline.jobs.mining.word_pairs import MAX_NEIGHBOR_WORDS, find_co_mentione
 from pipeline.jobs.mining.workspace_words import WorkspaceWords
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.recall.fact_names import NameVectors
-from pipeline.store import bridges as store, changes
+from pipeline.store import bridges as store, changes, entity_aliases
 from pipeline.store.bridges import BridgeSource, MinedBridge
+from pipeline.store.entity_aliases import Alias
 from pipeline.text.definitions import Definition, choose_name, find_definitions, list_short_forms
 from pipeline.text.tokens import search_tokens
 
@@ -41,6 +43,7 @@ def mine_bridges(job: JobRun, encoder: Callable[[], Encoder]) -> Report:
     """Replace the mined bridges of a workspace."""
     with job.database.read() as db:
         generation = changes.generation(db)
+        merged = entity_aliases.list_merged_by_users(db)
     words = WorkspaceWords()
     definitions: list[tuple[int, Definition]] = []
     for page in _read_pages(job):
@@ -50,8 +53,8 @@ def mine_bridges(job: JobRun, encoder: Callable[[], Encoder]) -> Report:
             words.add(seq, text)
             definitions += [(seq, definition) for definition in find_definitions(text)]
     vectors = cache(lambda: NameVectors(encoder(), MAX_NEIGHBOR_WORDS))
-    found = [*_name_definitions(words, definitions), *_find_short_forms(words), *_mine_vectors(words, vectors)]
-    mined = choose_bridges(words, found)
+    texts = [*_connect_merged(words, merged), *_name_definitions(words, definitions), *_find_short_forms(words)]
+    mined = choose_bridges(words, [*texts, *_mine_vectors(words, vectors)])
     with job.database.write() as db:
         # The names may be those of a memory that was purged during the run.
         if changes.has_logged(db, changes.PURGE, generation):
@@ -87,6 +90,13 @@ def _read_pages(job: JobRun) -> Iterator[list[tuple[int, str]]]:
             return
         yield page
         before, count = page[-1][0], count + len(page)
+
+
+def _connect_merged(words: WorkspaceWords, merged: Iterable[Alias]) -> Iterator[MinedBridge]:
+    for alias in merged:
+        first, second = alias.name[1], alias.target[1]
+        if holders := words.find_literal(first) or words.find_literal(second):
+            yield MinedBridge(first, second, BridgeSource.MERGE, max(holders))
 
 
 def _name_definitions(words: WorkspaceWords, definitions: Sequence[tuple[int, Definition]]) -> Iterator[MinedBridge]:

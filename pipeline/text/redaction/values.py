@@ -88,7 +88,8 @@ def _without_closing(text: str, start: int, end: int) -> int:
 
 # Resemblance to a secret
 
-_EMAIL: Final = re.compile(r"[\w.+-]{1,64}+@[\w-]{1,64}+(?:\.[\w-]{1,64}+)++")
+# A top-level domain has no digits, unless it is in Punycode.
+_EMAIL: Final = re.compile(r"[\w.+-]{1,64}+@(?:[\w-]{1,64}+\.)++(?:[^\W\d_]{2,63}|xn--[\w-]{1,59})")
 _OTHER_LETTERS: Final = re.compile(r"[0-9!#$%^&*+=~@]")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 _LEAST: Final = {Evidence.SURE: 0, Evidence.LIKELY: 6, Evidence.WEAK: 16, Evidence.FAINT: 16}

@@ -5,26 +5,35 @@ sentence before it; general announcements ("from now on", "our convention") name
 """
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.sentences import split_sentences
+from pipeline.text.text_cache import cache_by_text
 from pipeline.text.tokens import search_tokens, speaker_of
 
 # A longer text is a document, which states many values and replaces none.
 MAX_CHARS = 2000
 # Fewer words do not identify a slot.
 LEAST_WORDS = 2
+# Texts with values take about a kilobyte each, the others almost nothing.
+MAX_CACHED_TEXTS = 8192
 
 _LEXICON: Final = load_lexicon("slots")
+_DIGITS: Final = r"\d[\d.,:]*\d|\d"
 _VALUE: Final = re.compile(
     r"(?<!\w)(?:'([^'\n]{1,40}?)'|\"([^\"\n]{1,40}?)\"|`([^`\n]{1,40}?)`|“([^”\n]{1,40})”)(?!\w)"
-    r"|(?<![\w'])(\d[\d.,:]*\d|\d|\w*[a-z][A-Z]\w*|\w+_\w*|_\w+)(?!\w)"
+    rf"|(?<![\w'])({_DIGITS}|\w*[a-z][A-Z]\w*|\w+_\w*|_\w+)(?!\w)"
 )
+_NUMBER: Final = re.compile(rf"(?<![\w'])({_DIGITS})(?!\w)")
+# Every value contains one of these signs, and every value but a number one of the second.
+_HINT: Final = re.compile(r"[\d_'\"`“]|[a-z][A-Z]")
+_OTHER_HINT: Final = re.compile(r"[_'\"`“]|[a-z][A-Z]")
 # "Start naming them": the naming is meant.
-_ASPECT: Final = re.compile(r"\b(?:start|begin|keep|stop)\s+(?=\w+ing\b)", re.IGNORECASE)
+_ASPECT_VERBS: Final = ("start", "begin", "keep", "stop")
+_ASPECT: Final = re.compile(rf"\b(?:{'|'.join(_ASPECT_VERBS)})\s+(?=\w+ing\b)", re.IGNORECASE)
 
 
 def _stems(name: str) -> frozenset[str]:
@@ -39,35 +48,55 @@ _VERBS: Final = frozenset(_SAME.values())
 
 
 class StatedValue(NamedTuple):
-    """A value, the stems that name its slot, and the stems that only occur in the text's other sentences."""
+    """A value, and the stems that name its slot; the stems of its sentence, and those of the text."""
 
     value: str
     slot: frozenset[str]
-    beside: frozenset[str]
+    sentence: frozenset[str]
+    text: frozenset[str]
+
+    @property
+    def beside(self) -> frozenset[str]:
+        """Return the stems that only occur in the text's other sentences."""
+        return self.text.difference(self.slot, self.sentence)
 
 
-@lru_cache(maxsize=4_000)
+@cache_by_text(MAX_CACHED_TEXTS)
 def find_stated_values(text: str) -> tuple[StatedValue, ...]:
     """Return the values that a text states."""
-    if len(text) > MAX_CHARS or not _VALUE.search(text):
+    if len(text) > MAX_CHARS or not _HINT.search(text):
         return ()
+    sentences = split_sentences(text.partition(":")[2] if speaker_of(text) else text)
+    matches = [list(_find_values(sentence)) for sentence in sentences]
+    if not any(matches) or not _VALUE.search(text):
+        return ()
+    words = list(map(slot_words, sentences))
+    # The values of a text share its set.
+    everything = frozenset(chain.from_iterable(words))
     stated: list[StatedValue] = []
     before: list[str] = []
-    sentences = split_sentences(text.partition(":")[2] if speaker_of(text) else text)
-    everything = frozenset(stem for sentence in sentences for stem in slot_words(sentence))
-    for sentence in sentences:
-        words = slot_words(sentence)
-        values = list(_read_sentence(sentence, before))
-        stated += [StatedValue(value, slot, everything.difference(slot, words)) for value, slot in values]
-        before = [] if values else words
+    for sentence, own, values in zip(sentences, words, matches, strict=True):
+        slots = list(_read_slots(sentence, values, before))
+        stems = frozenset(own) if slots else frozenset()
+        stated += [StatedValue(value, slot, stems, everything) for value, slot in slots]
+        before = [] if slots else own
     return tuple(stated)
 
 
-def _read_sentence(sentence: str, before: list[str]) -> Iterator[tuple[str, frozenset[str]]]:
+def _find_values(sentence: str) -> Iterable["re.Match[str]"]:
+    if not _HINT.search(sentence):
+        return ()
+    # Most values are numbers, which are found several times faster.
+    return (_VALUE if _OTHER_HINT.search(sentence) else _NUMBER).finditer(sentence)
+
+
+def _read_slots(
+    sentence: str, values: Iterable["re.Match[str]"], before: list[str]
+) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield each value and its slot; a sentence without a slot uses that of the sentence before."""
     end = 0
     first: list[str] | None = None
-    for match in _VALUE.finditer(sentence):
+    for match in values:
         words = slot_words(sentence[end : match.start()])
         if first is None:
             words = first = words if len(set(words)) >= LEAST_WORDS else [*before, *words]
@@ -77,7 +106,7 @@ def _read_sentence(sentence: str, before: list[str]) -> Iterator[tuple[str, froz
         value = next(group for group in match.groups() if group)
         if value[0].isdigit():
             # The unit of a number says what is counted.
-            words = words + slot_words(" ".join(sentence[match.end() :].split()[:1]))
+            words = words + slot_words(" ".join(sentence[match.end() :].split(maxsplit=1)[:1]))
         if len(set(words)) >= LEAST_WORDS:
             yield value, frozenset(words)
         end = match.end()
@@ -85,5 +114,9 @@ def _read_sentence(sentence: str, before: list[str]) -> Iterator[tuple[str, froz
 
 def slot_words(text: str) -> list[str]:
     """Return the stems of a text that may name a slot."""
-    stems = (_SAME.get(stem, stem) for stem in search_tokens(_ASPECT.sub("", text)))
+    lowered = text.lower()
+    # Most texts have none of its verbs. Outside of ASCII, other letters equal theirs when case is ignored.
+    if not text.isascii() or any(verb in lowered for verb in _ASPECT_VERBS):
+        text = _ASPECT.sub("", text)
+    stems = (_SAME.get(stem, stem) for stem in search_tokens(text))
     return [stem for stem in stems if stem not in _GENERAL]

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pipeline.recall.evidence import MAX_HOLDERS, longest_common_run
+from pipeline.recall.literal_matches import MAX_HOLDERS, longest_common_run
 from pipeline.recall.rank import FEATURES, LITERAL
 from pipeline.records import Draft, Filter, Kind, Revision
 from pipeline.write import revise

@@ -74,3 +74,12 @@ def test_what_old_sessions_have_seen_is_forgotten_but_not_the_sessions(db):
     assert agent_sessions.list_seen_versions(db, "old", "", SEQS) == {}
     assert len(agent_sessions.list_actions(db, "old", "", 10)) == 1
     assert agent_sessions.list_seen_versions(db, "new", "", SEQS) == {1: "a"}
+
+
+@pytest.mark.parametrize("since", ["2026-01-01T00:00:00.000Z", action(2).at, action(4).at, "2027"])
+def test_the_sessions_since_a_time_are_those_of_the_list(db, since):
+    for number in range(4):
+        agent_sessions.add_action(db, action(number, f"s{number % 2}"))
+    agent_sessions.begin_turn(db, "s5", "/p", action(4).at)
+    listed = [one for one in agent_sessions.list_sessions(db, 50, 0) if one.last_at >= since]
+    assert agent_sessions.list_sessions_since(db, since, 50) == listed

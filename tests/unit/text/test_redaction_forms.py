@@ -208,6 +208,18 @@ def test_nothing_of_the_value_remains(form, signs, data):
     assert redact(redaction.text) == Redaction(redaction.text, ())
 
 
+@pytest.mark.parametrize("secret", ["Zq7@0.x9Kv8", "Zq7@x9.K8v8"])
+def test_a_value_like_an_address_without_a_domain_is_redacted(secret):
+    for form in ('password = os.getenv("DB_PASSWORD", "§")', 'os.environ.get("DB_PASSWORD", "§")'):
+        assert secret not in redact(form.replace("§", secret)).text
+
+
+@pytest.mark.parametrize("address", ["ann@example.com", "ann+ops@mail.example.co.uk", "ann@bücher.xn--p1ai"])
+def test_an_address_is_no_secret(address):
+    text = f'login = os.getenv("DB_PASSWORD", "{address}")'
+    assert redact(text).text == text
+
+
 @given(secrets_with(PLAIN))
 @settings(deadline=None)
 def test_nothing_remains_in_json(secret):

@@ -4,9 +4,10 @@ import pytest
 
 from pipeline.jobs.mining import bridges as module
 from pipeline.jobs.mining.bridges import mine_bridges
-from pipeline.records import Scope, ScopeKind, Sensitivity
-from pipeline.store import bridges as store
+from pipeline.records import EntityKind, Scope, ScopeKind, Sensitivity
+from pipeline.store import bridges as store, entity_aliases
 from pipeline.store.bridges import BridgeSource
+from pipeline.store.entity_aliases import AliasOrigin
 from pipeline.write.revise import archive, purge
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import scratch_database
@@ -59,6 +60,28 @@ def test_a_definition_becomes_a_bridge_with_its_memory(database):
         BridgeSource.DEFINITION,
         memory_id,
     )
+
+
+def test_entities_that_a_user_merged_are_names_for_one_thing(database):
+    write(database, 1, "The cron job at night reads `nightowl-batch`")
+    alias, target = (EntityKind.IDENTIFIER, "nightowl-batch"), (EntityKind.IDENTIFIER, "settlement-runner")
+    with database.write() as db:
+        entity_aliases.merge(db, alias, target, AliasOrigin.USER)
+    mine(database)
+    assert ("nightowl-batch", "settlement-runner") in list_names(database)
+    with database.write() as db:
+        entity_aliases.separate(db, entity_aliases.find_alias(db, alias), forever=True)
+    mine(database)
+    assert list_names(database) == []
+
+
+def test_a_merged_name_that_only_its_author_may_see_connects_nothing(database):
+    write(database, 1, "`nightowl-batch` runs at two", scope=ADA)
+    with database.write() as db:
+        names = (EntityKind.IDENTIFIER, "nightowl-batch"), (EntityKind.IDENTIFIER, "settlement-runner")
+        entity_aliases.merge(db, *names, AliasOrigin.USER)
+    mine(database)
+    assert list_names(database) == []
 
 
 def test_a_common_short_form_needs_a_memory_with_either_form(database):

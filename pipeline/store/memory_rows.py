@@ -1,0 +1,52 @@
+"""Parts of memories that ranking reads, in place of whole memories."""
+
+import json
+from collections.abc import Mapping, Sequence
+from sqlite3 import Connection
+from typing import Any, NamedTuple
+
+_AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
+
+
+class StatementRow(NamedTuple):
+    """A memory's text, time and kind, and the columns that say how far its statement reaches."""
+
+    seq: int
+    content: str
+    occurred_at: str
+    kind: str
+    scope_kind: str
+    scope_id: str
+    branch: str | None
+    trust: str
+    pinned: int
+    instructs: int
+
+
+class TextRow(NamedTuple):
+    """The parts of a memory that its embedded text consists of."""
+
+    content: str
+    kind: str
+    details: Mapping[str, Any]
+
+
+def read_texts(db: Connection, seqs: Sequence[int]) -> dict[int, TextRow]:
+    """Return the parts of memories' texts by row number, archived or not."""
+    rows = db.execute(
+        f"SELECT seq, content, kind, details FROM memory WHERE {_AMONG}",  # noqa: S608 - constant text
+        (json.dumps(list(seqs)),),
+    )
+    return {
+        seq: TextRow(content, kind, {} if details == "{}" else json.loads(details))
+        for seq, content, kind, details in rows
+    }
+
+
+def read_statements(db: Connection, seqs: Sequence[int]) -> dict[int, StatementRow]:
+    """Return the statements of memories by row number, archived or not."""
+    rows = db.execute(
+        f"SELECT {', '.join(StatementRow._fields)} FROM memory WHERE {_AMONG}",  # noqa: S608 - constant text
+        (json.dumps(list(seqs)),),
+    )
+    return {row[0]: StatementRow(*row) for row in rows}
