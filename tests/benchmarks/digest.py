@@ -211,9 +211,8 @@ def main() -> None:
         bare = max(before, encode_bare(settings, texts, arguments.cores))
         parts = digest_by_part(settings, bodies)
     words = statistics.fmean(len(text.split()) for text in texts)
-    print(
-        f"{len(bodies)} memories ({arguments.corpus}) of {words:.0f} words, written at {written:.0f} a second in batches of {BATCH}"
-    )
+    print(f"{len(bodies)} memories ({arguments.corpus}) of {words:.0f} words")
+    print(f"written at {written:.0f} a second in batches of {BATCH}")
     print(f"{'digestion by the stack (embed, entities, dedup)':52} {stack}")
     print(f"{f'bare encoder, {arguments.cores} threads as nice as workers, text by text':52} {bare}")
     print(f"{'ratio':52} {stack.a_second / bare.a_second:7.2f}      {bare.cpu_s / stack.cpu_s:6.2f} by CPU time")
