@@ -202,20 +202,23 @@ class Workspace:
             raise ReadOnly(
                 f"Agents may not change workspace {self.id}: write_tools is off. Ask your user to change it."
             )
-        if self.settings.read_only:
+        self._require_writable_by(self.settings)
+
+    def _require_writable_by(self, settings: Settings) -> None:
+        if settings.read_only:
             raise ReadOnly(
                 f"Workspace {self.id} is read-only. Turn off the setting read_only to store or change memories."
             )
 
     def write_policy(self) -> WritePolicy:
         """Return how memories are taken in; raise StoreClosed when the workspace's settings cannot be taken."""
-        self.require_writable()
+        settings = self.settings
+        self._require_writable_by(settings)
         problem = self._settings.problem(self.id)
         if problem is not None:
             raise StoreClosed(
                 f"Nothing can be stored in this workspace because its settings are invalid. Correct them: {problem}"
             )
-        settings = self.settings
         return WritePolicy(
             review=settings.review,
             incognito=settings.incognito,
@@ -225,18 +228,21 @@ class Workspace:
 
     def was_purged_by_person(self, content_hash: str) -> bool:
         """Return whether the person who works on it purged a text in any workspace; their personal store marks it."""
-        person = self.person
-        if person.id == self.id:
+        personal_id = personal_workspace_of(self.person_id)
+        if personal_id == self.id:
             return False
         try:
-            with person.database.read() as db:
+            # Without a personal store, nothing is known about the person, and they purged nothing.
+            if not self._databases.exists(personal_id):
+                return False
+            with self._databases.get(personal_id).read() as db:
                 refusal = refusals.find(db, content_hash)
         except NotFound:
-            # Nothing is known about the person, and they purged nothing.
+            # Deleted since.
             return False
         except StoreUnavailable as error:
             # A personal store that cannot be read does not keep other workspaces from being written to.
-            self.operations.record_error("purge", f"purged texts cannot be recognized: {error}", workspace=person.id)
+            self.operations.record_error("purge", f"purged texts cannot be recognized: {error}", workspace=personal_id)
             return False
         return refusal is not None and refusal.how is RefusedBy.PURGED
 

@@ -31,9 +31,17 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 FIRST_APIS = (health.api, memories.api, recall.api, claude_code.api, hosts.api)
 
 
+class _SyncApp(Flask):
+    """An app without coroutines: Flask otherwise inspects each function that it calls for a request."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function unchanged."""
+        return func
+
+
 def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door] | None = None) -> Flask:
     """Return an app without routes, with metrics, access checks, limits, access log and error handling."""
-    app = Flask("reverie", static_folder=None)
+    app = _SyncApp("reverie", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions["container"] = container
     register_request_ids(app)

@@ -110,6 +110,7 @@ class Metrics:
 
     def __init__(self, container: WebContainer) -> None:
         self.registry = CollectorRegistry()
+        self._series: dict[tuple[str, str, int, str], tuple[tuple[Histogram, ...], tuple[Counter, ...]]] = {}
         self.registry.register(HomeCollector(container))
         ProcessCollector(registry=self.registry)
         self.seconds = self._time(
@@ -129,6 +130,21 @@ class Metrics:
         self.hooks = self._count(
             "reverie_hook_events", "Hook events and tool calls answered.", "event", "host", "outcome"
         )
+
+    def count_request(self, endpoint: str, method: str, status: int, caller: str, took_s: float) -> None:
+        """Count and measure a request."""
+        key = endpoint, method, status, caller
+        series = self._series.get(key)
+        if series is None:
+            # Looking a series up by its labels takes longer than counting in it.
+            series = self._series[key] = (
+                (self.seconds.labels(endpoint, method), self.caller_seconds.labels(caller)),
+                (self.requests.labels(endpoint, method, status), self.callers.labels(caller, _outcome(status))),
+            )
+        for histogram in series[0]:
+            histogram.observe(took_s)
+        for counter in series[1]:
+            counter.inc()
 
     def _time(self, name: str, text: str, *labels: str) -> Histogram:
         return Histogram(name, text, labels, registry=self.registry, buckets=BUCKETS)
@@ -156,12 +172,8 @@ def register_metrics(app: Flask, container: WebContainer, metrics: Metrics) -> N
 
 def count_request(container: WebContainer, endpoint: str, method: str, status: int, took_s: float) -> None:
     """Count and measure the current request."""
-    metrics = _metrics()
-    metrics.seconds.labels(endpoint, method).observe(took_s)
-    metrics.requests.labels(endpoint, method, status).inc()
     caller = g.caller.token_class if "caller" in g else "none"
-    metrics.caller_seconds.labels(caller).observe(took_s)
-    metrics.callers.labels(caller, _outcome(status)).inc()
+    _metrics().count_request(endpoint, method, status, caller, took_s)
     if _is_use(endpoint, method, status):
         container.requested = time.monotonic()
 

@@ -181,6 +181,6 @@ class WebContainer:
             self.contexts.find_intents(usual).prepare(self._get_encoder(model))
         self.contexts.is_warming = False
         load_no_save_classifier()
-        # Fitting the classifier took 40 MiB in addition.
+        # Fitting the classifiers took 40 MiB in addition.
         trim_heap()
         afterwards()

@@ -94,8 +94,8 @@ def is_purged_since(db: Connection, memory_id: str, moment: datetime) -> bool:
     return db.execute(sought, (_stamp(moment), PURGE, memory_id)).fetchone() is not None
 
 
-# Change numbers grow with the clock, so one lookup in the clock's index finds the start of a range.
-_SINCE = "seq >= (SELECT seq FROM change WHERE hlc >= ? ORDER BY hlc LIMIT 1)"
+# Change numbers grow with the clock: the scan back from the last change ends at the first older one.
+_SINCE = "seq > coalesce((SELECT seq FROM change WHERE hlc < ? ORDER BY seq DESC LIMIT 1), 0)"
 
 
 def _stamp(moment: datetime) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -26,8 +26,8 @@ _SEQ, _UPDATED_AT = NAMES.index("seq"), NAMES.index("updated_at")
 # The store numbers the rows.
 _GIVEN = [name for name in NAMES if name != "seq"]
 _INSERT = f"INSERT INTO memory ({', '.join(_GIVEN)}, row_hash) VALUES ({', '.join('?' * len(_GIVEN))}, ?) RETURNING seq"  # noqa: S608 - constant columns
-# The positions of the hashed columns among the given ones; a new memory has none of the others.
-_HASHED = [_GIVEN.index(name) if name in _GIVEN else None for name in row_hashes.COLUMNS]
+# The hashed ones of the given columns, and None for the others, which a new memory does not have.
+_hashed_values = itemgetter(*(_GIVEN.index(name) if name in _GIVEN else len(_GIVEN) for name in row_hashes.COLUMNS))
 # The positions of decoded values and of joined columns, the last first because joining shortens the row.
 _DECODED = [(NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 1]
 _JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 2), reverse=True)
@@ -66,14 +66,19 @@ def insert(db: Connection, memory: Memory) -> int:
         values += (value,) if codec is None else codec.encode(value)
     values[_UPDATED_AT] = memory.created_at
     del values[_SEQ]
-    values.append(row_hashes.compute(None if position is None else values[position] for position in _HASHED))
+    values.append(row_hashes.compute(_hashed_values([*values, None])))
     return int(db.execute(_INSERT, values).fetchone()[0])
 
 
 def find_active_text(db: Connection, scope: Scope, content_hash: str) -> Memory | None:
     """Return the active memory of the same scope with exactly this text."""
-    same = "scope_kind = ? AND scope_id = ? AND content_hash = ? AND archived_at IS NULL AND subject IS NULL"
-    return select_one(db, same, (scope.kind, scope.id or "", content_hash))
+    # Nearly every write finds none, and a query for all columns takes three times as long as this one.
+    row = db.execute(
+        "SELECT seq FROM memory WHERE scope_kind = ? AND scope_id = ? AND content_hash = ? AND archived_at IS NULL "
+        "AND subject IS NULL",
+        (scope.kind, scope.id or "", content_hash),
+    ).fetchone()
+    return None if row is None else select_one(db, "seq = ?", row)
 
 
 def get(db: Connection, memory_id: str) -> Memory | None:

@@ -102,6 +102,12 @@ def m012_vocabulary(db: Database) -> None:
     _execute(db, "vocabulary.sql")
 
 
+@MIGRATIONS()
+def m014_drop_clock_index(db: Database) -> None:
+    """Drop the index of the change log's clock, which cost every write a page."""
+    _execute(db, "drop_clock_index.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.

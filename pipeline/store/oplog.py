@@ -103,7 +103,8 @@ def record(db: Connection) -> None:
 
 def ignore_outside_changes(db: Connection) -> None:
     """Do not log changes of another program before this transaction; the rows then differ from the log."""
-    db.execute("DELETE FROM touched")
+    # Without a condition, SQLite clears the table's page and writes it, even if it is empty.
+    db.execute("DELETE FROM touched WHERE true")
 
 
 def _record(db: Connection, keys: Sequence[Key]) -> None:

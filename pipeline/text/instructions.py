@@ -91,16 +91,22 @@ def _breaks_in(folded: str) -> bool:
         folded = _BLANKS.sub(" ", folded)
     worded, unspaced = _rules()
     beginnings = {word[:_BEGINNING] for word in _WORD.findall(folded)}
-    for beginning in worded.keys() & beginnings:
-        if _any_found(worded[beginning], folded):
-            return True
-    return _WITHOUT_SPACES.search(folded) is not None and _any_found(unspaced, folded)
-
-
-def _any_found(heads: Sequence[_Head], folded: str) -> bool:
     # A head may span a line break; its position stays the same.
     line = folded.replace("\n", " ")
-    return any(head in line and _matches_rule(rule, head, folded, line) for head, rule in heads)
+    for beginning in worded.keys() & beginnings:
+        if _any_found(worded[beginning], folded, line):
+            return True
+    if folded.isascii() or not _WITHOUT_SPACES.search(folded):
+        return False
+    return _any_found(unspaced, folded, line)
+
+
+def _any_found(heads: Sequence[_Head], folded: str, line: str) -> bool:
+    # Called several times for every text, so without a generator.
+    for head, rule in heads:  # noqa: SIM110
+        if head in line and _matches_rule(rule, head, folded, line):
+            return True
+    return False
 
 
 def _matches_rule(rule: _InjectionRule, head: str, folded: str, line: str) -> bool:

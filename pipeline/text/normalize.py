@@ -24,6 +24,10 @@ _INVISIBLE = re.compile(f"(?<={_JOINED}){_UNSEEN}++(?={_JOINED})")
 _MARKS = re.compile(r"([^\w\s\x00-\u02ff]{30})([^\w\s\x00-\u02ff]++)")
 _SPACE = re.compile(r"\s+")
 MAX_TAG_CHARS = 50
+# Names that are stored unchanged: every request of a session repeats its name.
+_CLEAN_NAMES: set[str] = set()
+MAX_CLEAN_NAMES = 1024
+MAX_CLEAN_CHARS = 200
 TAG = re.compile(rf"[a-z0-9-]{{1,{MAX_TAG_CHARS}}}")
 _NOT_IN_TAGS = re.compile(r"[^a-z0-9]+")
 
@@ -54,7 +58,14 @@ def _drop_marks(run: re.Match[str]) -> str:
 
 def normalize_id(text: str) -> str:
     """Return the stored form of a session's or owner's name: normalized, without secrets."""
-    return redact(normalize_text(text)).text
+    if text in _CLEAN_NAMES:
+        return text
+    name = redact(normalize_text(text)).text
+    if name == text and len(text) <= MAX_CLEAN_CHARS:
+        if len(_CLEAN_NAMES) >= MAX_CLEAN_NAMES:
+            _CLEAN_NAMES.clear()
+        _CLEAN_NAMES.add(text)
+    return name
 
 
 def normalize_tag(text: str) -> str:

@@ -8,6 +8,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterator
+from datetime import date
 from functools import lru_cache
 from itertools import chain
 
@@ -68,6 +69,17 @@ _TIME = re.compile(
     r"(day|week|weekend|month|year|summer|winter|spring)s?|morning|night)\b",
     re.IGNORECASE,
 )
+_TIME_UNITS = ("day", "week", "weekend", "month", "year", "summer", "winter", "spring")
+# The same words for a text in ASCII, whose words are compared as a set: the expression is tried at every letter.
+_TIME_WORDS = frozenset(
+    word.lower()
+    for word in (
+        *(*WEEKDAYS, *MONTHS, *map(str, range(1900, 2100))),
+        *("yesterday", "today", "tonight", "tomorrow", "ago", "last", "next", "since", "recently", "morning", "night"),
+        *(f"{unit}{end}" for unit in _TIME_UNITS for end in ("", "s")),
+    )
+)
+_WORD = re.compile(r"\w+")
 
 _local = threading.local()
 
@@ -85,9 +97,12 @@ def list_tokens(text: str) -> tuple[str, ...]:
 
 def memory_tokens(content: str, occurred_at: str) -> list[str]:
     """Return the terms of a memory's content: its tokens, its day as a person names it, and its fields."""
-    moment = parse(occurred_at)
-    day = f"{WEEKDAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month - 1]} {moment.year}"
-    return [*search_tokens(content), *search_tokens(day), *_field_terms(content)]
+    return [*search_tokens(content), *_day_tokens(parse(occurred_at).date()), *_field_terms(content)]
+
+
+@lru_cache(maxsize=512)
+def _day_tokens(day: date) -> tuple[str, ...]:
+    return tuple(search_tokens(f"{WEEKDAYS[day.weekday()]} {day.day} {MONTHS[day.month - 1]} {day.year}"))
 
 
 def identifiers(text: str) -> list[str]:
@@ -123,12 +138,19 @@ def is_field(term: str) -> bool:
 
 
 def _field_terms(content: str) -> Iterator[str]:
-    if (signs := _LAST_SIGNS.search(content)) and _QUESTION_MARK.search(signs[0]):
+    if _QUESTION_MARK.search(content) and (signs := _LAST_SIGNS.search(content)) and _QUESTION_MARK.search(signs[0]):
         yield ASKS
-    if _TIME.search(content):
+    if names_time(content):
         yield NAMES_TIME
     if speaker := _SPEAKER.match(content):
         yield from map(speaker_term, dict.fromkeys(search_tokens(speaker[1])))
+
+
+def names_time(content: str) -> bool:
+    """Return whether a text contains a word for a time, such as a month or `yesterday`."""
+    if content.isascii():
+        return not _TIME_WORDS.isdisjoint(_WORD.findall(content.lower()))
+    return _TIME.search(content) is not None
 
 
 def list_compounds(text: str) -> list[str]:

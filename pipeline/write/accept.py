@@ -71,9 +71,12 @@ def commit(
 def write_all(db: Connection, prepared: Sequence[Prepared], policy: WritePolicy) -> list[Receipt]:
     """Store prepared memories within a transaction, as the policy decides."""
     effects = WriteEffects()
-    receipts = [replace(write_one(db, item, policy, effects), renamed_tags=item.renamed_tags) for item in prepared]
+    receipts = [write_one(db, item, policy, effects) for item in prepared]
     log_and_enqueue(db, effects)
-    return receipts
+    return [
+        replace(receipt, renamed_tags=item.renamed_tags) if item.renamed_tags else receipt
+        for receipt, item in zip(receipts, prepared, strict=True)
+    ]
 
 
 def is_incognito(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
@@ -196,7 +199,9 @@ def _admit(
     trust = _inherit_trust(db, item)
     if candidate or trust is not memory.trust:
         memory = replace(memory, candidate=candidate, trust=trust)
-    outcome = _store(db, replace(item, memory=memory), placement, effects)
+    if memory is not item.memory:
+        item = replace(item, memory=memory)
+    outcome = _store(db, item, placement, effects)
     return _record_decision(effects, memory, outcome, admission.score, admission.reasons)
 
 

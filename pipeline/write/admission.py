@@ -273,25 +273,30 @@ def measure_durable_share(text: str, *, lasting: bool, answers: bool) -> float:
     A request, a question or a postponement discounts its own sentence, not the statements next to it.
     """
     share = 1.0 - _noise_share(text)
+    # Few texts postpone anything: only then is each sentence split into words.
+    may_put_off = not lasting and _puts_off(text, _words(text))
     sentences = [(match[0], len(match[0])) for match in _SENTENCE.finditer(text)]
     total = sum(length for _, length in sentences)
     if not total:
         return share
     return (
         share
-        * sum(length * _keep(sentence, lasting=lasting, answers=answers) for sentence, length in sentences)
+        * sum(
+            length * _keep(sentence, lasting=lasting, answers=answers, may_put_off=may_put_off)
+            for sentence, length in sentences
+        )
         / total
     )
 
 
-def _keep(sentence: str, *, lasting: bool, answers: bool) -> float:
+def _keep(sentence: str, *, lasting: bool, answers: bool, may_put_off: bool) -> float:
     weight = 1.0
     opening = _OPENING.match(sentence)
     if opening is not None and not (lasting or (answers and opening.lastgroup == "request")):
         weight *= _KEPT[str(opening.lastgroup)]
     if not answers and _ASKS.search(sentence, max(0, len(sentence) - 10)):
         weight *= _QUESTION_KEEPS
-    if not lasting and _puts_off(sentence, _words(sentence)):
+    if may_put_off and _puts_off(sentence, _words(sentence)):
         weight *= _LATER_KEEPS
     return weight
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import (
@@ -41,6 +42,8 @@ def normalize_content(text: str, loc: str) -> str:
 
 def clean_metadata(raw: Mapping[str, Any], loc: str) -> Any:
     """Normalize metadata and remove secrets; raise InvalidField if it is too large before or after."""
+    if not raw:
+        return {}
     # Reject large metadata first, because the search for secrets is slow.
     check_metadata(raw, loc)
     metadata, _ = redact_json(normalize_json(raw))
@@ -232,10 +235,8 @@ DETAILS: Mapping[Kind, type[Details]] = {
 def check_details(kind: Kind, raw: Mapping[str, Any], loc: str) -> dict[str, Any]:
     """Return a kind's typed fields, normalized, redacted and with defaults; raise InvalidField if one is invalid."""
     _check_size(raw, MAX_DETAILS_BYTES, loc)
-    clean, _ = redact_json(normalize_json(raw))
     try:
-        # Validate as JSON: only then does a strict model accept enum values as text, and reject 1 for a boolean.
-        details = DETAILS[kind].model_validate_json(json.dumps(clean))
+        details = _validate_details(kind, redact_json(normalize_json(raw))[0]) if raw else _default_details(kind)
     except ValidationError as error:
         errors = error.errors(include_input=False, include_url=False, include_context=False)
         raise InvalidField(
@@ -245,6 +246,17 @@ def check_details(kind: Kind, raw: Mapping[str, Any], loc: str) -> dict[str, Any
             )
         ) from error
     return details.model_dump(mode="json", exclude_none=True)
+
+
+def _validate_details(kind: Kind, clean: Any) -> BaseModel:
+    # Validate as JSON: only then does a strict model accept enum values as text, and reject 1 for a boolean.
+    return DETAILS[kind].model_validate_json(json.dumps(clean))
+
+
+@cache
+def _default_details(kind: Kind) -> BaseModel:
+    """Return the fields of a memory that states none; raise ValidationError if its kind needs some."""
+    return _validate_details(kind, {})
 
 
 def list_texts(value: Any) -> list[str]:

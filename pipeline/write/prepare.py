@@ -189,9 +189,9 @@ def complete_anchor(anchor: Anchor | None, loc: str) -> Anchor | None:
 def join_agent_text(memory: Memory) -> str:
     """Return all text of a memory that an agent may read: commands in fields count, too."""
     path = None if memory.anchor is None else memory.anchor.path
-    names = list_texts((memory.tags, path, memory.branch, memory.session_id, memory.scope.id))
+    names = (*memory.tags, path, memory.branch, memory.session_id, memory.scope.id)
     texts = list_texts((list(memory.details.values()), memory.metadata))
-    return "\n".join([memory.content, *texts, *(name.translate(_JOINTS) for name in names)])
+    return "\n".join([memory.content, *texts, *(name.translate(_JOINTS) for name in names if name is not None)])
 
 
 def check_branch(branch: str | None, loc: str) -> str | None:

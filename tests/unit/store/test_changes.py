@@ -63,3 +63,14 @@ def test_what_was_done_since_a_moment_is_counted_and_listed_the_last_first(monke
             assert found[0][0] == since + timedelta(seconds=2)
             [(at_first, first), _] = changes.list_latest_changes(db, since, [changes.CREATE], 9)
             assert (at_first, first.memory_id) == (since, "b")
+
+
+def test_the_changes_since_a_time_before_the_first_and_after_the_last_change(monkeypatch):
+    with scratch_database() as database:
+        monkeypatch.setattr(changes.time, "time_ns", lambda: START_MS * 1_000_000)
+        with database.write() as db:
+            changes.append(db, changes.CREATE, ["a", "b"])
+        written_at = datetime.fromtimestamp(START_MS / 1000, UTC)
+        with database.read() as db:
+            for late_ms, tally in ((-1000, {"create": 2}), (0, {"create": 2}), (1000, {})):
+                assert changes.tally_since(db, written_at + timedelta(milliseconds=late_ms)) == tally

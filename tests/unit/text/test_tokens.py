@@ -12,6 +12,7 @@ from pipeline.text.tokens import (
     identifiers,
     is_field,
     memory_tokens,
+    names_time,
     search_tokens,
     speaker_term,
 )
@@ -172,3 +173,22 @@ def fields(content):
 )
 def test_a_text_has_the_fields_that_it_shows(content, found):
     assert fields(content) == found
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(
+        st.sampled_from(
+            (
+                *("May", "maybe", "last", "LAST", "lasting", "1999", "21999", "2099", "2100", "weeks", "weekly"),
+                *("springs", "at_night", "night-time", "x", "ago's", "Sunday.", "(today)", "day1", "  ", "\n", ","),
+            )
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(["", " ", "_", "-"]),
+)
+def test_a_text_names_the_same_times_in_ascii_and_beyond(parts, between):
+    text = between.join(parts)
+    # A sign beyond ASCII that is no part of a word: the text is then searched by the expression.
+    assert names_time(text) == names_time(f"{text} \u2014")
