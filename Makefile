@@ -119,7 +119,7 @@ bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput
 	$(BIN)/python -m tests.benchmarks.write
 
 .PHONY: bench-digest
-bench-digest: $(STAMP) ## Measure digestion beside the bare encoder, and its CPU time by part (ARGS="--count 500")
+bench-digest: $(STAMP) ## Measure digestion beside the bare encoder, and its CPU time by part (ARGS="--corpus templates --count 10000")
 	$(BIN)/python -m tests.benchmarks.digest $(ARGS)
 
 .PHONY: bench-recall

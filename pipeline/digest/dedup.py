@@ -36,9 +36,9 @@ from pipeline.text.similarity.pair_classifier import (
     REPLACEMENT_COSINE,
     Judgement,
     Relation,
-    classify_pair,
 )
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
+from pipeline.text.similarity.pair_relation import relate_pair
 from pipeline.text.similarity.replacement import gives_value
 from pipeline.text.similarity.store_conflicts import find_contradiction
 from pipeline.times import utc_now
@@ -157,7 +157,7 @@ def _may_conflict(origins: Origins, seq: int, other: int) -> bool:
 
 def _compare(first: Memory, second: Memory, cosine: float, origins: Origins) -> Iterator[PairFinding]:
     older, newer = sorted((first, second), key=lambda memory: memory.seq)
-    judgement = classify_pair(older.content, newer.content, cosine)
+    judgement = relate_pair(older.content, newer.content, cosine)
     are_native = older.seq in origins and newer.seq in origins
     if are_native or (judgement.relation is Relation.DIFFERENT and (older.seq in origins or newer.seq in origins)):
         how = find_contradiction(older.content, newer.content)

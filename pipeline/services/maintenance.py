@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from config.process import is_alive
@@ -26,12 +26,14 @@ from pipeline.records import Stage
 from pipeline.store import runs, work
 from pipeline.store.database import Database
 from pipeline.store.operations import Operations
-from pipeline.times import utc_now
+from pipeline.times import parse, utc_now
 from pipeline.workspace import Workspace
 
 # Time limit of a job's turn, and the pause before the next turn of a job that gave way to new memories.
 TURN_S = 60.0
 PAUSE_S = 5.0
+# The least time between two runs that answer likely questions: each takes seconds of CPU, and recall works without.
+PREDICT_PAUSE = timedelta(minutes=10)
 # Time limit of a digestion turn, so that other workspaces get theirs; the rest is queued again.
 DIGEST_TURN_S = 2.0
 # A failed job is retried with increasing delays before its next scheduled time.
@@ -145,8 +147,12 @@ def list_overdue_indexes(context: JobContext) -> list[str]:
     return ["segment"] if context.is_needed("segment") else []
 
 
-def list_outdated_answers(context: JobContext) -> list[str]:
-    """Return the job that answers the likely questions if it is needed and no memory is being digested."""
+def list_outdated_answers(context: JobContext, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> list[str]:
+    """Return the job that answers the likely questions if it is needed, has paused, and no memory is being digested."""
+    with context.database.read() as db:
+        last = runs.last(db, "predict")
+    if last is not None and last.started_at is not None and now() - parse(last.started_at) < PREDICT_PAUSE:
+        return []
     is_idle = not _foreground_waits(context.database)
     return ["predict"] if is_idle and context.is_needed("predict") else []
 

@@ -33,11 +33,13 @@ from pipeline.services.encoder import compile_model
 from pipeline.store.sqlite import SqliteDatabase
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.homes import share_models
+from tests.benchmarks.templated_notes import templated_notes
 from tests.benchmarks.write import BATCH, ROOT, WARM_UP, Connection, time_writes, wait_until_digested, write_batches
 from tests.fakes.in_process import accept_batch
 from workers.queue import NICENESS
 
 WORKSPACE = "backlog"
+CORPORA = {"generated": memories, "templates": templated_notes}
 ROUNDS = 3
 PATIENCE_S = 3600.0
 # Who runs a stage decides what each costs: embedding first, as what it leaves is what the others read.
@@ -48,7 +50,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "spaCy": ((entities.SpacyTagger, "tag"),),
     "rules and corrections of names": ((entities, "extract_batch"),),
     "dedup: search": ((DenseIndex, "find_near"), (DenseIndex, "refresh")),
-    "dedup: classify": ((dedup, "classify_pair"),),
+    "dedup: classify": ((dedup, "relate_pair"),),
     "LanceDB writes": ((VectorTable, "replace"),),
     "LanceDB reads": ((VectorTable, "_read"),),
     "SQLite writes": ((SqliteDatabase, "write"),),
@@ -194,9 +196,10 @@ def main() -> None:
     """Measure the bare limit, the stack and the parts, and print them beside each other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=2000, help="memories of the backlog")
+    parser.add_argument("--corpus", choices=list(CORPORA), default="generated", help="texts of the backlog")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="threads of the bare encoder")
     arguments = parser.parse_args()
-    bodies = list(memories(arguments.count, seed=2))
+    bodies = list(CORPORA[arguments.corpus](arguments.count, seed=2))
     texts = [body["content"] for body in bodies]
     with tempfile.TemporaryDirectory(prefix="reverie-bench-") as folder:
         home = Path(folder)
@@ -208,7 +211,8 @@ def main() -> None:
         bare = max(before, encode_bare(settings, texts, arguments.cores))
         parts = digest_by_part(settings, bodies)
     words = statistics.fmean(len(text.split()) for text in texts)
-    print(f"{len(bodies)} memories of {words:.0f} words, written at {written:.0f} a second in batches of {BATCH}")
+    print(f"{len(bodies)} memories ({arguments.corpus}) of {words:.0f} words")
+    print(f"written at {written:.0f} a second in batches of {BATCH}")
     print(f"{'digestion by the stack (embed, entities, dedup)':52} {stack}")
     print(f"{f'bare encoder, {arguments.cores} threads as nice as workers, text by text':52} {bare}")
     print(f"{'ratio':52} {stack.a_second / bare.a_second:7.2f}      {bare.cpu_s / stack.cpu_s:6.2f} by CPU time")

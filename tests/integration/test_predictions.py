@@ -117,6 +117,10 @@ def test_a_fact_that_is_set_meanwhile_is_told_at_once(likely):
         assert {text for text in told if text.startswith("billing")} == {f"billing listen port: {value}"}
 
 
+def after_pause():
+    return datetime.now(UTC) + maintenance.PREDICT_PAUSE
+
+
 def test_the_hit_rates_are_shown(likely, container):
     nothing = {"asked": 0, "foreseen": 0, "answered": 0, "hit_rate": None}
     assert likely.get("/v1/stats").get_json()["predictions"] == nothing
@@ -139,7 +143,19 @@ def test_the_job_is_needed_as_soon_as_an_answer_is_outdated(likely, container, w
     assert context.is_needed("predict")
     assert maintenance.list_outdated_answers(context) == []
     digested()
-    assert maintenance.list_outdated_answers(context) == ["predict"]
+    assert maintenance.list_outdated_answers(context, after_pause) == ["predict"]
+
+
+def test_the_job_pauses_between_bursts_of_writes(client, container, worker, digested):
+    client.write("Open the archive before winter", kind="goal")
+    digested()
+    context = worker.context("default")
+    run_job(worker, "default", "predict")
+    client.write("The archive has a second door")
+    digested()
+    assert context.is_needed("predict")
+    assert maintenance.list_outdated_answers(context) == []
+    assert maintenance.list_outdated_answers(context, after_pause) == ["predict"]
 
 
 def test_the_job_collects_the_questions_and_answers_them(client, container, worker, digested, computed_texts):

@@ -81,48 +81,42 @@ _LOST_E = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|.*(?:[aeiou][cgsvz]|[lrn][cgs
 _ED_FORM = re.compile(r"(?!(?:need|speed|seed|feed|embed|indeed|hundred|red|shed)\Z)[a-z]{2,}ed")
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
+    """A word or mark as it is written, and in lower case."""
+
     surface: str
     folded: str
 
 
-_NOTHING = _Piece("", "")
+_NOTHING = Piece("", "")
 
 
-def normalize_pair(first: str, second: str) -> tuple[NormalizedText, NormalizedText]:
-    """Normalize two texts by the same rules: as English if they have more English function words than others."""
-    plain = [_plain(first), _plain(second)]
-    pieces = [_pieces(text) for text in plain]
-    raw = {piece.folded for both in pieces for piece in both}
-    ours, theirs = len(raw & v.ENGLISH), len(raw & v.FOREIGN)
-    english = ours > theirs or (ours == theirs == 0 and first.isascii() and second.isascii())
-    coupled = frozenset(weak for strong, weak in v.COUPLED_WORDS.items() if strong in raw)
-    first_text, second_text = (
-        _read(both, coupled, english=english, asks=bool(_QUESTION.search(text[-8:])))
-        for both, text in zip(pieces, plain, strict=True)
-    )
-    return first_text, second_text
-
-
-def _plain(text: str) -> str:
+def to_plain_text(text: str) -> str:
+    """Return a text in compatible characters, without a label such as "note:"."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
     opening = _OPENING.match(plain)
     return plain[opening.end() :] if opening else plain
 
 
-def _pieces(text: str) -> list[_Piece]:
-    pieces = [piece for surface in _PIECE.findall(text) for piece in _split(surface)]
+def is_question(plain_text: str) -> bool:
+    """Return whether a text ends with a question mark."""
+    return bool(_QUESTION.search(plain_text[-8:]))
+
+
+def split_pieces(plain_text: str) -> list[Piece]:
+    """Split a text into words and marks; contractions and common phrases become their words."""
+    pieces = [piece for surface in _PIECE.findall(plain_text) for piece in _split(surface)]
     heads = [number for number, piece in enumerate(pieces[:-1]) if piece.folded in v.PHRASE_HEADS]
     for number in reversed(heads):
         phrase = (pieces[number].folded, pieces[number + 1].folded)
         if phrase in v.PHRASES:
-            pieces[number : number + 2] = [_Piece(word, word) for word in v.PHRASES[phrase]]
+            pieces[number : number + 2] = [Piece(word, word) for word in v.PHRASES[phrase]]
     return pieces
 
 
 @lru_cache(maxsize=20_000)
-def _split(surface: str) -> tuple[_Piece, ...]:
-    return tuple(_Piece(part, part.casefold()) for part in _parts(surface))
+def _split(surface: str) -> tuple[Piece, ...]:
+    return tuple(Piece(part, part.casefold()) for part in _parts(surface))
 
 
 def _parts(surface: str) -> Iterable[str]:
@@ -198,7 +192,8 @@ class _Reader:
         self.link, self.stated, self.helped = "", False, word.sort is WordClass.NEGATION and self.helped
 
 
-def _read(pieces: Sequence[_Piece], coupled: frozenset[str], *, english: bool, asks: bool) -> NormalizedText:
+def read_pieces(pieces: Sequence[Piece], coupled: frozenset[str], *, english: bool, asks: bool) -> NormalizedText:
+    """Normalize a text; small words in `coupled` belong to another word of the pair and are not dropped."""
     reader = _Reader(coupled, english=english)
     opens, last = True, len(pieces)
     for number, (surface, folded) in enumerate(pieces):

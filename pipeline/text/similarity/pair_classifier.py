@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from pipeline.text.similarity import vocabulary as v
-from pipeline.text.similarity.normalizer import NormalizedText, Tense, Word, WordClass, normalize_pair
-from pipeline.text.similarity.replacement import gives_another_value, strip_announcement
+from pipeline.text.similarity.comparable_text import comparable_text, normalize_pair
+from pipeline.text.similarity.normalizer import NormalizedText, Tense, Word, WordClass
+from pipeline.text.similarity.replacement import gives_another_value
 
 Words = Sequence[Word]
 
@@ -349,7 +350,7 @@ class Judgement:
 def _find_conflict(first: str, second: str, near: TokenDiff | None) -> Judgement | None:
     if near is not None:
         how = find_denial(near)
-        bare = strip_announcement(first), strip_announcement(second)
+        bare = comparable_text(first).bare, comparable_text(second).bare
         if how == ANOTHER_VALUE or (bare != (first, second) and find_denial(_compare(*bare)) == ANOTHER_VALUE):
             return Judgement(Relation.SUPERSEDES, (ANOTHER_VALUE,))
         if how is not None:

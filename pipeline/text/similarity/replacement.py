@@ -4,11 +4,9 @@ Announcements ("Decision:", "from now on", "in this project") are ignored. The r
 for one value at its end; and the statement must be of a kind with a single value at a time.
 """
 
-import re
-from typing import Final
-
 from pipeline.text.similarity import vocabulary as v
-from pipeline.text.similarity.normalizer import WordClass, normalize_pair
+from pipeline.text.similarity.comparable_text import comparable_text, normalize_pair
+from pipeline.text.similarity.normalizer import WordClass
 
 MAX_VALUE = 3
 # With fewer common words, the subject is unclear.
@@ -19,22 +17,11 @@ LONGEST = 300
 _VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
 
 
-def _any_of(phrases: tuple[str, ...]) -> str:
-    return "|".join(re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True))
-
-
-_ANNOUNCES: Final = re.compile(
-    rf"\A(?:\s*(?:(?:{_any_of(v.LABELS)})(?: (?:of|for) (?:this|the|our) \w+)?\s*:|(?:{_any_of(v.OPENINGS)})\b,?))*\s*",
-    re.IGNORECASE,
-)
-_ANNOUNCED: Final = re.compile(rf"(?:,?\s+(?:{_any_of(v.ENDINGS)}))*\s*[.!]?\s*\Z", re.IGNORECASE)
-
-
 def gives_another_value(first: str, second: str) -> bool:
     """Return whether two texts give different values for a thing that has one value at a time."""
     if max(len(first), len(second)) > LONGEST:
         return False
-    first_text, second_text = normalize_pair(*map(strip_announcement, sorted((first, second))))
+    first_text, second_text = normalize_pair(*(comparable_text(text).bare for text in sorted((first, second))))
     if (
         first_text.asks
         or second_text.asks
@@ -68,10 +55,5 @@ def gives_another_value(first: str, second: str) -> bool:
 
 def gives_value(text: str) -> bool:
     """Return whether a text may give a value for a thing that has one value at a time."""
-    words = normalize_pair(strip_announcement(text), "")[0].words if len(text) <= LONGEST else ()
+    words = normalize_pair(comparable_text(text).bare, "")[0].words if len(text) <= LONGEST else ()
     return any(word.text in v.ONE_VALUED for word in words) and any(word.sort in _VALUES for word in words)
-
-
-def strip_announcement(text: str) -> str:
-    """Return a statement without its announcement."""
-    return _ANNOUNCED.sub("", _ANNOUNCES.sub("", text, count=1))

@@ -7,6 +7,7 @@ import pytest
 from pipeline.records import Kind
 from tests.benchmarks.corpus import fingerprint, memories
 from tests.benchmarks.questions import IDENTIFIER, LONGEST, UNANSWERABLE, questions
+from tests.benchmarks.templated_notes import TEMPLATES, templated_notes
 
 SEED = 3
 SIZE = 1500
@@ -78,3 +79,13 @@ def test_a_small_corpus_gives_what_it_can(corpus):
     few = questions(corpus[:3], 100_000, SEED)
     assert len(few) < 100_000
     assert {place for question in few for place in question.sources} <= {0, 1, 2}
+
+
+def test_templated_notes_are_distinct_and_the_same_for_a_seed():
+    notes = list(templated_notes(SIZE, SEED))
+    assert list(templated_notes(100, SEED)) == notes[:100]
+    assert list(templated_notes(100, SEED + 1)) != notes[:100]
+    assert len({note["content"] for note in notes}) == SIZE
+    assert {note["kind"] for note in notes} <= set(Kind)
+    assert len(TEMPLATES) == 40
+    assert not any("{" in note["content"] for note in notes)

@@ -1,7 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.text.similarity.replacement import gives_another_value, strip_announcement
+from pipeline.text.similarity.announcements import strip_announcement
+from pipeline.text.similarity.replacement import gives_another_value
 
 
 @pytest.mark.parametrize(
