@@ -57,8 +57,9 @@ METADATA_WEIGHT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Segment and tail at a point in time as one corpus, with its BM25 statistics."""
+    """Segment and tail at a point in time as one corpus, with its BM25 statistics; `name` is the segment's."""
 
+    name: str
     segment: Segment
     tail: TailPostings
     lock: threading.Lock
@@ -243,6 +244,10 @@ class LexicalIndex:
             expanded=expanded,
         )
 
+    def is_current(self, db: Connection, corpus: Corpus) -> bool:
+        """Return whether a corpus has the segment of the store; another one still counts memories archived since."""
+        return corpus.name == (meta.get(db, self._documents.keys.name) or "")
+
     def count_holders(self, db: Connection, token: str) -> int:
         """Return the number of memories with a token in their text."""
         return len(self.refresh(db).posting(token)[0])
@@ -353,6 +358,7 @@ class LexicalIndex:
         session_lengths[NOBODY] = 0
         present = session_lengths[session_lengths > 0]
         return Corpus(
+            name=self._name,
             segment=segment,
             tail=self._tail,
             lock=self._tail_lock,

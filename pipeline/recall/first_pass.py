@@ -162,7 +162,8 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     outdated = index_state.list_outdated(db, pooled.tolist())
     lexical = None if words is None else words.scores
     found = pooled, tops, lexical, dense, literal, stating, superseded, outdated, list(about_user), answering
-    return Candidates(*found, useful=dict(find_useful(db, results.query)))
+    settled = lexical is None or context.lexical.is_current(db, lexical.corpus)
+    return Candidates(*found, useful=dict(find_useful(db, results.query)), settled=settled)
 
 
 def _list_facts_about_user(db: Connection, question: ParsedQuery) -> dict[int, bool]:

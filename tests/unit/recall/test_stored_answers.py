@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from pipeline.context.briefing import message_query
 from pipeline.errors import ReverieError
@@ -44,8 +44,10 @@ class Home:
         return answer_questions(job, lambda: nullcontext(partial(search_uncached, self.worker.reader)))
 
     def ask(self, query):
-        """Ask a web server that was just started."""
-        return search(replace(self.front.reader, answers=AnswerCache()), query)
+        """Ask a web server that was just started, until it has loaded the present segment."""
+        while not (answer := search(replace(self.front.reader, answers=AnswerCache()), query)).settled:
+            pass
+        return answer
 
     def search(self, query):
         """Ask without stored answers."""
@@ -121,6 +123,8 @@ def change(home, memory_id, name, value):
 
 @settings(max_examples=15)
 @given(st.lists(STEPS, min_size=1, max_size=8))
+# The old segment counts a memory that was archived, and the new one does not.
+@example([("fold", 0), ("fact", 8005), ("archive", 0), ("write", "billing ada billing"), ("fold", 0)])
 def test_after_any_writes_the_stored_answer_is_that_of_a_search(steps):
     with scratch_database() as database:
         home = Home(database)
