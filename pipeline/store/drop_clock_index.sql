@@ -9,7 +9,7 @@ CREATE TABLE change_by_number (
 
 INSERT INTO change_by_number SELECT seq, hlc, op, memory_id FROM change;
 
-UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = 'change')
+UPDATE sqlite_sequence SET seq = coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0)
 WHERE name = 'change_by_number';
 
 DROP TABLE change;

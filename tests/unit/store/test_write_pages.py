@@ -34,6 +34,13 @@ def test_one_small_write_changes_at_most_fifteen_pages(tmp_path):
     database.close()
 
 
+def test_no_counter_of_a_new_store_is_empty(tmp_path):
+    database = SqliteDatabase(tmp_path / "events.sqlite", PROFILE, create=True)
+    with database.read() as db:
+        assert db.execute("SELECT name FROM sqlite_sequence WHERE seq IS NULL").fetchall() == []
+    database.close()
+
+
 def test_an_old_store_loses_the_index_of_its_clock_and_no_change(tmp_path):
     file = tmp_path / "events.sqlite"
     database = SqliteDatabase(file, PROFILE, create=True)
