@@ -11,7 +11,7 @@ from typing import Any
 
 # Grouped by the library that imports them. jax, numba, scipy, tqdm: 160 ms and 15 MiB of the web server.
 BM25S_EXTRAS = frozenset({"jax", "numba", "scipy", "tqdm"})
-# huey imports these if they are installed, whatever the queue: 17 MiB and 340 ms of web and of the scheduler.
+# huey imports these if they are installed, even if no queue needs them: 17 MiB and 340 ms in web and scheduler.
 HUEY_EXTRAS = frozenset({"redis", "psycopg"})
 # sqlite_utils converts their types if they are installed: 8 MiB of the scheduler, which needs neither.
 SQLITE_UTILS_EXTRAS = frozenset({"numpy", "pandas"})

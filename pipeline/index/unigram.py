@@ -25,7 +25,7 @@ UNKNOWN_PENALTY = 10.0
 MOST_WORDS = 10_000
 # Longer words are rare and would fill the cache.
 LONGEST_CACHED = 32
-# Characters that stand for special tokens while a text is split.
+# Characters that replace special tokens while a text is split.
 PRIVATE_USE = range(0xE000, 0xF8FF)
 
 # About two pieces share a bucket.

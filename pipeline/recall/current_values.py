@@ -125,7 +125,7 @@ def _find_asked_values(content: str, asked: frozenset[str], text: str) -> list[S
         values = [value for value in values if len(common.difference(value.slot, value.sentence)) < EXTRA_WORDS]
     if len(values) <= MOST_VALUES:
         return values
-    values = list({(value.value, value.slot, value.beside): value for value in values}.values())
+    values = list({(value.value, value.slot, value.elsewhere): value for value in values}.values())
     return sorted(values, key=lambda value: len(value.slot & asked), reverse=True)[:MOST_VALUES]
 
 

@@ -74,17 +74,17 @@ def find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores, 
     asked = frozenset(question.tokens)
     if len(asked) < MIN_STATING_WORDS:
         return NO_ROWS
-    holds = np.ones(len(top), np.bool_)
+    has_all = np.ones(len(top), np.bool_)
     for token in asked:
         has_token = np.zeros(len(lexical.corpus.norms), np.bool_)
         has_token[lexical.postings[token][0]] = True
-        holds &= has_token[top]
-    near = top[holds][:MAX_STATING_CANDIDATES].tolist()
+        has_all &= has_token[top]
+    candidates = top[has_all][:MAX_STATING_CANDIDATES].tolist()
     signs = QuerySigns(question.tokens)
     wanted = frozenset(signs.query)
     stating = [
         seq
-        for seq, row in read_texts(db, near).items()
+        for seq, row in read_texts(db, candidates).items()
         if any(wanted.issubset(signs.read(sentence)) for sentence in split_sentences(embedded_text(row)))
     ]
     return np.array(stating, np.int64)

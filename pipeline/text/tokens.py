@@ -64,18 +64,19 @@ _CLITIC = re.compile(r"'(?<=\w')(?:s|d|m|re|ve|ll)\b", re.IGNORECASE)
 _SPEAKER = re.compile(r"\s*([^\W\d_][\w .'’-]{0,39}):\s")
 _QUESTION_MARK = re.compile(r"[?？؟]")
 _LAST_SIGNS = re.compile(r"(?<!\W)\W+$")
-_TIME = re.compile(
-    rf"\b({'|'.join((*WEEKDAYS, *MONTHS))}|(19|20)\d\d|yesterday|today|tonight|tomorrow|ago|last|next|since|recently|"
-    r"(day|week|weekend|month|year|summer|winter|spring)s?|morning|night)\b",
-    re.IGNORECASE,
-)
 _TIME_UNITS = ("day", "week", "weekend", "month", "year", "summer", "winter", "spring")
+_OTHER_TIMES = (
+    *("yesterday", "today", "tonight", "tomorrow", "morning", "night"),
+    *("ago", "last", "next", "since", "recently"),
+)
+_TIME = re.compile(
+    rf"\b({'|'.join((*WEEKDAYS, *MONTHS, *_OTHER_TIMES))}|(19|20)\d\d|({'|'.join(_TIME_UNITS)})s?)\b", re.IGNORECASE
+)
 # The same words for a text in ASCII, whose words are compared as a set: the expression is tried at every letter.
 _TIME_WORDS = frozenset(
     word.lower()
     for word in (
-        *(*WEEKDAYS, *MONTHS, *map(str, range(1900, 2100))),
-        *("yesterday", "today", "tonight", "tomorrow", "ago", "last", "next", "since", "recently", "morning", "night"),
+        *(*WEEKDAYS, *MONTHS, *_OTHER_TIMES, *map(str, range(1900, 2100))),
         *(f"{unit}{end}" for unit in _TIME_UNITS for end in ("", "s")),
     )
 )

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from pipeline.text.similarity import vocabulary as v
 from pipeline.text.similarity.announcements import strip_announcement
 from pipeline.text.similarity.normalizer import (
+    VALUES,
     NormalizedText,
     Tense,
     WordClass,
@@ -20,7 +21,6 @@ from pipeline.text.similarity.normalizer import (
     to_plain_text,
 )
 
-VALUES: Final = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
 # Similar notes come back as neighbors of each other, and the longer a text, the fewer are in memory.
 SHORT_CHARS: Final = 300
 _COUPLING_WORDS: Final = frozenset(v.COUPLED_WORDS)

@@ -27,6 +27,10 @@ class WordClass(IntEnum):
     CODE = 5
 
 
+# The classes of words that are values.
+VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
+
+
 class Tense(IntEnum):
     """The tense that a word's form expresses; a participle takes it from its auxiliary."""
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pipeline.text.similarity import vocabulary as v
 from pipeline.text.similarity.comparable_text import comparable_text, normalize_pair
-from pipeline.text.similarity.normalizer import NormalizedText, Tense, Word, WordClass
+from pipeline.text.similarity.normalizer import VALUES, NormalizedText, Tense, Word, WordClass
 from pipeline.text.similarity.replacement import gives_another_value
 
 Words = Sequence[Word]
@@ -25,7 +25,6 @@ MAX_VALUE = 3
 # Longer texts are not compared in another word order.
 MAX_REORDERED = 100
 
-_VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
 _REASONS = {
     WordClass.NUMBER: "numbers differ",
     WordClass.DATE: "dates differ",
@@ -113,7 +112,7 @@ def find_hard_differences(c: TokenDiff) -> list[str]:
         reasons.append("opposites")
     if all(any(word.text in v.PLACES_OF_WORK for word in only) for only in (c.only_first, c.only_second)):
         reasons.append("environments differ")
-    if not reasons and all(any(word.sort in _VALUES for word in only) for only in (c.only_first, c.only_second)):
+    if not reasons and all(any(word.sort in VALUES for word in only) for only in (c.only_first, c.only_second)):
         reasons.append("values differ")
     persons, other_persons = set(c.first.persons), set(c.second.persons)
     if persons - other_persons and other_persons - persons:
@@ -291,7 +290,7 @@ def _find_other_value(c: TokenDiff, start: int, end: int, other_end: int) -> str
     subject, rest = c.first.words[:start], c.first.words[end:]
     if any(word.text in v.CONDITIONS for word in subject) or set(word_texts(value)) & set(word_texts(other)):
         return None
-    typed = any(w.sort in _VALUES for w in value) and any(w.sort in _VALUES for w in other)
+    typed = any(w.sort in VALUES for w in value) and any(w.sort in VALUES for w in other)
     singular = any(word.text in v.SINGULAR for word in subject)
     if subject[-1].text == "use":
         return "value differs" if rest and rest[0].link == "for" and typed else None
@@ -323,7 +322,7 @@ def _find_swapped(c: TokenDiff) -> Words | None:
         for right in range(1, min(MAX_SWAPPED, len(a) - left) + 1):
             mid = x[left : len(a) - right]
             if b == [*a[len(a) - right :], *a[left : len(a) - right], *a[:left]] and (
-                mid or all(word.sort in _VALUES for word in x)
+                mid or all(word.sort in VALUES for word in x)
             ):
                 return mid if align_words(c.first, c.second) is None else None
     return None

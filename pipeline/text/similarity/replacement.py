@@ -6,15 +6,13 @@ for one value at its end; and the statement must be of a kind with a single valu
 
 from pipeline.text.similarity import vocabulary as v
 from pipeline.text.similarity.comparable_text import comparable_text, normalize_pair
-from pipeline.text.similarity.normalizer import WordClass
+from pipeline.text.similarity.normalizer import VALUES, WordClass
 
 MAX_VALUE = 3
 # With fewer common words, the subject is unclear.
 MIN_FRAME = 3
 # Longer statements are about several things.
 LONGEST = 300
-
-_VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
 
 
 def gives_another_value(first: str, second: str) -> bool:
@@ -42,7 +40,7 @@ def gives_another_value(first: str, second: str) -> bool:
         start > 0
         and len(words) - len(value) >= MIN_FRAME
         and all(
-            1 <= len(value_words) <= MAX_VALUE and any(w.sort in _VALUES for w in value_words)
+            1 <= len(value_words) <= MAX_VALUE and any(w.sort in VALUES for w in value_words)
             for value_words in (value, another)
         )
         and not any(word.text in v.PLACES_OF_WORK for word in (*value, *another))
@@ -56,4 +54,4 @@ def gives_another_value(first: str, second: str) -> bool:
 def gives_value(text: str) -> bool:
     """Return whether a text may give a value for a thing that has one value at a time."""
     words = normalize_pair(comparable_text(text).bare, "")[0].words if len(text) <= LONGEST else ()
-    return any(word.text in v.ONE_VALUED for word in words) and any(word.sort in _VALUES for word in words)
+    return any(word.text in v.ONE_VALUED for word in words) and any(word.sort in VALUES for word in words)

@@ -56,7 +56,7 @@ class StatedValue(NamedTuple):
     text: frozenset[str]
 
     @property
-    def beside(self) -> frozenset[str]:
+    def elsewhere(self) -> frozenset[str]:
         """Return the stems that only occur in the text's other sentences."""
         return self.text.difference(self.slot, self.sentence)
 

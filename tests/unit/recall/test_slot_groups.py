@@ -65,7 +65,7 @@ def group_by_all_pairs(rows, text):
         values = dict.fromkeys(
             value
             for value in find_stated_values(row.content)
-            if value.value not in text and len(value.beside & asked) < fast.EXTRA_WORDS
+            if value.value not in text and len(value.elsewhere & asked) < fast.EXTRA_WORDS
         )
         values = sorted(values, key=lambda value: len(value.slot & asked), reverse=True)[: fast.MOST_VALUES]
         if values:
@@ -84,7 +84,7 @@ def group_by_all_pairs(rows, text):
 
 @given(TEXTS | st.text(max_size=200))
 def test_values_are_those_of_the_plain_reading(text):
-    assert [(one.value, one.slot, one.beside) for one in find_stated_values(text)] == state_values(text)
+    assert [(one.value, one.slot, one.elsewhere) for one in find_stated_values(text)] == state_values(text)
 
 
 @given(st.text(alphabet="keptSTARTİıſ ing\n.'", max_size=60))

@@ -37,8 +37,8 @@ def test_the_unit_tells_what_is_counted():
 
 def test_what_stands_beside_a_value_is_known():
     [one] = find_stated_values("Catch every error in the worker. Start table names with 't_'.")
-    assert {"catch", "error", "worker"} <= one.beside
-    assert not one.beside & one.slot
+    assert {"catch", "error", "worker"} <= one.elsewhere
+    assert not one.elsewhere & one.slot
 
 
 @pytest.mark.parametrize("text", ["We talked about tables all day.", "'t_'", "", "Start table names with 't_'. " * 200])
