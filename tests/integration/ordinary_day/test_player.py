@@ -7,12 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.integration.ordinary_day import player as playing
 from tests.integration.ordinary_day.judge import Judge
-from tests.integration.ordinary_day.player import _CLI_HIT, _TOOL_HIT, Outcome, _split, _texts
+from tests.integration.ordinary_day.player import _CLI_HIT, _TOOL_HIT, Outcome, Player, Session, _split, _texts
 from tests.integration.ordinary_day.steps import Step
 from tests.integration.ordinary_day.stored import DataDirectory
 from tests.integration.ordinary_day.transcript import Transcript, transcript_path
 from tests.support.clock import ShiftedClock, has_compiler
+from web.hooks.client import WITHIN_S
 from web.hooks.transcript import read_transcript
 
 NOW = datetime(2026, 3, 2, 8, 1, tzinfo=UTC)
@@ -25,6 +27,61 @@ def judge(outcome, **expectations):
     player = SimpleNamespace(machine=machine, now_text=lambda: "2026-03-02T08:01:00Z")
     step = Step(step=1, day=1, at="08:01", project="p", topic=1, say="x", reply="y", **expectations)
     return [failure.what for failure in Judge(player).judge(step, outcome)]
+
+
+class SlowMachine:
+    """A machine whose hooks print nothing; `runs` are the notes of its server, by the time of reading."""
+
+    is_up = True
+
+    def __init__(self, *runs):
+        self.runs = list(runs)
+        self.clock = SimpleNamespace(now=lambda: NOW)
+
+    def path(self, _project):
+        return "/work/p"
+
+    def send_hook(self, _project, _event):
+        return {}
+
+    def wait_for_notes(self):
+        pass
+
+    def list_hook_runs(self, _limit):
+        return self.runs.pop(0) if self.runs else []
+
+    def read_hook_run(self, _run_id):
+        return "port 5433"
+
+
+def send_prompt(machine, *, waited_s):
+    transcript = SimpleNamespace(file="t.jsonl")
+    return Player(machine, monotonic=iter([0.0, waited_s]).__next__)._send(
+        Session("s1", "p", transcript), "UserPromptSubmit", prompt="which port?"
+    )
+
+
+def note_run(outcome):
+    at = NOW.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    run = {"id": "1", "session_id": "s1", "event": "UserPromptSubmit", "at": at, "took_ms": 1200.0}
+    return [run | {"outcome": outcome, "reason": "nothing about it"}]
+
+
+def test_an_answer_that_the_server_notes_after_its_client_has_left_is_awaited():
+    machine = SlowMachine([], note_run("told"))
+    answer = send_prompt(machine, waited_s=WITHIN_S)
+    assert answer["additionalContext"] == "port 5433"
+
+
+def test_an_answer_that_is_never_noted_is_reported(monkeypatch):
+    monkeypatch.setattr(playing, "UNANSWERED_S", 0.0)
+    answer = send_prompt(SlowMachine(), waited_s=WITHIN_S)
+    assert "the event is noted" in answer["note"]
+
+
+def test_a_prompt_that_was_answered_with_nothing_is_not_awaited():
+    machine = SlowMachine([], note_run("told"))
+    assert send_prompt(machine, waited_s=0.1) == {}
 
 
 @pytest.mark.parametrize(
