@@ -205,7 +205,7 @@ class Player:
         try:
             noted = wait_until("the event is noted", lambda: self._find_answer(session, name, began), UNANSWERED_S)
         except AssertionError as error:
-            return {NOTE: str(error)}
+            return {NOTE: f"{LATE}: {error}"}
         return dict(noted)
 
     def _find_answer(self, session: Session, name: str, began: str) -> dict[str, Any]:
