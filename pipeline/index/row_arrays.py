@@ -27,11 +27,13 @@ NO_ROWS: Seqs = np.empty(0, np.int64)
 
 def values_at(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
     """Return the values at row numbers, 0 beyond the end."""
-    if not seqs.size or not len(values):
-        return np.zeros(seqs.shape, values.dtype)
-    if seqs.max() < len(values):
+    try:
+        # Indexing checks the bounds anyway: on a pool of candidates, looking for the maximum takes longer than this.
         return values[seqs]
-    return np.where(seqs < len(values), values[np.minimum(seqs, len(values) - 1)], values.dtype.type(0))
+    except IndexError:
+        if not len(values):
+            return np.zeros(seqs.shape, values.dtype)
+        return np.where(seqs < len(values), values[np.minimum(seqs, len(values) - 1)], values.dtype.type(0))
 
 
 def flag_members(seqs: Seqs, members: Collection[int]) -> NDArray[np.bool_]:
