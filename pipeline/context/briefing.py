@@ -167,7 +167,9 @@ def compose_briefing(
     if context is not None and last is not None:
         answer = continue_last(context, session, query, answer, last, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
-    person, found = (leave_out_rules(readable.databases, hits) for hits in (person, answer.hits))
+    # Together, so that the rules are read once.
+    shown = frozenset(map(id, leave_out_rules(readable.databases, (*person, *answer.hits))))
+    person, found = (tuple(hit for hit in hits if id(hit) in shown) for hits in (person, answer.hits))
     if context is None:
         return _render(Briefing(bool(person), bool(deadline.late), person=person), session, (), (), limits, now)
     with context.database.read() as db:
