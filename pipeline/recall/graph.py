@@ -147,34 +147,39 @@ class StoredLinks:
 
     def __init__(self, db: Connection, starts: Seqs, allowed: Flags, count: int) -> None:
         self._db = db
-        self._starts = starts
         self._allowed = allowed
         self._count = count
+        self._starts = starts
         mentions = _to_pairs(memory_links.list_shared_entities(db, starts.tolist(), MOST_HOLDERS))
-        self._mentions = mentions[values_at(allowed, mentions[:, 1])]
+        mentions = mentions[values_at(allowed, mentions[:, 1])]
+        entities, self._holders = mentions[:, 0], mentions[:, 1]
+        # Entities ascend.
+        self._numbers = np.cumsum(np.diff(entities, prepend=entities[:1]) > 0)
+        self._of_starts = self._weigh(self._numbers, self._holders)
 
     def find(self, memories: Seqs) -> list[Links]:
         """Return the links of memories, which ascend."""
         edges = _to_pairs(memory_links.list_linking_edges(self._db, memories.tolist()))
         edges = edges[values_at(self._allowed, edges).all(axis=1)]
-        mentions = self._list_mentions(memories)
-        entities, numbers = np.unique(mentions[:, 0], return_inverse=True)
+        weight = EDGE_WORDS * float(idf(max(self._count, 2), 2))
         return [
-            Links(
-                np.repeat(np.arange(len(edges)), 2),
-                edges.reshape(-1),
-                np.full(len(edges), EDGE_WORDS * float(idf(max(self._count, 2), 2)), np.float32),
-            ),
-            weigh_links(numbers, mentions[:, 1], len(entities), self._count),
+            Links(np.repeat(np.arange(len(edges)), 2), edges.reshape(-1), np.full(len(edges), weight, np.float32)),
+            self._find_entities(memories[flag_members(memories, self._starts)]),
         ]
 
-    def _list_mentions(self, memories: Seqs) -> Seqs:
-        """Return the mentions of the entities that those of the memories mention which are starts."""
-        naming = memories[flag_members(memories, self._starts)]
+    def _find_entities(self, naming: Seqs) -> Links:
+        """Return the entities that some of the starts mention."""
         if len(naming) == len(self._starts):
-            return self._mentions
-        entities, holders = self._mentions[:, 0], self._mentions[:, 1]
-        return self._mentions[np.isin(entities, entities[np.isin(holders, naming)])]
+            return self._of_starts
+        is_naming = np.zeros(len(self._allowed), np.bool_)
+        is_naming[naming] = True
+        is_named = np.zeros(len(self._of_starts.weights), np.bool_)
+        is_named[self._numbers[values_at(is_naming, self._holders)]] = True
+        kept = is_named[self._numbers]
+        return self._weigh((np.cumsum(is_named) - 1)[self._numbers[kept]], self._holders[kept])
+
+    def _weigh(self, numbers: Seqs, holders: Seqs) -> Links:
+        return weigh_links(numbers, holders, int(numbers[-1]) + 1 if len(numbers) else 0, self._count)
 
 
 def _to_pairs(rows: Sequence[tuple[int, int]]) -> Seqs:
