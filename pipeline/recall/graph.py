@@ -17,7 +17,7 @@ from pipeline.index.dense import DenseScores
 from pipeline.index.encoder import Encoder, rarity
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.memory_graph import MOST_HOLDERS, Links, Visited, WordGraphs, join_links, walk, weigh_links
-from pipeline.index.row_arrays import NOBODY, Seqs, best_positions, flag_members, values_at
+from pipeline.index.row_arrays import NOBODY, Seqs, best_positions, flag_members, merge_rows, values_at
 from pipeline.index.segment import idf
 from pipeline.recall.channels import ChannelResult
 from pipeline.recall.deadline import Deadline
@@ -85,7 +85,7 @@ class GraphSearch:
         if deadline.must_skip(Step.GRAPH):
             return LATE, candidates, ranking
         linked = self._find(db, ranking, lexical, allowed, is_certain=connected is not None and connected >= CONNECTED)
-        candidates = replace(candidates, seqs=np.union1d(candidates.seqs, linked.top), linked=linked)
+        candidates = replace(candidates, seqs=merge_rows([candidates.seqs, linked.top]), linked=linked)
         ranking = rank(gather(candidates))
         return ChannelResult(ChannelReport(ChannelState.OK, elapsed_ms(began)), linked), candidates, ranking
 
