@@ -27,7 +27,7 @@ from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_as
 from pipeline.context.prompt_lines import choose_lines, excerpt_hits, find_named_code
 from pipeline.context.render import Entry, render_block
 from pipeline.context.results_by_use import ResultsByUse, sort_by_use
-from pipeline.context.rule_files import leave_out_rules
+from pipeline.context.rule_files import leave_out_rules_of_groups
 from pipeline.kinds import is_indexed, render_text
 from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.contexts import SearchContexts
@@ -167,7 +167,7 @@ def compose_briefing(
     if context is not None and last is not None:
         answer = continue_last(context, session, query, answer, last, deadline)
     person = _find_of_person(readable.person, session, query, deadline, only_new=only_new)
-    person, found = (leave_out_rules(readable.databases, hits) for hits in (person, answer.hits))
+    person, found = leave_out_rules_of_groups(readable.databases, (person, answer.hits))
     if context is None:
         return _render(Briefing(bool(person), bool(deadline.late), person=person), session, (), (), limits, now)
     with context.database.read() as db:

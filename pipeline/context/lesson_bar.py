@@ -76,6 +76,8 @@ def find_lesson_hits(
 def choose_lessons(hits: Sequence[Hit], message: str) -> list[Hit]:
     """Return the lessons that apply to a message, the surest first, each at least as relevant as other results."""
     hits = [hit for hit in hits if hit.annotations.superseded_by is None]
+    if not hits:
+        return []
     only_asks = asks_information(message)
     chosen = []
     for hit, evidence in zip(hits, gather_lesson_evidence(hits, message), strict=True):

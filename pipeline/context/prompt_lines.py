@@ -44,13 +44,14 @@ def choose_lines(hits: Sequence[Hit], named: Sequence[Hit], message: str) -> lis
     hits = [hit for hit in hits if hit.annotations.superseded_by is None]
     best = max((hit.score for hit in hits), default=0.0)
     # An identifier puts its memory first, but says nothing against the other memories about the message.
-    best_match = max((_score_as_match(hit) for hit in hits), default=0.0)
-    best_said = max((_score_as_match(hit) for hit in hits if _source_of(hit.memory) is None), default=0.0)
+    sources = [_source_of(hit.memory) for hit in hits]
+    matches = list(map(_score_as_match, hits))
+    best_match = max(matches, default=0.0)
+    best_said = max((match for match, source in zip(matches, sources, strict=True) if source is None), default=0.0)
     rules = [hit for hit in hits if is_rule(hit.memory)]
     code = {_source_of(hit.memory): hit for hit in named}
     others = []
-    for hit in hits:
-        source = _source_of(hit.memory)
+    for hit, source in zip(hits, sources, strict=True):
         near = best_said if is_said(hit.memory) else best_match
         if is_rule(hit.memory) or hit.score < TOLD_SHARE_OF_BEST * near:
             continue
@@ -85,7 +86,9 @@ def find_named_code(db: Connection, viewer: Viewer, message: str, found: Sequenc
     for symbol in names.symbols:
         holders = [hit for hit in found if hit.memory.kind is Kind.CODE and defines(hit.memory.content, symbol)]
         named += holders[:1]
-    best = max((hit.score for hit in found), default=0.0)
+    if not named:
+        return []
+    best = max(hit.score for hit in found) if found else 0.0
     first: dict[str | None, Hit] = {}
     for hit in named:
         first.setdefault(_place_of(hit.memory), hit)

@@ -313,14 +313,17 @@ def background_messages() -> tuple[str, ...]:
 
 def rarity(token: str) -> float:
     """Return how rarely the background messages use a token: 1 for never, towards 0 for in every message."""
-    messages = len(background_messages())
-    return math.log((messages + 1) / (_frequencies().get(token, 0) + 1)) / math.log(messages + 1)
+    return list_common_words().get(token, 1.0)
 
 
 @cache
 def list_common_words() -> Mapping[str, float]:
     """Return the rarity of each token of the background messages."""
-    return {token: rarity(token) for token in _frequencies()}
+    messages = len(background_messages())
+    frequencies = Counter(token for message in background_messages() for token in set(search_tokens(message)))
+    return {
+        token: math.log((messages + 1) / (count + 1)) / math.log(messages + 1) for token, count in frequencies.items()
+    }
 
 
 def baseline(vectors: Vectors) -> float:
@@ -335,8 +338,3 @@ def baseline(vectors: Vectors) -> float:
 def nearest(vectors: Vectors, query: Vectors) -> float:
     """Return the cosine of the message nearest to a query vector; without messages, that of unrelated texts."""
     return float((vectors @ query).max()) if len(vectors) else baseline(vectors)
-
-
-@cache
-def _frequencies() -> Mapping[str, int]:
-    return Counter(token for message in background_messages() for token in set(search_tokens(message)))

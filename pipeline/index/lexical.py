@@ -87,9 +87,12 @@ class Corpus:
 
     def have_fields(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
         """Return which of the given memories have any of the fields."""
+        holders = [rows for rows in map(self.list_holders, fields) if len(rows)]
+        if not holders:
+            return np.zeros(len(seqs), np.bool_)
         marked = np.zeros(len(self.norms), np.bool_)
-        for field in fields:
-            marked[self.list_holders(field)] = True
+        for rows in holders:
+            marked[rows] = True
         return values_at(marked, seqs)
 
     def list_holders(self, field: str) -> Seqs:

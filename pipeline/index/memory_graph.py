@@ -97,15 +97,15 @@ def walk(find_links: FindLinks, starts: Seqs, shares: Floats, hops: int = HOPS, 
     that the last one visited most.
     """
     reached = Visited(starts, np.diag(shares.astype(np.float64)))
-    visits: list[Mass] = []
-    for hop in range(1, hops + 1):
+    moves: list[Mass] = []
+    for _ in range(hops):
+        if moves:
+            reached = _drop_unvisited(moves[-1])
         most = np.sort(np.argsort(-reached.mass.sum(axis=0), kind="stable")[:limit])
-        moved = spread(find_links(reached.memories[most]), reached.memories[most], reached.mass[:, most])
-        visits.append(moved * DAMPING ** (2 * hop))
-        reached = _drop_unvisited(moved)
-    total = np.zeros((len(starts), max((moved.shape[1] for moved in visits), default=0)))
-    for moved in visits:
-        total[:, : moved.shape[1]] += moved
+        moves.append(spread(find_links(reached.memories[most]), reached.memories[most], reached.mass[:, most]))
+    total = np.zeros((len(starts), max((moved.shape[1] for moved in moves), default=0)))
+    for hop, moved in enumerate(moves, 1):
+        total[:, : moved.shape[1]] += moved * DAMPING ** (2 * hop)
     return _drop_unvisited(total)
 
 
@@ -145,6 +145,8 @@ class SparseRows:
 
     def list_pairs(self, rows: Seqs) -> tuple[Seqs, Seqs]:
         """Return a position in `rows`, which ascend, and a column for each pair; rows beyond the matrix have none."""
+        if not len(self.values):
+            return NO_ROWS, NO_ROWS
         rows = rows[: np.searchsorted(rows, len(self.starts) - 1)]
         first, counts = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
         at = np.repeat(np.arange(len(rows)), counts)
@@ -181,17 +183,20 @@ class WordGraph:
 
     def find_links(self, memories: Seqs, excluded: Collection[int], allowed: NDArray[np.bool_]) -> Links:
         """Return the rare words of memories, and all allowed memories with them."""
-        _, of_segment = self.segment.by_memory.list_pairs(memories[~values_at(self.corpus.fresh, memories)])
+        has_tail = bool(self.corpus.fresh.any())
+        unchanged = memories[~values_at(self.corpus.fresh, memories)] if has_tail else memories
+        _, of_segment = self.segment.by_memory.list_pairs(unchanged)
         _, of_tail = self.tail.by_memory.list_pairs(memories)
         shared = np.zeros(len(self.tail.factors), np.bool_)
         shared[of_segment] = shared[of_tail] = True
         shared[np.fromiter(excluded, np.int64, len(excluded))] = False
         words = np.flatnonzero(shared)
-        old_at, old = self.segment.by_word.list_pairs(words)
-        new_at, new = self.tail.by_word.list_pairs(words)
-        # An edited memory is in the segment with its old text.
-        current = ~values_at(self.corpus.fresh, old)
-        numbers, seqs = np.concatenate((old_at[current], new_at)), np.concatenate((old[current], new))
+        numbers, seqs = self.segment.by_word.list_pairs(words)
+        if has_tail:
+            new_at, new = self.tail.by_word.list_pairs(words)
+            # An edited memory is in the segment with its old text.
+            current = ~values_at(self.corpus.fresh, seqs)
+            numbers, seqs = np.concatenate((numbers[current], new_at)), np.concatenate((seqs[current], new))
         visible = values_at(allowed, seqs).astype(np.bool_)
         links = weigh_links(numbers[visible], seqs[visible], len(words), self.corpus.count)
         return replace(links, weights=links.weights * self.tail.factors[words])

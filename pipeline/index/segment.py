@@ -13,7 +13,7 @@ import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,9 @@ WORDS = {
 # Short, conversational texts: term frequency saturates early and length means little.
 K1 = 0.9
 B = 0.4
+
+# A query needs the weight of each word several times; few frequencies occur often.
+MOST_IDFS = 8192
 
 NO_COUNTS = np.empty(0, np.float32)
 
@@ -99,6 +102,7 @@ class Segment:
         return CountedWords(scores["indices"], self.counts, scores["indptr"], self.lengths, self.words.vocab_dict)
 
 
+@lru_cache(MOST_IDFS)
 def idf(count: int, frequency: int) -> np.float32:
     """Return the inverse document frequency of a term, as Lucene and bm25s compute and round it."""
     return np.float32(math.log(1 + (count - frequency + 0.5) / (frequency + 0.5)))

@@ -7,7 +7,7 @@ only change places among themselves.
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from sqlite3 import Connection
@@ -71,7 +71,10 @@ def _find_replaced(statements: Sequence[StatementRow], ranking: Ranking, text: s
 def _group_by_slot(statements: Sequence[StatementRow], text: str) -> list[list[int]]:
     """Group memories, by row number, that give different values for one slot."""
     asked = frozenset(slot_words(text))
-    stated = {row.seq: _find_asked_values(row.content, asked, text) for row in statements}
+    every = {row.seq: find_stated_values(row.content) for row in statements}
+    if not _may_share_slot(every, asked):
+        return []
+    stated = {seq: _choose_asked_values(values, asked, text) for seq, values in every.items()}
     answering = {seq: [value for value in values if _answers(value, asked)] for seq, values in stated.items()}
     if any(answering.values()):
         stated = answering
@@ -79,8 +82,7 @@ def _group_by_slot(statements: Sequence[StatementRow], text: str) -> list[list[i
     holders: dict[frozenset[str], list[tuple[StatedValue, StatementRow]]] = defaultdict(list)
     for seq, values in stated.items():
         for value in values:
-            # Only slots with the same words outside of the query can be one slot.
-            holders[value.slot - asked].append((value, rows[seq]))
+            holders[_comparable_words(value, asked)].append((value, rows[seq]))
     groups = SlotGroups()
     for same in holders.values():
         for (value, row), (other_value, other) in combinations(same, 2):
@@ -114,8 +116,23 @@ class SlotGroups:
         return [sorted(group) for group in {id(group): group for group in self._group_of.values()}.values()]
 
 
-def _find_asked_values(content: str, asked: frozenset[str], text: str) -> list[StatedValue]:
-    stated = find_stated_values(content)
+def _may_share_slot(stated: Mapping[int, Sequence[StatedValue]], asked: frozenset[str]) -> bool:
+    """Return whether two memories, by row number, may have values of one slot: usually none have."""
+    holder_of: dict[frozenset[str], int] = {}
+    return any(
+        holder_of.setdefault(_comparable_words(value, asked), seq) != seq
+        for seq, values in stated.items()
+        for value in values
+    )
+
+
+def _comparable_words(value: StatedValue, asked: frozenset[str]) -> frozenset[str]:
+    """Return words that are the same for all values that may have one slot."""
+    # Slots that differ have the same words outside of the query, which names the rest of them.
+    return value.slot - asked if 2 * len(value.slot & asked) >= len(asked) else value.slot
+
+
+def _choose_asked_values(stated: Sequence[StatedValue], asked: frozenset[str], text: str) -> list[StatedValue]:
     if not stated:
         return []
     # A query that names a value asks about that value, current or not; its neighbor may be the better answer.

@@ -99,13 +99,13 @@ class Evidence:
 class LinkedMemories:
     """Memories that are linked to the best hits: a score of 0 to 1 by row number, and the best, best first.
 
-    `sources` has the hit that each is linked to most. `relevance` is the share of the best hit's relevance that the
-    most linked memory has.
+    `sources` has the hit that each is linked to most, by row number. `relevance` is the share of the best hit's
+    relevance that the most linked memory has.
     """
 
     by_row: Floats
     top: Seqs
-    sources: Mapping[int, int]
+    sources: Seqs
     relevance: float
 
 
@@ -250,8 +250,11 @@ def _describe_links(linked: LinkedMemories | None, seqs: Seqs) -> _LinkFields:
     if linked is None:
         nothing = np.zeros(len(seqs), np.float32)
         return _LinkFields(linked=nothing, linked_from=np.full(len(seqs), NOBODY, np.int64), link_relevance=0.0)
-    sources = look_up(linked.sources, seqs, np.int64)
-    return _LinkFields(linked=values_at(linked.by_row, seqs), linked_from=sources, link_relevance=linked.relevance)
+    return _LinkFields(
+        linked=values_at(linked.by_row, seqs),
+        linked_from=values_at(linked.sources, seqs),
+        link_relevance=linked.relevance,
+    )
 
 
 def _score_meaning(candidates: Candidates, before: Seqs, after: Seqs) -> tuple[Flags, Floats, Floats]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.dense import DenseScores
-from pipeline.index.row_arrays import NO_ROWS, Seqs, values_at
+from pipeline.index.row_arrays import NO_ROWS, Seqs, merge_rows, values_at
 from pipeline.recall.channels import ChannelResult
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
@@ -155,9 +155,10 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     literal, stating = ({}, NO_ROWS) if words is None else (words.literal, words.stating)
     about_user = _list_facts_about_user(db, results.question)
     answering = [seq for seq, is_asked in about_user.items() if is_asked]
-    pooled = np.unique(np.concatenate([*tops.values(), *lifted, np.array([*literal, *answering], np.int64)]))
+    pooled = merge_rows([*tops.values(), *lifted, np.array([*literal, *answering], np.int64)])
     superseded = {pair.seq: pair.by for pair in edges.list_superseding(db, pooled.tolist())}
-    pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
+    if superseded:
+        pooled = merge_rows([pooled, np.array(list(superseded.values()), np.int64)])
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
     outdated = index_state.list_outdated(db, pooled.tolist())
     lexical = None if words is None else words.scores

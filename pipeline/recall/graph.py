@@ -6,7 +6,7 @@ edges, but never along the words of the question: those have been searched alrea
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from sqlite3 import Connection
@@ -17,7 +17,7 @@ from pipeline.index.dense import DenseScores
 from pipeline.index.encoder import Encoder, rarity
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.memory_graph import MOST_HOLDERS, Links, Visited, WordGraphs, join_links, walk, weigh_links
-from pipeline.index.row_arrays import Seqs, best_positions, flag_members, values_at
+from pipeline.index.row_arrays import NOBODY, Seqs, best_positions, flag_members, merge_rows, values_at
 from pipeline.index.segment import idf
 from pipeline.recall.channels import ChannelResult
 from pipeline.recall.deadline import Deadline
@@ -85,7 +85,7 @@ class GraphSearch:
         if deadline.must_skip(Step.GRAPH):
             return LATE, candidates, ranking
         linked = self._find(db, ranking, lexical, allowed, is_certain=connected is not None and connected >= CONNECTED)
-        candidates = replace(candidates, seqs=np.union1d(candidates.seqs, linked.top), linked=linked)
+        candidates = replace(candidates, seqs=merge_rows([candidates.seqs, linked.top]), linked=linked)
         ranking = rank(gather(candidates))
         return ChannelResult(ChannelReport(ChannelState.OK, elapsed_ms(began)), linked), candidates, ranking
 
@@ -101,10 +101,10 @@ class GraphSearch:
         asked = frozenset(graph.list_numbers(lexical.postings))
 
         starts, shares = choose_starts(ranking)
+        stored = StoredLinks(db, starts, allowed, lexical.corpus.count)
 
         def find_links(memories: Seqs) -> Links:
-            words = graph.find_links(memories, asked, allowed)
-            return join_links([words, *find_stored_links(db, memories, starts, allowed, lexical.corpus.count)])
+            return join_links([graph.find_links(memories, asked, allowed), *stored.find(memories)])
 
         return _to_linked(walk(find_links, starts, shares), starts, is_certain=is_certain)
 
@@ -139,26 +139,47 @@ def choose_starts(ranking: Ranking) -> tuple[Seqs, "np.ndarray[tuple[int], np.dt
     return ranking.evidence.seqs[best[order]], (excess[order] / max(float(excess.sum()), 1e-9)).astype(np.float32)
 
 
-def find_stored_links(db: Connection, memories: Seqs, starts: Seqs, allowed: Flags, count: int) -> list[Links]:
-    """Return the edges of memories, and the entities that starts mention, among allowed memories.
+class StoredLinks:
+    """The edges of memories, and the entities that the starts of a walk mention, among allowed memories.
 
     Entities of later memories gained nothing on the public sets, and reading them took half of the time.
     """
-    edges = _to_pairs(memory_links.list_linking_edges(db, memories.tolist()))
-    edges = edges[values_at(allowed, edges).all(axis=1)]
-    naming = memories[flag_members(memories, starts)]
-    named = memory_links.list_shared_entities(db, naming.tolist(), MOST_HOLDERS) if len(naming) else []
-    mentions = _to_pairs(named)
-    mentions = mentions[values_at(allowed, mentions[:, 1]).astype(np.bool_)]
-    entities, numbers = np.unique(mentions[:, 0], return_inverse=True)
-    return [
-        Links(
-            np.repeat(np.arange(len(edges)), 2),
-            edges.reshape(-1),
-            np.full(len(edges), EDGE_WORDS * float(idf(max(count, 2), 2)), np.float32),
-        ),
-        weigh_links(numbers, mentions[:, 1], len(entities), count),
-    ]
+
+    def __init__(self, db: Connection, starts: Seqs, allowed: Flags, count: int) -> None:
+        self._db = db
+        self._allowed = allowed
+        self._count = count
+        self._starts = starts
+        mentions = _to_pairs(memory_links.list_shared_entities(db, starts.tolist(), MOST_HOLDERS))
+        mentions = mentions[values_at(allowed, mentions[:, 1])]
+        entities, self._holders = mentions[:, 0], mentions[:, 1]
+        # Entities ascend.
+        self._numbers = np.cumsum(np.diff(entities, prepend=entities[:1]) > 0)
+        self._of_starts = self._weigh(self._numbers, self._holders)
+
+    def find(self, memories: Seqs) -> list[Links]:
+        """Return the links of memories, which ascend."""
+        edges = _to_pairs(memory_links.list_linking_edges(self._db, memories.tolist()))
+        edges = edges[values_at(self._allowed, edges).all(axis=1)]
+        weight = EDGE_WORDS * float(idf(max(self._count, 2), 2))
+        return [
+            Links(np.repeat(np.arange(len(edges)), 2), edges.reshape(-1), np.full(len(edges), weight, np.float32)),
+            self._find_entities(memories[flag_members(memories, self._starts)]),
+        ]
+
+    def _find_entities(self, naming: Seqs) -> Links:
+        """Return the entities that some of the starts mention."""
+        if len(naming) == len(self._starts):
+            return self._of_starts
+        is_naming = np.zeros(len(self._allowed), np.bool_)
+        is_naming[naming] = True
+        is_named = np.zeros(len(self._of_starts.weights), np.bool_)
+        is_named[self._numbers[values_at(is_naming, self._holders)]] = True
+        kept = is_named[self._numbers]
+        return self._weigh((np.cumsum(is_named) - 1)[self._numbers[kept]], self._holders[kept])
+
+    def _weigh(self, numbers: Seqs, holders: Seqs) -> Links:
+        return weigh_links(numbers, holders, int(numbers[-1]) + 1 if len(numbers) else 0, self._count)
 
 
 def _to_pairs(rows: Sequence[tuple[int, int]]) -> Seqs:
@@ -173,7 +194,6 @@ def _to_linked(visited: Visited, starts: Seqs, *, is_certain: bool) -> LinkedMem
     is_start = flag_members(visited.memories, starts)
     most = float(mass[~is_start].max(initial=0.0))
     by_row[visited.memories] = np.sqrt(np.minimum(mass / max(most, 1e-12), 1.0))
-    sources: Mapping[int, int] = dict(
-        zip(visited.memories.tolist(), starts[visited.mass.argmax(axis=0)].tolist(), strict=True)
-    )
+    sources = np.full(len(by_row), NOBODY, np.int64)
+    sources[visited.memories] = starts[visited.mass.argmax(axis=0)]
     return LinkedMemories(by_row, best_positions(by_row, MOST_LINKED), sources, 1.0 if is_certain else MAYBE_RELEVANT)

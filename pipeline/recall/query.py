@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from pipeline.text.personal_facts import list_asked_attributes
@@ -11,6 +12,7 @@ from pipeline.text.tokens import MONTHS, WEEKDAYS, identifiers, list_compounds, 
 
 DAY: Final = timedelta(days=1)
 JULIAN_DAY_OF_YEAR_1: Final = 1721424.5
+MOST_PARSED: Final = 32
 
 _NUMBERS: Final = {
     word: number
@@ -227,11 +229,17 @@ class ParsedQuery:
 
 def parse_query(text: str, now: datetime) -> ParsedQuery:
     """Parse a query at a time (UTC), to which relative times refer."""
+    return _parse_on_day(text, now.replace(hour=0, minute=0, second=0, microsecond=0))
+
+
+# A message is searched among memories, lessons, sessions and the memories about the person.
+@lru_cache(MOST_PARSED)
+def _parse_on_day(text: str, midnight: datetime) -> ParsedQuery:
     return ParsedQuery(
         text,
         tuple(search_tokens(text)),
         tuple(identifiers(text)),
-        parse_time_range(text, now),
+        parse_time_range(text, midnight),
         is_personal(text),
         _ASKS_TIME.search(text) is not None,
         is_literal(text),

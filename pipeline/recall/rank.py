@@ -8,6 +8,7 @@ does. docs/concepts/recall.md gives the sources and the effect of each feature.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -53,6 +54,7 @@ class CandidatePool:
         self.own = ((self.lexical + self.dense + self.words_alone) / 2).astype(np.float32)
         self.before = neighbor_positions(evidence.seqs, evidence.before)
         self.after = neighbor_positions(evidence.seqs, evidence.after)
+        self.own_before, self.own_after = take_at(self.own, self.before), take_at(self.own, self.after)
 
     def _stand_in_for_meaning(self) -> Floats:
         """Return the lexical share of memories without a vector, which meaning would otherwise rank last."""
@@ -82,22 +84,21 @@ class RankFeature:
 
 
 def _adjacent_turn(pool: CandidatePool) -> Floats:
-    return pool.damp_lift(np.maximum(take_at(pool.own, pool.before), take_at(pool.own, pool.after)))
+    return pool.damp_lift(np.maximum(pool.own_before, pool.own_after))
 
 
 def _two_turns_away(pool: CandidatePool) -> Floats:
-    before, after = (
-        take_at(take_at(pool.own, pool.before), pool.before),
-        take_at(take_at(pool.own, pool.after), pool.after),
-    )
+    before, after = take_at(pool.own_before, pool.before), take_at(pool.own_after, pool.after)
     return pool.damp_lift(np.maximum(before, after))
 
 
 def _follows_question(pool: CandidatePool) -> Floats:
     # A question about the asker is answered by what they said, not by the replies to it.
-    by_asker = pool.evidence.by_asker
+    by_asker, asks = pool.evidence.by_asker, pool.evidence.asks
+    if not asks.any():
+        return np.zeros(len(asks), np.float32)
     may_answer = by_asker if by_asker.any() else np.ones(len(by_asker), np.bool_)
-    return pool.damp_lift(may_answer * take_at(pool.evidence.asks, pool.before) * take_at(pool.own, pool.before))
+    return pool.damp_lift(may_answer * take_at(asks, pool.before) * pool.own_before)
 
 
 def _asks(pool: CandidatePool) -> Flags:
@@ -108,10 +109,10 @@ def _asks(pool: CandidatePool) -> Flags:
 def _session(pool: CandidatePool) -> Floats:
     if not len(pool.own):
         return pool.own
-    _, session_index = np.unique(pool.evidence.sessions, return_inverse=True)
-    best = np.zeros(int(session_index.max()) + 1, np.float32)
-    np.maximum.at(best, session_index, pool.own)
-    return pool.damp_lift(best[session_index])
+    sessions = pool.evidence.sessions
+    best = np.zeros(int(sessions.max()) + 1, np.float32)
+    np.maximum.at(best, sessions, pool.own)
+    return pool.damp_lift(best[sessions])
 
 
 def _session_words(pool: CandidatePool) -> Floats:
@@ -154,9 +155,11 @@ def _linked_from(pool: CandidatePool, position: int) -> list[int]:
 def _newest_first(pool: CandidatePool) -> Floats:
     """Return the score shift that orders equally complete statements newest first."""
     evidence = pool.evidence
-    newer = neighbor_positions(evidence.seqs, evidence.superseded_by)
-    superseded = [(position, int(newer[position])) for position in np.flatnonzero(newer >= 0).tolist()]
-    groups = join_groups([np.flatnonzero(evidence.states).tolist(), *superseded])
+    superseded: list[tuple[int, int]] = []
+    if evidence.superseded_by.any():
+        newer = neighbor_positions(evidence.seqs, evidence.superseded_by)
+        superseded = [(position, int(newer[position])) for position in np.flatnonzero(newer >= 0).tolist()]
+    groups = join_groups([evidence.states.nonzero()[0].tolist(), *superseded])
     if not groups:
         return np.zeros(len(pool.own), np.float32)
     score = _sum(_OWN, [feature.compute(pool) for feature in _OWN])
@@ -312,9 +315,11 @@ def words_known(evidence: Evidence) -> float:
 
 def take_at(values: Floats | Flags, positions: Seqs) -> Floats:
     """Return the values at some positions of the pool, 0 where there is none."""
-    if not len(values):
-        return np.empty(0, np.float32)
-    return np.where(positions >= 0, values[positions], 0).astype(np.float32)
+    # The last place, which -1 names, is for no position.
+    padded = np.zeros(len(values) + 1, np.float32)
+    padded[:-1] = values
+    taken: Floats = padded[positions]
+    return taken
 
 
 def _share_of_best(scores: Floats, convincing: float) -> Floats:
@@ -371,8 +376,12 @@ def rank_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Rank
     return replace(ranking, order=np.lexsort((-evidence.seqs, -score)), values=values, score=score)
 
 
-def _sum(features: Sequence[RankFeature], values: Sequence[Floats | Flags] | Floats) -> Floats:
+def _sum(features: tuple[RankFeature, ...], values: Sequence[Floats | Flags] | Floats) -> Floats:
     # Summed row by row: a matrix product may round equal columns differently, and equal scores go by age.
-    weights = np.array([feature.weight for feature in features], np.float32)
-    score: Floats = (weights[:, None] * np.array(values, np.float32)).sum(axis=0)
+    score: Floats = (_weigh_column(features) * np.array(values, np.float32)).sum(axis=0)
     return score
+
+
+@cache
+def _weigh_column(features: tuple[RankFeature, ...]) -> Floats:
+    return np.array([[feature.weight] for feature in features], np.float32)

@@ -16,11 +16,13 @@ def put_said_first(hits: Sequence[Hit], query: str) -> list[Hit]:
     "we format with ruff" answers "which formatter do we use". Other relevant hits keep their place before them. A hit
     that moves back gets the score of the last hit before it, so that scores still descend.
     """
+    first = next((place for place, hit in enumerate(hits) if is_indexed(hit.memory)), None)
+    if first is None:
+        return list(hits)
     roots = list_activity_roots(query)
     answers = [
         is_said(hit.memory) and (hit.relevance >= RELEVANT or names_activity(hit.memory.content, roots)) for hit in hits
     ]
-    first = next((place for place, hit in enumerate(hits) if is_indexed(hit.memory)), len(hits))
     last = max((place for place, is_answer in enumerate(answers) if is_answer), default=-1)
     if last < first:
         return list(hits)

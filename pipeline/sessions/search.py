@@ -125,12 +125,12 @@ def search_sessions(
     database: Database, index: TurnIndex, query: SessionQuery, now: datetime, find_dense: FindDense | None = None
 ) -> list[SessionHit]:
     """Return the sessions that are most about a query, best first; by words alone without `find_dense`."""
-    question = parse_query(query.text, now)
-    if not question.tokens or (query.relevant_only and is_small_talk(query.text)):
-        return []
     with database.read() as db:
         if not index.lexical.refresh(db).count:
             return []
+    question = parse_query(query.text, now)
+    if not question.tokens or (query.relevant_only and is_small_talk(query.text)):
+        return []
     dense = None if find_dense is None else _search_dense(database, query.text, find_dense)
     with database.read() as db:
         words = index.lexical.search(db, question.tokens)

@@ -32,7 +32,8 @@ _hashed_values = itemgetter(*(_GIVEN.index(name) if name in _GIVEN else len(_GIV
 _DECODED = [(NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 1]
 _JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 2), reverse=True)
 # The first fields of the record, passed by position.
-_OPTIONAL = len(fields(OptionalFields))
+_OPTIONAL_FIELDS = FIELDS[: len(fields(OptionalFields))]
+_OPTIONAL = len(_OPTIONAL_FIELDS)
 _AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
 _ENDS_SO = "substr(id, length(id) - length(?) + 1) = ?"
 # Columns of new memories, and the importance before decay, which no reader needs.
@@ -344,7 +345,7 @@ def _memory(row: Sequence[Any]) -> Memory:
         values[position] = decode(values[position])
     for position, decode in _JOINED:
         values[position : position + 2] = [decode(values[position], values[position + 1])]
-    return Memory(*values[_OPTIONAL:], **dict(zip(FIELDS, values[:_OPTIONAL], strict=False)))
+    return Memory(*values[_OPTIONAL:], **dict(zip(_OPTIONAL_FIELDS, values, strict=False)))
 
 
 def _encode(name: str, value: Any) -> Iterable[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 from pipeline.records import (
@@ -17,6 +18,9 @@ from pipeline.records import (
     Tier,
     Trust,
 )
+
+# Memories of a workspace share few scopes.
+MOST_SCOPES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ CODECS: Mapping[str, Codec] = {
     "scope": Codec(
         ("scope_kind", "scope_id"),
         lambda scope: (scope.kind, scope.id or ""),
-        lambda kind, owner: Scope(ScopeKind(kind), owner or None),
+        lru_cache(MOST_SCOPES)(lambda kind, owner: Scope(ScopeKind(kind), owner or None)),
     ),
     "tags": Codec(("tags",), lambda tags: (json.dumps(tags) if tags else "[]",), _decode_tags),
     "metadata": _object("metadata"),

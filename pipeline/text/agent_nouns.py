@@ -18,7 +18,7 @@ def list_activity_roots(question: str) -> list[str]:
 
 def names_activity(text: str, roots: list[str]) -> bool:
     """Return whether a text contains a word with one of some roots."""
-    words = [word.casefold() for word in _WORD.findall(text)]
+    words = [word.casefold() for word in _WORD.findall(text)] if roots else []
     return any(word.startswith(root) and len(word) <= len(root) + LONGEST_ENDING for word in words for root in roots)
 
 

@@ -74,7 +74,7 @@ def is_small_talk(message: str) -> bool:
 
 def list_own_words(message: str) -> list[str]:
     """Return the words of a message that name something, in order."""
-    cues = frozenset().union(*(_list("follow_up", name) for name in ("asks", "continues", "fillers", "closes")))
+    cues = _cues()
     return [word for word in _words(message) if word not in cues and not is_function_word(word)]
 
 
@@ -101,6 +101,11 @@ def _words(text: str) -> list[str]:
 @cache
 def _list(topic: str, name: str) -> frozenset[str]:
     return frozenset(load_lexicon("messages").table(topic).words(name))
+
+
+@cache
+def _cues() -> frozenset[str]:
+    return frozenset().union(*(_list("follow_up", name) for name in ("asks", "continues", "fillers", "closes")))
 
 
 @cache

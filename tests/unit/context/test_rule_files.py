@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context.rule_files import leave_out_rules, list_rules
+from pipeline.context.rule_files import leave_out_rules, leave_out_rules_of_groups, list_rules
 from pipeline.context.session_brief import BriefRoom, brief_project
 from pipeline.records import RULE_FILE_TAG, Draft, Kind, Source
 from pipeline.records.hooks import AgentSession
@@ -73,6 +73,15 @@ def test_what_left_the_rule_file_is_shown_again(workspace, index_rules, hits):
     forget_items(workspace, RULES, ["CLAUDE.md"])
     contents = {hit.memory.content for hit in leave_out_rules([workspace.database], hits())}
     assert "Install packages with pnpm" in contents
+
+
+def test_groups_lose_what_they_lose_alone(workspace, index_rules, hits):
+    index_rules(RULE)
+    accept(workspace.database, Draft("Install packages with pnpm", kind=Kind.DECISION))
+    accept(workspace.database, Draft("The checkout listens on port 8123", kind=Kind.DECISION))
+    groups = [hits(), [], hits()[::-1]]
+    alone = [leave_out_rules([workspace.database], group) for group in groups]
+    assert leave_out_rules_of_groups([workspace.database], groups) == alone
 
 
 def test_a_person_finds_what_an_agent_is_not_shown(workspace, index_rules, hits):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from pipeline.index.query_vectors import QueryVectors
-from pipeline.index.row_arrays import flag_members, look_up, values_at
+from pipeline.index.row_arrays import flag_members, look_up, merge_rows, values_at
 from tests.fakes.encoder import HashEncoder
 
 ROWS = st.sets(st.integers(1, 40), max_size=12).map(sorted)
@@ -33,3 +33,9 @@ def test_a_query_is_encoded_once_and_its_vector_is_shared(monkeypatch):
     assert vectors[0] is vectors[2]
     assert not vectors[0].flags.writeable
     assert np.array_equal(vectors[0], encode("a cat"))
+
+
+@given(st.lists(st.lists(st.integers(0, 30))))
+def test_merged_rows_are_different_and_ascend(parts):
+    merged = merge_rows([np.array(part, np.int64) for part in parts])
+    assert merged.tolist() == sorted({row for part in parts for row in part})

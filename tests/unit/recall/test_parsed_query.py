@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.query import parse_query
+from pipeline.recall.query import DAY, parse_query
 
 NOW = datetime(2026, 3, 18, tzinfo=UTC)
 
@@ -101,3 +101,9 @@ def test_a_query_with_other_words_is_no_literal(text):
 def test_any_text_is_a_question_and_its_identifiers_are_among_its_tokens(text):
     question = parse_query(text, NOW)
     assert set(question.identifiers) <= set(question.tokens)
+
+
+def test_the_same_words_name_another_time_on_another_day():
+    ranges = [parse_query("what changed yesterday", NOW + days * DAY).time_range for days in (0, 1, 0)]
+    assert ranges[1].since - ranges[0].since == DAY
+    assert ranges[2] == ranges[0]

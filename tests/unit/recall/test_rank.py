@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.rank import FEATURES, Evidence, neighbor_positions, rank
+from pipeline.recall.rank import FEATURES, Evidence, neighbor_positions, rank, take_at
 from tests.fakes.evidence import evidence, in_session
 
 WEIGHTS = {feature.name: feature.weight for feature in FEATURES}
@@ -177,6 +177,13 @@ def test_a_neighbour_is_found_where_it_stands():
     seqs = np.array([3, 5, 8])
     assert neighbor_positions(seqs, np.array([8, 0, 4, 5, 99])).tolist() == [2, -1, -1, 1, -1]
     assert neighbor_positions(seqs[:0], np.array([8])).tolist() == []
+
+
+@given(st.lists(st.floats(0, 1, width=32)), st.data())
+def test_values_are_taken_by_position_and_are_0_for_none(values, data):
+    positions = data.draw(st.lists(st.integers(-1, len(values) - 1)))
+    taken = take_at(np.array(values, np.float32), np.array(positions, np.int64))
+    assert taken.tolist() == [values[position] if position >= 0 else 0 for position in positions]
 
 
 @given(pools(), st.data())
