@@ -21,8 +21,9 @@ import psutil
 from config.settings import Settings, load_settings
 from demo.stack import HOST, Stack, choose_port, honcho_command, stack_environment
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.digest import dedup, entities
+from pipeline.digest import dedup, entities, screen
 from pipeline.digest.stage_loop import digest
+from pipeline.index import sentence_classifier
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.encoders import usual_model
@@ -43,12 +44,14 @@ CORPORA = {"generated": memories, "templates": templated_notes}
 ROUNDS = 3
 PATIENCE_S = 3600.0
 # Who runs a stage decides what each costs: embedding first, as what it leaves is what the others read.
-STAGES = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
+STAGES = (Stage.EMBED, Stage.SCREEN, Stage.ENTITIES, Stage.DEDUP)
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "tokenize": ((OnnxEncoder, "passages"), (OnnxEncoder, "_tokenize")),
     "encode": ((OnnxEncoder, "_run"),),
     "spaCy": ((entities.SpacyTagger, "tag"),),
     "rules and corrections of names": ((entities, "extract_batch"),),
+    "screen: split": ((screen, "list_sentences"),),
+    "screen: compare with examples": ((sentence_classifier, "_similarities"),),
     "dedup: search": ((DenseIndex, "find_near"), (DenseIndex, "refresh")),
     "dedup: classify": ((dedup, "relate_pair"),),
     "LanceDB writes": ((VectorTable, "replace"),),
