@@ -29,7 +29,7 @@ from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.encoders import usual_model
 from pipeline.index.table_storage import preload_vectors
 from pipeline.index.vectors import VectorTable
-from pipeline.records import Draft, Kind, Stage
+from pipeline.records import Draft, Kind, Source, Stage
 from pipeline.services.encoder import compile_model
 from pipeline.store.sqlite import SqliteDatabase
 from tests.benchmarks.corpus import memories
@@ -154,9 +154,11 @@ def digest_by_part(settings: Settings, bodies: Sequence[dict[str, Any]]) -> dict
     """Digest memories in this process, a stage after the other; return the CPU seconds a thousand by part."""
     container = WorkerContainer(settings)
     database = container.databases.get("by-part", create=True)
-    accept_batch(
-        database, [Draft(body["content"], Kind(body["kind"]), session_id=body["session_id"]) for body in bodies]
-    )
+    drafts = [
+        Draft(body["content"], Kind(body["kind"]), source=Source(body["source"]), session_id=body["session_id"])
+        for body in bodies
+    ]
+    accept_batch(database, drafts)
     stages = container.stages("by-part")
     preload_vectors()
     for stage in STAGES:
