@@ -91,7 +91,7 @@ class RecentPassages:
         if unread:
             if len(self._read) + len(unread) > KEPT_PASSAGES:
                 self._read.clear()
-                unread = seqs
+                unread = set(seqs)
             self._read |= dict.fromkeys(unread) | self._vectors(sorted(unread)).by_memory()
         return self._read
 
