@@ -120,7 +120,7 @@ def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False
             services.context(workspace_id), name, services.owner, tries=tries, again=again
         )
         if following is not None:
-            options = {"tries": following.tries, "again": True}
+            options = {"tries": following.tries, "again": following.again}
             run_job.schedule((name, workspace_id), options, delay=following.in_s)
         elif name != "predict":
             _send_jobs(workspace_id, maintenance.list_outdated_answers(services.context(workspace_id)))

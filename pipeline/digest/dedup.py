@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-import numpy as np
-
 from pipeline.index.codes import Vector
 from pipeline.index.dense import DenseIndex
 from pipeline.index.vectors import VectorTable
@@ -95,12 +93,14 @@ class DedupStage:
 
     def _measure_cosines(self, mine: Sequence[Memory], generation: tuple[int, int]) -> dict[int, dict[int, float]]:
         """Return the cosines (row number → cosine) of each memory's neighbors, exact where it matters."""
-        own = _by_memory(self.table(), [memory.seq for memory in mine])
+        table = self.table()
+        own = table.vectors([memory.seq for memory in mine]).by_memory() if mine else {}
         # Without waiting for the latest vectors, two simultaneous duplicates would never meet.
         self.dense().refresh(generation)
         candidates = {seq: self._find_candidates(seq, passages[0], generation) for seq, passages in own.items()}
         nearest = self._choose_nearest([memory for memory in mine if memory.seq in own], candidates)
-        others = _by_memory(self.table(), sorted({other for seqs in nearest.values() for other in seqs}))
+        unread = sorted({other for seqs in nearest.values() for other in seqs} - own.keys())
+        others = own | (table.vectors(unread).by_memory() if unread else {})
         return {
             seq: {other: _cosine(own[seq], others[other]) for other in seqs if other in others}
             for seq, seqs in nearest.items()
@@ -226,13 +226,6 @@ def _refuse_again(db: Connection, refused: Memory, offered: Memory, relation: Re
     refusals.count_offer(db, refused.id, now)
     detail = {duplicates.REFUSED: refused.id}
     audit.add(db, now, duplicates.DEDUP, audit.AuditAction.ARCHIVE, offered.id, detail=detail)
-
-
-def _by_memory(table: VectorTable, seqs: Sequence[int]) -> dict[int, Vector]:
-    if not seqs:
-        return {}
-    rows = table.vectors(seqs)
-    return {int(seq): rows.matrix[rows.seqs == seq] for seq in np.unique(rows.seqs)}
 
 
 def _cosine(first: Vector, second: Vector) -> float:

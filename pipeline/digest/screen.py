@@ -5,12 +5,12 @@ each sentence: a classifier over sentence vectors, fitted on the examples in `in
 are not judged, and imported texts are always shown as quotations (decision 0041).
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress, islice
 from pathlib import Path
-
-import numpy as np
 
 from pipeline.index.encoder import Encoder
 from pipeline.index.sentence_classifier import Examples, SimilarityClassifier, is_fitted
@@ -52,16 +52,19 @@ class InjectionClassifier:
         """Return whether a folder contains the classifier of some models."""
         return is_fitted(models, EXAMPLES, folder)
 
-    def is_attack(self, text: str) -> bool:
-        """Return whether a sentence of a text asks its reader to act."""
-        return self.score(text) >= THRESHOLD
+    def find_attacks(self, texts: Sequence[str]) -> list[bool]:
+        """Return for each text whether a sentence asks its reader to act."""
+        return [score >= THRESHOLD for score in self.score(texts)]
 
-    def score(self, text: str) -> float:
-        """Return the score of the most suspicious sentence, lowered by the number of sentences."""
-        sentences = list_sentences(text)
-        if not sentences:
-            return -np.inf
-        return float(self._classifier.score(sentences).max() - LENGTH_WEIGHT * np.log(len(sentences)))
+    def score(self, texts: Sequence[str]) -> list[float]:
+        """Return the score of the most suspicious sentence of each text, lowered by the number of sentences."""
+        sentences = [list_sentences(text) for text in texts]
+        # In one call: a matrix product for each text would read all examples again.
+        scores = iter(self._classifier.score([sentence for of_text in sentences for sentence in of_text]).tolist())
+        return [
+            max(islice(scores, len(of_text))) - LENGTH_WEIGHT * math.log(len(of_text)) if of_text else -math.inf
+            for of_text in sentences
+        ]
 
 
 def list_sentences(text: str) -> list[str]:
@@ -93,10 +96,8 @@ class ScreenStage:
         """Judge each memory, then store flags and completion together."""
         with self.database.read() as db:
             screened = memories.by_seqs(db, [item.seq for item in items])
-        classifier = self.classifier()
-        attacks = {
-            seq for seq, memory in screened.items() if must_screen(memory) and classifier.is_attack(render_text(memory))
-        }
+        texts = {seq: render_text(memory) for seq, memory in screened.items() if must_screen(memory)}
+        attacks = set(compress(texts, self.classifier().find_attacks(list(texts.values()))))
         with self.database.write() as db:
             for item in work.complete(db, items, owner):
                 if item.seq in attacks:

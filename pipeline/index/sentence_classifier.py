@@ -152,6 +152,7 @@ class SimilarityClassifier:
         self._encoders = encoders
         self._examples = examples
         self._known, self._weights = fitted[:, :-1], fitted[:, -1]
+        self._squares = _row_squares(self._known)
 
     @classmethod
     def load(cls, encoders: Sequence[Encoder], examples: Examples, folder: Path) -> "SimilarityClassifier":
@@ -163,8 +164,9 @@ class SimilarityClassifier:
         if not sentences:
             return np.empty(0)
         features = _features(self._encoders, sentences, self._examples).astype(self._known.dtype)
-        result: Matrix = _similarities(features, self._known) @ self._weights
-        return result
+        # In parts: the kernel of all sentences of a batch of long texts would take tens of megabytes.
+        parts = (features[start : start + BATCH] for start in range(0, len(features), BATCH))
+        return np.concatenate([_similarities(part, self._known, self._squares) @ self._weights for part in parts])
 
 
 def fit_similarity(encoders: Sequence[Encoder], examples: Examples) -> Matrix:

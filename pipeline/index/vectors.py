@@ -38,6 +38,12 @@ class VectorRows:
         """Return no passages."""
         return cls(np.empty(0, np.int64), np.empty((0, dimension), np.float32))
 
+    def by_memory(self) -> dict[int, Vector]:
+        """Return the passages (n × dimension) of each memory by row number."""
+        order = np.argsort(self.seqs, kind="stable")
+        seqs, starts = np.unique(self.seqs[order], return_index=True)
+        return dict(zip(seqs.tolist(), np.split(self.matrix[order], starts[1:]), strict=False))
+
 
 class VectorTable:
     """A model's passage vectors in LanceDB."""

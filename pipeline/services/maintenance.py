@@ -41,16 +41,20 @@ MOST_TRIES = 3
 BACKOFF_S = 30.0
 # These jobs keep recall complete and fast, so they do not wait for other work.
 URGENT = frozenset({"sweep", "segment", "vectors"})
-# Stages that a person or an agent waits for.
-FOREGROUND = frozenset({Stage.EMBED, Stage.ENTITIES, Stage.PURGE})
+# Stages that a person or an agent waits for, and the comparison, which needs the same vectors and cores.
+FOREGROUND = frozenset({Stage.EMBED, Stage.ENTITIES, Stage.DEDUP, Stage.PURGE})
 
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """The delay before a job continues, and the number of that try."""
+    """The delay before a job starts, continues or is retried, and the number of that try.
+
+    With `again`, the job takes its turn in any case.
+    """
 
     in_s: float
     tries: int
+    again: bool = True
 
 
 def list_jobs(workspace: Workspace, settings: Settings, now: datetime) -> list[JobStatus]:
@@ -101,6 +105,8 @@ def take_job_turn(
     # Ticks and turns request a job until a worker starts it: later messages must find it done, not repeat it.
     if not again and not is_job_due(context, name):
         return None
+    if name not in URGENT and _is_digesting_backlog(context.database):
+        return NextTurn(PAUSE_S, tries, again)
     end = time.monotonic() + TURN_S
     result = run_job(
         context,
@@ -160,6 +166,13 @@ def list_outdated_answers(context: JobContext, now: Callable[[], datetime] = lam
 def _foreground_waits(database: Database) -> bool:
     with database.read() as db:
         return not FOREGROUND.isdisjoint(work.list_due_stages(db, time.time()))
+
+
+def _is_digesting_backlog(database: Database) -> bool:
+    # If no worker digests, for example because the encoder is broken, snapshots and repairs must not wait.
+    with database.read() as db:
+        due = work.list_due_stages(db, time.time())
+        return not FOREGROUND.isdisjoint(due) and not FOREGROUND.isdisjoint(work.list_leased_stages(db, time.time()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,6 +256,12 @@ def list_due_stages(db: Connection, now: float) -> list[Stage]:
     return [Stage(row[0]) for row in rows]
 
 
+def list_leased_stages(db: Connection, now: float) -> list[Stage]:
+    """List the stages of which a worker has items."""
+    rows = db.execute("SELECT DISTINCT stage FROM work WHERE lease_owner IS NOT NULL AND lease_until > ?", (now,))
+    return [Stage(row[0]) for row in rows]
+
+
 def find_next_claimable(db: Connection, now: float) -> float | None:
     """Return the earliest time at which an item can be claimed without new writes; None for never."""
     if list_due_stages(db, now):

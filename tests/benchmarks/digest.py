@@ -21,14 +21,15 @@ import psutil
 from config.settings import Settings, load_settings
 from demo.stack import HOST, Stack, choose_port, honcho_command, stack_environment
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.digest import dedup, entities
+from pipeline.digest import dedup, entities, screen
 from pipeline.digest.stage_loop import digest
+from pipeline.index import sentence_classifier
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.encoders import usual_model
 from pipeline.index.table_storage import preload_vectors
 from pipeline.index.vectors import VectorTable
-from pipeline.records import Draft, Kind, Stage
+from pipeline.records import Draft, Kind, Source, Stage
 from pipeline.services.encoder import compile_model
 from pipeline.store.sqlite import SqliteDatabase
 from tests.benchmarks.corpus import memories
@@ -43,12 +44,14 @@ CORPORA = {"generated": memories, "templates": templated_notes}
 ROUNDS = 3
 PATIENCE_S = 3600.0
 # Who runs a stage decides what each costs: embedding first, as what it leaves is what the others read.
-STAGES = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
+STAGES = (Stage.EMBED, Stage.SCREEN, Stage.ENTITIES, Stage.DEDUP)
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "tokenize": ((OnnxEncoder, "passages"), (OnnxEncoder, "_tokenize")),
     "encode": ((OnnxEncoder, "_run"),),
     "spaCy": ((entities.SpacyTagger, "tag"),),
     "rules and corrections of names": ((entities, "extract_batch"),),
+    "screen: split": ((screen, "list_sentences"),),
+    "screen: compare with examples": ((sentence_classifier, "_similarities"),),
     "dedup: search": ((DenseIndex, "find_near"), (DenseIndex, "refresh")),
     "dedup: classify": ((dedup, "relate_pair"),),
     "LanceDB writes": ((VectorTable, "replace"),),
@@ -151,9 +154,11 @@ def digest_by_part(settings: Settings, bodies: Sequence[dict[str, Any]]) -> dict
     """Digest memories in this process, a stage after the other; return the CPU seconds a thousand by part."""
     container = WorkerContainer(settings)
     database = container.databases.get("by-part", create=True)
-    accept_batch(
-        database, [Draft(body["content"], Kind(body["kind"]), session_id=body["session_id"]) for body in bodies]
-    )
+    drafts = [
+        Draft(body["content"], Kind(body["kind"]), source=Source(body["source"]), session_id=body["session_id"])
+        for body in bodies
+    ]
+    accept_batch(database, drafts)
     stages = container.stages("by-part")
     preload_vectors()
     for stage in STAGES:

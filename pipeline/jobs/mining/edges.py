@@ -7,13 +7,14 @@ changes no trust, and does not return after a person erased it.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache, partial
 
 import numpy as np
 
+from pipeline.index.codes import Vector
 from pipeline.index.vectors import VectorRows
 from pipeline.jobs.mining.replacements import (
     FOUND_CAUSE,
@@ -39,6 +40,8 @@ PAGE = 200
 SHARING = 100
 SAYING = 40
 BESIDE = 12
+# Memories whose passages are kept during a page of changes: a few megabytes.
+KEPT_PASSAGES = 4_000
 # Causes are searched only for recent reports.
 CAUSE_WITHIN = timedelta(days=30)
 # Below this share of common words no rule finds a contradiction.
@@ -75,6 +78,24 @@ class Surroundings:
     cosine: Callable[[Memory, Memory], float | None] = field(default=lambda _one, _other: None)
 
 
+class RecentPassages:
+    """The passages of memories, read for a memory and all related ones at once, and kept for the next memories."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors = vectors
+        self._read: dict[int, Vector | None] = {}
+
+    def read(self, seqs: AbstractSet[int]) -> Mapping[int, Vector | None]:
+        """Return the passages of at least these memories by row number, None for memories without any."""
+        unread = seqs - self._read.keys()
+        if unread:
+            if len(self._read) + len(unread) > KEPT_PASSAGES:
+                self._read.clear()
+                unread = set(seqs)
+            self._read |= dict.fromkeys(unread) | self._vectors(sorted(unread)).by_memory()
+        return self._read
+
+
 def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
     """Find the edges of memories that changed since the last run; `vectors` returns passages by row number."""
     job.counts["memories"] = 0
@@ -87,6 +108,7 @@ def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
             waiting = store.without_entities(db, seqs)
             changed = {memory.seq: memory for memory in store.list_open_to_edges(db, seqs)}
         done, seen = cursor, set[int]()
+        passages = None if vectors is None else RecentPassages(vectors)
         for change in page:
             # Its entities are not extracted yet: the next run continues here.
             stuck = change.seq in waiting
@@ -95,7 +117,7 @@ def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
                 return job.report(more=not stuck)
             if change.seq in changed and change.seq not in seen:
                 seen.add(change.seq)
-                job.counts.update(_tell(job, changed[change.seq], vectors))
+                job.counts.update(_tell(job, changed[change.seq], passages))
                 job.counts["memories"] += 1
                 job.progress(job.counts["memories"], 0)
             done = change.number
@@ -110,9 +132,9 @@ def _note(job: JobRun, before: int, now: int) -> None:
             meta.put(db, CURSOR, str(now))
 
 
-def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
+def _tell(job: JobRun, memory: Memory, passages: RecentPassages | None) -> Counter[str]:
     """Write the edges of one memory; return the number of new ones by kind."""
-    findings = list(find_edges(memory, surroundings(job, memory, vectors)))
+    findings = list(find_edges(memory, surroundings(job, memory, passages)))
     drawn: Counter[str] = Counter()
     if not findings:
         return drawn
@@ -133,7 +155,7 @@ def _texts(finding: Finding) -> Iterator[tuple[int, str]]:
     return ((memory.seq, memory.content) for memory in (finding.first, finding.second))
 
 
-def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surroundings:
+def surroundings(job: JobRun, memory: Memory, passages: RecentPassages | None) -> Surroundings:
     """Read the context of a memory."""
     with job.database.read() as db:
         shared = store.find_sharing_name(db, memory, SHARING)
@@ -144,20 +166,18 @@ def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surrou
             reversed_words = (*find_returned(memory.content), *find_reversed_subjects(memory.content))
             for word in dict.fromkeys((*replaced_words, *reversed_words)):
                 near |= {other.seq: other for other in store.find_containing_word(db, memory, word, SAYING)}
-    return Surroundings(near, shared, session, _cosines(vectors))
+    return Surroundings(near, shared, session, _cosines(passages, {memory.seq, *near}))
 
 
-def _cosines(vectors: Vectors | None) -> Callable[[Memory, Memory], float | None]:
-    known: dict[int, VectorRows] = {}
+def _cosines(passages: RecentPassages | None, seqs: AbstractSet[int]) -> Callable[[Memory, Memory], float | None]:
+    """Return the function that compares some memories; their passages are read when it is first called."""
 
     def cosine(first_memory: Memory, second_memory: Memory) -> float | None:
-        if vectors is None:
+        if passages is None:
             return None
-        for memory in (first_memory, second_memory):
-            if memory.seq not in known:
-                known[memory.seq] = vectors([memory.seq])
-        first, second = known[first_memory.seq].matrix, known[second_memory.seq].matrix
-        if not len(first) or not len(second):
+        read = passages.read(seqs)
+        first, second = read.get(first_memory.seq), read.get(second_memory.seq)
+        if first is None or second is None:
             return None
         alike = first @ second.T
         return float(np.minimum(alike.max(axis=0).min(), alike.max(axis=1).min()))

@@ -15,8 +15,8 @@ OWNER = "worker"
 class WordClassifier:
     """Takes every text with the word "hostile" for an attack."""
 
-    def is_attack(self, text):
-        return "hostile" in text
+    def find_attacks(self, texts):
+        return ["hostile" in text for text in texts]
 
 
 @pytest.fixture

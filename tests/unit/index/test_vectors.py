@@ -2,11 +2,12 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import HEADER
 from pipeline.index.dense import DenseIndex
-from pipeline.index.vectors import VectorTable
+from pipeline.index.vectors import VectorRows, VectorTable
 
 NO_BACKGROUND = np.empty((0, 4), np.float32)
 
@@ -189,3 +190,12 @@ def test_one_writer_at_a_time(table):
     for thread in threads:
         thread.join()
     assert inside == []
+
+
+@given(st.lists(st.integers(1, 5)))
+def test_passages_of_a_memory_keep_their_order(seqs):
+    rows = VectorRows(np.array(seqs, np.int64), np.arange(2 * len(seqs), dtype=np.float32).reshape(-1, 2))
+    by_memory = rows.by_memory()
+    assert by_memory.keys() == set(seqs)
+    for seq, passages in by_memory.items():
+        assert np.array_equal(passages, rows.matrix[rows.seqs == seq])

@@ -1,5 +1,6 @@
 """The tasks over a real home, with a queue that only takes notes."""
 
+import time
 from dataclasses import replace
 from functools import cache
 
@@ -241,6 +242,33 @@ def test_a_job_steps_back_for_written_memories(client, sent, worker, monkeypatch
     run_job("arcs", "default")
     run_job("segment", "default")
     assert paused == [True, False]
+
+
+@pytest.mark.parametrize("stage", [Stage.EMBED, Stage.DEDUP])
+def test_a_job_starts_after_the_backlog_that_a_worker_digests(client, sent, worker, monkeypatch, stage):
+    database = worker.databases.get("default", create=True)
+    for number in range(2):
+        client.write(f"Memory {number}")
+    digest("default", "embed")
+    ran = []
+    for name in ("arcs", "segment"):
+        replace_job(monkeypatch, name, lambda _run, _context, name=name: ran.append(name) or Report())
+    with database.write() as db:
+        seqs = [row[0] for row in db.execute("SELECT seq FROM memory")]
+        work.add(db, seqs, [stage], 0)
+        items = work.claim(db, stage, worker.owner, limit=1, lease_s=60, now=time.time())
+    run_job("arcs", "default")
+    run_job("segment", "default")
+    assert ran == ["segment"]
+    # A message that waited does not run the job if another one has done so.
+    assert [message for message in sent() if message[0] == "run_job"] == [
+        ("run_job", "arcs", "default", 1, False, "later")
+    ]
+    with database.write() as db:
+        work.release(db, items, worker.owner)
+    # If nothing is digested, a repair must not wait for it.
+    run_job("arcs", "default")
+    assert ran == ["segment", "arcs"]
 
 
 def test_a_purge_needs_no_encoder(client, sent, worker, monkeypatch):

@@ -284,8 +284,10 @@ def test_a_memory_whose_names_are_not_known_yet_is_waited_for(database):
     assert list_edges(database) == [(second, "cause", first, EDGES_JOB)]
 
 
+@pytest.mark.parametrize("kept", [1, 2, module.KEPT_PASSAGES])
 @pytest.mark.parametrize(("angle", "denies"), [(0.0, True), (1.5, False)])
-def test_vectors_may_tell_that_two_speak_of_different_things(database, angle, denies):
+def test_vectors_may_tell_that_two_speak_of_different_things(database, monkeypatch, angle, denies, kept):
+    monkeypatch.setattr(module, "KEPT_PASSAGES", kept)
     tell(database, HERE, ELSEWHERE)
 
     def vectors(seqs):
@@ -294,6 +296,18 @@ def test_vectors_may_tell_that_two_speak_of_different_things(database, angle, de
 
     edges(job_run_on(database, 9), vectors)
     assert bool(list_edges(database)) is denies
+
+
+def test_the_vectors_of_all_related_memories_are_read_at_once(database):
+    tell(database, HERE, ELSEWHERE, *(f"`fetch_rates` does not listen on port {port}." for port in range(5000, 5010)))
+    reads = []
+
+    def vectors(seqs):
+        reads.append(list(seqs))
+        return VectorRows(np.asarray(seqs, np.int64), np.ones((len(seqs), 2), np.float32))
+
+    edges(job_run_on(database, 9), vectors)
+    assert reads == [list(range(1, 13))]
 
 
 def test_a_memory_without_vectors_is_compared_by_its_words(database):
