@@ -1,6 +1,6 @@
-"""The least that a write can cost here: a Flask POST through the same server, and one commit that syncs.
+"""Bare limits: a Flask POST through the same server with one commit that syncs, commits alone, the encoder alone.
 
-`python -m tests.benchmarks.bare FOLDER PORT` serves it; the benchmarks measure it beside a write.
+`python -m tests.benchmarks.bare FOLDER PORT` serves the POST; the benchmarks measure all of them in the same run.
 """
 
 import json
@@ -8,18 +8,24 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from flask import Flask, request
 
+from config.settings import load_settings
 from demo.stack import HOST, choose_port
+from pipeline.index.encoder import Encoder
+from pipeline.index.encoders import load_encoder, usual_model
 from tests.benchmarks.wire import Answer, Wire, post
 from tests.support.stack import wait_until
 from web.connections import listen
 
 THREADS, FILES, MAX_BODY_BYTES = 4, 256, 1 << 20
+FULL_SYNC = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE IF NOT EXISTS memory (content TEXT)"
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -30,9 +36,7 @@ def serve(folder: Path, port: int) -> None:
     def connection() -> sqlite3.Connection:
         if not hasattr(local, "db"):
             local.db = sqlite3.connect(folder / "bare.sqlite", isolation_level=None)
-            local.db.executescript(
-                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE IF NOT EXISTS memory (content TEXT)"
-            )
+            local.db.executescript(FULL_SYNC)
         db: sqlite3.Connection = local.db
         return db
 
@@ -55,6 +59,44 @@ def time_bare_writes(folder: Path, bodies: Sequence[dict[str, Any]]) -> list[flo
         finally:
             server.terminate()
     return [answer.took_ms for answer in answers]
+
+
+def time_bare_commits(folder: Path, texts: Sequence[str], size: int = 1) -> list[float]:
+    """Return the milliseconds of each commit of so many texts, synced, in this process."""
+    db, took = sqlite3.connect(folder / "commits.sqlite", isolation_level=None), []
+    db.executescript(FULL_SYNC)
+    for start in range(0, len(texts), size):
+        began = time.perf_counter()
+        db.execute("BEGIN IMMEDIATE")
+        db.executemany("INSERT INTO memory VALUES (?)", [(text,) for text in texts[start : start + size]])
+        db.execute("COMMIT")
+        took.append((time.perf_counter() - began) * 1000)
+    db.close()
+    return took
+
+
+def load_bare_encoder(home: Path) -> Encoder:
+    """Load the encoder of a data directory as the web server does."""
+    settings = load_settings({"REVERIE_HOME": str(home)})
+    return load_encoder(settings, usual_model(settings))
+
+
+def time_bare_encodings(encoder: Encoder, questions: Sequence[str]) -> list[float]:
+    """Return the milliseconds of each encoding of a question."""
+    took = []
+    for question in questions:
+        began = time.perf_counter()
+        encoder.encode_query(question)
+        took.append((time.perf_counter() - began) * 1000)
+    return took
+
+
+def measure_encodings_per_second(encoder: Encoder, questions: Sequence[str], threads: int) -> float:
+    """Return how many questions a second several threads encode together."""
+    with ThreadPoolExecutor(threads) as pool:
+        began = time.perf_counter()
+        list(pool.map(encoder.encode_query, questions))
+        return len(questions) / (time.perf_counter() - began)
 
 
 def _answers(port: int) -> bool:

@@ -1,11 +1,17 @@
-"""How long the server takes for every page of the dashboard, and how large each is, at a hundred thousand memories."""
+"""Measure how long the server takes for every page of the dashboard and for an empty request, and each page's size.
+
+Run by `make bench-dashboard`. Runs in this process, at a hundred thousand memories.
+"""
 
 import argparse
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from tests.benchmarks.figures import latency
+from flask.testing import FlaskClient
+
+from tests.benchmarks.figures import Limit, Report, latency
 from tests.browser.pages import LISTS
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web, open_worker, run_job
@@ -28,19 +34,28 @@ def main() -> None:
         run_job(worker, "default", "segment")
         client = create_app(container).test_client()
         headers = {"Host": HOST, "Authorization": f"Bearer {container.token}"}
-        print(f"{'page':24} {'first ms':>9} {'p50 ms':>8} {'p95 ms':>8} {'KB':>7}")
+        report = Report()
+        report.section(f"pages, {count:,} memories")
+        limit = Limit("an empty request", latency(time_page(client, headers, "/healthz")[0]).p50)
         for path in (*LISTS, QUESTION):
-            times = []
-            for _ in range(ROUNDS):
-                began = time.perf_counter()
-                answer = client.get(f"/w/default{path}", headers=headers)
-                times.append((time.perf_counter() - began) * 1000)
-                assert answer.status_code == 200, path
-            size = len(answer.data) / 1000
+            times, size = time_page(client, headers, f"/w/default{path}")
             later = latency(times[1:])
-            print(f"{path:24.24} {times[0]:9.1f} {later.p50:8.1f} {later.p95:8.1f} {size:7.1f}")
+            figure = f"first {times[0]:7.1f}  p50 {later.p50:6.1f}  p95 {later.p95:6.1f} ms {size / 1000:7.1f} KB"
+            report.row(f"{path:.40}", figure, against=(limit, later.p50))
         container.close()
         worker.close()
+
+
+def time_page(client: FlaskClient, headers: Mapping[str, str], path: str) -> tuple[list[float], int]:
+    """Return the milliseconds of each request for a page, and its bytes."""
+    times, size = [], 0
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        answer = client.get(path, headers=headers)
+        times.append((time.perf_counter() - began) * 1000)
+        assert answer.status_code == 200, path
+        size = len(answer.data)
+    return times, size
 
 
 if __name__ == "__main__":

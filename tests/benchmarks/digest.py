@@ -33,6 +33,7 @@ from pipeline.records import Draft, Kind, Source, Stage
 from pipeline.services.encoder import compile_model
 from pipeline.store.sqlite import SqliteDatabase
 from tests.benchmarks.corpus import memories
+from tests.benchmarks.figures import Aim, Limit, Report
 from tests.benchmarks.homes import share_models
 from tests.benchmarks.templated_notes import templated_notes
 from tests.benchmarks.write import BATCH, ROOT, WARM_UP, Connection, time_writes, wait_until_digested, write_batches
@@ -43,6 +44,7 @@ WORKSPACE = "backlog"
 CORPORA = {"generated": memories, "templates": templated_notes}
 ROUNDS = 3
 PATIENCE_S = 3600.0
+RATIO = Aim("ratio", 0.6, at_least=True)
 # Who runs a stage decides what each costs: embedding first, as what it leaves is what the others read.
 STAGES = (Stage.EMBED, Stage.SCREEN, Stage.ENTITIES, Stage.DEDUP)
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
@@ -216,16 +218,18 @@ def main() -> None:
         bare = max(before, encode_bare(settings, texts, arguments.cores))
         parts = digest_by_part(settings, bodies)
     words = statistics.fmean(len(text.split()) for text in texts)
-    print(f"{len(bodies)} memories ({arguments.corpus}) of {words:.0f} words")
-    print(f"written at {written:.0f} a second in batches of {BATCH}")
-    print(f"{'digestion by the stack (embed, entities, dedup)':52} {stack}")
-    print(f"{f'bare encoder, {arguments.cores} threads as nice as workers, text by text':52} {bare}")
-    print(f"{'ratio':52} {stack.a_second / bare.a_second:7.2f}      {bare.cpu_s / stack.cpu_s:6.2f} by CPU time")
-    print("\nCPU seconds of a thousand memories by part, the stages one after the other in one process")
+    report, limit = Report(), Limit("the bare encoder", bare.a_second)
+    report.section(f"{len(bodies)} memories ({arguments.corpus}) of {words:.0f} words")
+    report.row(f"written in batches of {BATCH}", f"{written:.0f} /s")
+    report.row(f"bare encoder, {arguments.cores} threads as nice as workers", str(bare))
+    ratio, rate = limit.ratio(stack.a_second), stack.a_second
+    report.row("digestion (embed, entities, dedup)", str(stack), (RATIO, ratio), against=(limit, rate))
+    report.section("CPU seconds of a thousand memories by part, the stages one after the other in one process")
     for part, seconds in sorted(parts.items(), key=lambda item: -item[1]):
-        print(f"  {part:50} {seconds:7.3f}")
-    print(f"  {'all':50} {sum(parts.values()):7.3f}")
-    print(f"  {'the workers beside: queue, models, contention':50} {stack.cpu_s - sum(parts.values()):7.3f}")
+        report.row(part, f"{seconds:7.3f}")
+    total, encoding = sum(parts.values()), Limit("the bare encoder", bare.cpu_s)
+    report.row("all", f"{total:7.3f}", against=(encoding, total))
+    report.row("the workers' queue, models, contention", f"{stack.cpu_s - total:7.3f}")
 
 
 if __name__ == "__main__":

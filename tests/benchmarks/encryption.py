@@ -7,7 +7,6 @@ costs nothing; what is written to them is synced as the web server does it.
 import argparse
 import contextlib
 import shutil
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from pipeline.store.database import WriterProfile
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.benchmarks.corpus import memories
+from tests.benchmarks.figures import Limit, Report, latency
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import accept_batch, digest_all, fast_settings, open_web, open_worker
 from web.app import create_app
@@ -43,8 +43,13 @@ def main() -> None:
         paths = fast_settings(homes["encrypted"]).paths
         choose_key(paths, Path(folder) / "key")
         size = paths.workspace("default").events.stat().st_size / 2**20
-        print(f"{count} memories, {size:.0f} MiB, encrypted in {_time(lambda: encrypt_home(paths)) / 1000:.2f} s")
-        measure(homes)
+        report = Report()
+        report.section(f"{count:,} memories, {size:.0f} MiB")
+        plain = paths.workspace("default").events
+        copy = Limit("a copy of the store", _time(lambda: shutil.copyfile(plain, Path(folder) / "copy")))
+        took = _time(lambda: encrypt_home(paths))
+        report.row("encryption of the store", f"{took / 1000:.2f} s", against=(copy, took))
+        measure(homes, report)
 
 
 def fill(home: Path, count: int) -> None:
@@ -59,7 +64,7 @@ def fill(home: Path, count: int) -> None:
         database.checkpoint()
 
 
-def measure(homes: Mapping[str, Path]) -> None:
+def measure(homes: Mapping[str, Path], report: Report) -> None:
     """Take each figure of the homes in turn, so that what the machine does meanwhile meets both."""
     events = {kind: fast_settings(home).paths.workspace("default").events for kind, home in homes.items()}
     with contextlib.ExitStack() as opened:
@@ -68,11 +73,11 @@ def measure(homes: Mapping[str, Path]) -> None:
         stores = {kind: one.databases.get("default") for kind, one in containers.items()}
         questions = [" ".join(body["content"].split()[:6]) for body in memories(ROUNDS, seed=2)]
         drafts = [Draft(body["content"]) for body in memories(ROUNDS, seed=3)]
-        report("opening a store", ROUNDS, lambda kind, _: SqliteDatabase(events[kind], FULL, create=False).close())
-        report("a write, synced", ROUNDS, lambda kind, number: accept(stores[kind], drafts[number]))
-        report("a recall", ROUNDS, lambda kind, number: clients[kind].recall(questions[number]))
+        compare(report, "opening", ROUNDS, lambda kind, _: SqliteDatabase(events[kind], FULL, create=False).close())
+        compare(report, "a write, synced", ROUNDS, lambda kind, number: accept(stores[kind], drafts[number]))
+        compare(report, "a recall", ROUNDS, lambda kind, number: clients[kind].recall(questions[number]))
     paths = {kind: fast_settings(home).paths.workspace("default") for kind, home in homes.items()}
-    report("a snapshot", 5, lambda kind, _: local_snapshots.take_snapshot(paths[kind]))
+    compare(report, "a snapshot", 5, lambda kind, _: local_snapshots.take_snapshot(paths[kind]))
 
 
 @contextlib.contextmanager
@@ -81,17 +86,15 @@ def _open_web(home: Path) -> Iterator[WebContainer]:
         yield container
 
 
-def report(name: str, rounds: int, act: Callable[[str, int], object]) -> None:
-    """Do something in turn on both homes; print the medians and 95th percentiles of its milliseconds."""
+def compare(report: Report, name: str, rounds: int, act: Callable[[str, int], object]) -> None:
+    """Do something in turn on both homes; report its milliseconds, the encrypted against the plain."""
     taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for number in range(rounds):
         for kind in KINDS if number % 2 else reversed(KINDS):
             taken[kind].append(_time(lambda kind=kind, number=number: act(kind, number)))
-    shown = [
-        f"{kind} p50 {statistics.median(times):7.2f}  p95 {sorted(times)[int(len(times) * 0.95)]:7.2f}"
-        for kind, times in taken.items()
-    ]
-    print(f"{name:16}  {'  '.join(shown)} ms")
+    plain, encrypted = (latency(taken[kind]) for kind in KINDS)
+    report.latency(f"{name}, plain", plain)
+    report.latency(f"{name}, encrypted", encrypted, Limit("plain", plain.p50))
 
 
 def _time(act: Callable[[], object]) -> float:

@@ -1,4 +1,4 @@
-"""Figures, the aims beside them, and the table that shows both."""
+"""Figures, their aims and bare limits, and the table that shows them."""
 
 import json
 import os
@@ -50,16 +50,34 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """The least work that the same run measured, as the unit of another figure: its name and its value."""
+
+    name: str
+    value: float
+
+    def ratio(self, value: float) -> float:
+        """Return how many times the limit a figure is."""
+        return value / self.value
+
+    def compare(self, value: float) -> str:
+        """Return a figure as a multiple of the limit."""
+        return f"{self.ratio(value):.2f} × {self.name} ({self.value:.4g})"
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One line of a table."""
 
     name: str
     figure: str
     aims: tuple[tuple[Aim, float], ...] = ()
+    ratio: str = ""
 
     def __str__(self) -> str:
         aims = "  ".join(f"{'✓' if aim.met(value) else '✗'} {aim}" for aim, value in self.aims)
-        return f"  {self.name:<46} {self.figure:<58} {aims}".rstrip()
+        ratio = f"{self.ratio}  " if self.ratio else ""
+        return f"  {self.name:<46} {self.figure:<58} {ratio}{aims}".rstrip()
 
 
 class Report:
@@ -69,18 +87,28 @@ class Report:
         self._show = show
         self.data: dict[str, Any] = {"cores": os.cpu_count(), "load_before": [round(x, 2) for x in os.getloadavg()]}
 
+        self._section = ""
+
     def section(self, title: str) -> None:
         """Begin a table."""
+        self._section = title
         self._show(f"\n{title}")
 
-    def row(self, name: str, figure: str, *aims: tuple[Aim, float]) -> None:
-        """Add a line."""
-        self._show(str(Row(name, figure, aims)))
+    def row(self, name: str, figure: str, *aims: tuple[Aim, float], against: tuple[Limit, float] | None = None) -> None:
+        """Add a line; `against` is the bare limit and the number to compare with it, which the JSON keeps too."""
+        ratio = ""
+        if against is not None:
+            limit, value = against
+            ratio = limit.compare(value)
+            kept = {"value": value, "limit": limit.value, "of": limit.name, "ratio": round(limit.ratio(value), 4)}
+            self.keep("ratios", self._section, name, value=kept)
+        self._show(str(Row(name, figure, aims, ratio)))
 
-    def latency(self, name: str, found: Latency, **bounds: float) -> None:
-        """Add a line of latencies; `p50=5` is the aim of a p50 of at most 5 ms."""
+    def latency(self, name: str, found: Latency, limit: Limit | None = None, **bounds: float) -> None:
+        """Add a line of latencies, its p50 against a limit; `p50=5` is the aim of a p50 of at most 5 ms."""
         aims = tuple((Aim(part, bound), getattr(found, part)) for part, bound in bounds.items())
-        self.row(f"{name}, {found.count}", str(found), *aims)
+        against = None if limit is None else (limit, found.p50)
+        self.row(f"{name}, {found.count}", str(found), *aims, against=against)
 
     def keep(self, *path: str, value: object) -> None:
         """Keep a figure for the JSON under a path of names."""

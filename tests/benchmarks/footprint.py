@@ -15,13 +15,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from tests.benchmarks.corpus import memories
-from tests.benchmarks.figures import Aim, Report
+from tests.benchmarks.figures import Aim, Limit, Report
 from tests.benchmarks.homes import BENCH, bench_folder, share_models
-from tests.benchmarks.processes import MIB, HomeProcesses, UpStack, run_bare
+from tests.benchmarks.processes import BARE_RUNTIME, MIB, HomeProcesses, UpStack, run_bare
 from tests.support.stack import ROOT, wait_until
 
 SEED = 7
@@ -34,6 +35,7 @@ STARTS = 3
 SHELL_CALLS = 5
 ASK_AGAIN_S = 0.005
 QUESTION = "which service reads the key"
+DIGESTING, DIGESTED, IDLE = Aim("MiB", 500), Aim("MiB", 350), Aim("MiB", 300)
 
 
 class Peak:
@@ -85,7 +87,15 @@ def seconds_until(stack: UpStack, began: float, holds: Callable[[], bool]) -> fl
     return time.monotonic() - began
 
 
-def digest(report: Report, stack: UpStack, count: int) -> None:
+@dataclass(frozen=True, slots=True)
+class BareProcess:
+    """The seconds that an interpreter takes to start, and the MiB of one with the libraries of a server process."""
+
+    seconds: Limit
+    mib: Limit
+
+
+def digest(report: Report, stack: UpStack, count: int, bare: BareProcess) -> None:
     """Write the memories at once, and look on while they are digested."""
     client = stack.client()
     before, began = stack.processes.usage(), time.monotonic()
@@ -100,31 +110,33 @@ def digest(report: Report, stack: UpStack, count: int) -> None:
         )
     seconds = time.monotonic() - began
     cpu = sum(stack.processes.usage().since(before).cpu.values())
-    report.row("while digesting, at most", str(peak.largest), (Aim("MiB", 600), peak.largest.total / MIB))
+    most = peak.largest.total / MIB
+    report.row("while digesting, at most", str(peak.largest), (DIGESTING, most), against=(bare.mib, most))
     time.sleep(SETTLE_S)
     use = stack.processes.sample(seconds)
-    report.row("digested", str(use), (Aim("MiB", 400), use.total / MIB))
+    report.row("digested", str(use), (DIGESTED, use.total / MIB), against=(bare.mib, use.total / MIB))
     report.row("digestion", f"{count / seconds:6.1f} memories/s, {cpu:.0f} s of CPU")
     report.keep("memory", "digesting", value=peak.largest.total)
     report.keep("memory", "digested", value=use.total)
     client.close()
 
 
-def rest(report: Report, stack: UpStack, minutes: float) -> None:
+def rest(report: Report, stack: UpStack, minutes: float, bare: BareProcess) -> None:
     """Leave the stack alone for a while; its second half says what it does idle."""
     time.sleep(minutes * 30)
     before = stack.processes.usage()
     time.sleep(minutes * 30)
     used, memory = stack.processes.usage().since(before), stack.processes.sample(minutes * 60)
     share, rate = used.cpu_share * 100, used.written_a_second / 1000
-    report.row(f"after {minutes:g} quiet minutes", str(memory), (Aim("MiB", 300), memory.total / MIB))
+    mib = memory.total / MIB
+    report.row(f"after {minutes:g} quiet minutes", str(memory), (IDLE, mib), against=(bare.mib, mib))
     report.row("idle CPU, of one core", f"{share:6.2f} %", (Aim("%", 0.3), share))
     report.row("idle writing", f"{rate:6.2f} KB/s", (Aim("KB/s", 1), rate))
     report.keep("memory", "idle", value=memory.total)
     report.keep("idle", value={"cpu_percent": share, "written_kb_s": rate})
 
 
-def time_starts(report: Report, stack: UpStack) -> None:
+def time_starts(report: Report, stack: UpStack, bare: BareProcess) -> None:
     """Start on a full home again and again."""
     found: Mapping[str, list[float]] = defaultdict(list)
     for _ in range(STARTS):
@@ -138,7 +150,7 @@ def time_starts(report: Report, stack: UpStack) -> None:
         shown = "`reverie recall`" if name == "shell" else f"`reverie up` to the first {name} answer"
         middle = statistics.median(found[name])
         figure = f"{middle:6.2f} s  (best {min(found[name]):.2f}, worst {max(found[name]):.2f})"
-        report.row(shown, figure, (Aim("s", aim), middle))
+        report.row(shown, figure, (Aim("s", aim), middle), against=(bare.seconds, middle))
         report.keep("start", name, value=found[name])
 
 
@@ -168,15 +180,20 @@ def time_shell(stack: UpStack) -> float:
 LIMITS = {
     "an interpreter": "",
     "with flask, waitress, pydantic and numpy": "import flask, waitress, pydantic, numpy",
-    "with the encoder's runtime besides": "import flask, waitress, pydantic, numpy, onnxruntime, tokenizers",
+    "with the encoder's runtime besides": BARE_RUNTIME,
 }
 
 
-def bare_limits(report: Report) -> None:
+def bare_limits(report: Report) -> BareProcess:
     """Measure what nothing but interpreters and libraries take."""
+    measured = {}
     for name, code in LIMITS.items():
-        took, size = min(run_bare(code) for _ in range(STARTS))
+        took, size = measured[code] = min(run_bare(code) for _ in range(STARTS))
         report.row(f"bare: {name}", f"{took:6.2f} s, {size / MIB:.0f} MiB")
+    return BareProcess(
+        Limit("an interpreter, s", measured[""][0]),
+        Limit("one with the libraries, MiB", measured[BARE_RUNTIME][1] / MIB),
+    )
 
 
 def compile_once(stack: UpStack) -> None:
@@ -205,14 +222,14 @@ def main() -> None:
         stack = UpStack(Path(place) / "home", share_models())
         compile_once(stack)
         report.section("Bare limits")
-        bare_limits(report)
+        bare = bare_limits(report)
         report.section(f"Memory, {given.memories:,} memories")
         with run(stack) as began:
             seconds_until(stack, began, stack.is_healthy)
-            digest(report, stack, given.memories)
-            rest(report, stack, given.minutes)
+            digest(report, stack, given.memories, bare)
+            rest(report, stack, given.minutes, bare)
         report.section(f"Start, {given.memories:,} memories")
-        time_starts(report, stack)
+        time_starts(report, stack, bare)
     report.write(given.json)
 
 

@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,8 +25,8 @@ from flask.testing import FlaskClient
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.index.encoders import usual_model
-from tests.benchmarks.figures import Latency, latency
-from tests.benchmarks.first_prompts import FirstPrompts, measure_first_prompts
+from tests.benchmarks.figures import Aim, Latency, Limit, Report, latency
+from tests.benchmarks.first_prompts import measure_first_prompts
 from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepare_home
 from tests.benchmarks.questions import questions
 from web.app import create_app
@@ -41,6 +40,8 @@ SESSION = 100
 QUESTION_SEED = 17
 PROGRAM = Path(sys.executable).parent / "reverie-hook"
 HOST = "127.0.0.1:7077"
+# What a prompt may take longer than a recall, in milliseconds.
+BESIDE_MS = 2.0
 
 
 def main() -> None:
@@ -50,31 +51,57 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, default=BENCH, help="where homes are kept")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
-    figures = measure_hooks(given.size, bench_folder(given.bench))
-    for name, figure in figures.items():
-        print(f"{name:44} {figure}")
-    if given.json:
-        given.json.write_text(json.dumps({name: asdict(one) for name, one in figures.items()}, indent=1))
+    report = Report()
+    measure_hooks(given.size, bench_folder(given.bench), report)
+    report.write(given.json)
 
 
-def measure_hooks(size: int, bench: Path) -> dict[str, Latency | FirstPrompts]:
-    """Return the latencies of each event on a home of a size, and of the session's client."""
+def measure_hooks(size: int, bench: Path, report: Report) -> None:
+    """Report the latencies of each event on a home of a size, and of the session's client."""
     home = prepare_home(size, bench)
-    asked = [question.text for question in questions(home.corpus, 2 * PROMPTS, QUESTION_SEED)]
+    asked = [question.text for question in questions(home.corpus, 3 * PROMPTS, QUESTION_SEED)]
+    report.section(f"events in this process, {size:,} memories")
     with copy_of(home) as folder:
         environment = {"REVERIE_HOME": str(folder)}
         container = WebContainer(load_settings(environment), lambda _workspace, _stage: None)
         container.encoders.load(usual_model(container.settings))
         client = create_app(container).test_client()
         try:
-            found = dict(_events(container, client, asked))
+            _measure_events(container, client, asked, report)
         finally:
             container.close()
-    first = {"the first prompt, the stack down (p50 <= 1500)": measure_first_prompts(bench)}
-    return found | _clients() | _cold_starts(bench) | first
+    report.section("the client, a process for each event")
+    python = _measure_clients(report)
+    for name, found, bounds in _cold_starts(bench):
+        _tell(report, name, found, python, **bounds)
+    first, title = measure_first_prompts(bench), "the first prompt, the stack down"
+    report.row(title, str(first), (Aim("p50", 1500), first.wait.p50), against=(python, first.wait.p50))
+    report.keep(title, value=first.wait)
 
 
-def _events(container: WebContainer, client: FlaskClient, asked: list[str]) -> Iterator[tuple[str, Latency]]:
+def _tell(report: Report, name: str, found: Latency, limit: Limit, **bounds: float) -> None:
+    report.latency(name, found, limit, **bounds)
+    report.keep(name, value=found)
+
+
+def _measure_events(container: WebContainer, client: FlaskClient, asked: list[str], report: Report) -> None:
+    headers, texts = {"Authorization": f"Bearer {container.token}", "Host": HOST}, iter(asked[-PROMPTS:])
+
+    def recall() -> None:
+        assert client.post("/v1/recall", json={"query": next(texts)}, headers=headers).status_code == 200
+
+    request = Limit("an empty request", _time_calls(PROMPTS, lambda: client.get("/healthz", headers=headers)).p50)
+    recalls = _time_calls(PROMPTS, recall, partial(_rest, container))
+    report.latency("bare: a recall", recalls, request)
+    for name, found, bounds in _events(container, client, asked[:-PROMPTS], recalls.p50 + BESIDE_MS):
+        limit = Limit("a recall", recalls.p50) if name.startswith("UserPromptSubmit") else request
+        _tell(report, name, found, limit, **bounds)
+
+
+Timed = tuple[str, Latency, dict[str, float]]
+
+
+def _events(container: WebContainer, client: FlaskClient, asked: list[str], prompt_ms: float) -> Iterator[Timed]:
     post = _poster(client, container.token)
     for text in asked[:50]:
         post("UserPromptSubmit", prompt=text)
@@ -82,21 +109,21 @@ def _events(container: WebContainer, client: FlaskClient, asked: list[str]) -> I
     # Nobody prompts twice within the milliseconds in which the last answer is noted.
     rest = partial(_rest, container)
     asking = _time_calls(PROMPTS, lambda: post("UserPromptSubmit", prompt=next(prompts)), rest)
-    yield "UserPromptSubmit, new questions (p50 <= 15)", asking
+    yield "UserPromptSubmit, new questions", asking, {"p50": round(prompt_ms, 2)}
     for number in range(LESSONS):
         headers = {"Authorization": f"Bearer {container.token}", "Host": HOST}
         lesson = {"content": f"Run make step-{number} before make release-{number}", "kind": "lesson"}
         client.post("/v1/memories", json=lesson, headers=headers)
     call = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "cd api && make none-of-these 2>&1"}}
-    yield f"PreToolUse beside {LESSONS} lessons", _time_calls(PROMPTS, lambda: post("PreToolUse", **call), rest)
+    yield f"PreToolUse beside {LESSONS} lessons", _time_calls(PROMPTS, lambda: post("PreToolUse", **call), rest), {}
     done = call | {"tool_response": {"stdout": "x" * 2000, "stderr": "", "interrupted": False}}
-    yield "PostToolUse, an action (p50 <= 2)", _time_calls(TOOLS, lambda: post("PostToolUse", **done))
+    yield "PostToolUse, an action", _time_calls(TOOLS, lambda: post("PostToolUse", **done)), {"p50": 2}
     looked = call | {"tool_name": "Read", "tool_response": {"file": {"content": "x" * 20_000}}}
-    yield "PostToolUse, a read", _time_calls(TOOLS, lambda: post("PostToolUse", **looked))
+    yield "PostToolUse, a read", _time_calls(TOOLS, lambda: post("PostToolUse", **looked)), {}
     began = time.perf_counter()
     _rest(container)
     print(f"the journal was behind by {(time.perf_counter() - began) * 1000:.0f} ms after {2 * TOOLS} calls in a row")
-    yield "SessionStart, a brief", _time_calls(50, lambda: post("SessionStart", source="startup"))
+    yield "SessionStart, a brief", _time_calls(50, lambda: post("SessionStart", source="startup")), {}
 
 
 def _poster(client: FlaskClient, token: str) -> Callable[..., Any]:
@@ -133,8 +160,8 @@ def _time_calls(count: int, ask: Callable[[], object], before: Callable[[], obje
     return latency(took)
 
 
-def _clients() -> dict[str, Latency]:
-    """Time the client against a server that answers at once, beside an empty program."""
+def _measure_clients(report: Report) -> Limit:
+    """Time the client against a server that answers at once, and an empty program; return the program's time."""
     body = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}"
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -151,20 +178,18 @@ def _clients() -> dict[str, Latency]:
     threading.Thread(target=serve, daemon=True).start()
     environment = {"REVERIE_PORT": str(listener.getsockname()[1]), "REVERIE_HOME": "/nowhere", "PATH": os.defpath}
     try:
-        return {
-            "Python alone (-S -E -c pass)": _time_calls(
-                STARTS, lambda: _run([sys.executable, "-S", "-E", "-c", "pass"], environment)
-            ),
-            "the hook client, the stack up (p50 <= 40)": _time_calls(
-                STARTS, lambda: _run([str(PROGRAM), "claude-code"], environment)
-            ),
-        }
+        alone = _time_calls(STARTS, lambda: _run([sys.executable, "-S", "-E", "-c", "pass"], environment))
+        limit = Limit("Python alone", alone.p50)
+        report.latency("bare: Python alone (-S -E -c pass)", alone)
+        found = _time_calls(STARTS, lambda: _run([str(PROGRAM), "claude-code"], environment))
+        _tell(report, "the hook client, the stack up", found, limit, p50=40)
+        return limit
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 
 
-def _cold_starts(bench: Path) -> dict[str, Latency]:
+def _cold_starts(bench: Path) -> Iterator[Timed]:
     """Time the client where no stack runs, and the prompt that comes right behind it."""
     took: dict[str, list[float]] = {"SessionStart": [], "UserPromptSubmit": []}
     for _ in range(STACKS):
@@ -179,10 +204,8 @@ def _cold_starts(bench: Path) -> dict[str, Latency]:
                 _run([str(PROGRAM), "claude-code"], os.environ | moved, event.encode())
                 found.append((time.perf_counter() - began) * 1000)
             stop_all(load_settings(moved))
-    return {
-        "the hook client, the stack down: it starts it (p95 <= 60)": latency(took["SessionStart"]),
-        "the prompt right behind it, which waits for the start": latency(took["UserPromptSubmit"]),
-    }
+    yield "the hook client, the stack down: it starts it", latency(took["SessionStart"]), {"p95": 60}
+    yield "the prompt right behind it, which waits for it", latency(took["UserPromptSubmit"]), {}
 
 
 def _run(command: list[str], environment: Mapping[str, str], event: bytes = b"{}") -> None:

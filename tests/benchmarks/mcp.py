@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.figures import Aim, Report, latency
+from tests.benchmarks.figures import Aim, Limit, Report, latency
 from tests.benchmarks.homes import stack_on
+from tests.benchmarks.processes import run_bare
 
 REVERIE = str(Path(sys.executable).parent / "reverie")
 RUNS = 20
@@ -62,11 +63,12 @@ def main() -> None:
         stack.start("web")
         stack.client().close()
         runs = [time_answers(stack.environment, folder) for _ in range(chosen.runs)]
+        bare = Limit("an interpreter", latency([1000 * run_bare("")[0] for _ in range(chosen.runs)]).p50)
         report.section(f"`reverie mcp`, {chosen.runs} starts, from the start of the process to the answer")
         for method in runs[0]:
             found = latency([run[method] for run in runs])
             aims = [] if method == "tools/call" else [(Aim("p50", AIM_MS), found.p50)]
-            report.row(method, str(found), *aims)
+            report.row(method, str(found), *aims, against=(bare, found.p50))
             report.keep("mcp", method, value=found)
     report.write(chosen.json)
 

@@ -20,6 +20,8 @@ from tests.support.stack import HOST, ROOT, Client, free_port, wait_until
 MIB = 1 << 20
 # What an interpreter's arguments name, and what the process is called here.
 _NAMES = {"web": "web", "workers.schedule": "scheduler", "workers.tasks.huey": "worker", "web.cli": "supervisor"}
+# The libraries that every server process loads.
+BARE_RUNTIME = "import flask, waitress, pydantic, numpy, onnxruntime, tokenizers"
 SUPERVISOR = (sys.executable, "-m", "web.cli", "up")
 
 

@@ -9,12 +9,15 @@ a memory, and latencies over workspaces at random where there are many.
 import argparse
 import os
 import random
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.bare import load_bare_encoder, time_bare_encodings, time_bare_writes
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.crowd import Crowd, crowd
 from tests.benchmarks.deployments import (
@@ -28,8 +31,8 @@ from tests.benchmarks.deployments import (
     servers,
     wait_until_digested,
 )
-from tests.benchmarks.figures import Report
-from tests.benchmarks.homes import stack_on
+from tests.benchmarks.figures import Limit, Report, latency
+from tests.benchmarks.homes import BENCH, share_models, stack_on
 from tests.benchmarks.scale_fill import Filled, fill, measure_bytes
 from tests.benchmarks.wire import post
 from tests.support.stack import Stack
@@ -39,11 +42,33 @@ CLIENTS = 4
 NAMES = [f"team-{number}" for number in range(8)]
 WARM_UP = 40
 PATIENCE_S = 3600.0
+BARE = 200
 
 Make = Callable[[Shape], AbstractContextManager[Deployment]]
 
 
-def measure_shape(make: Make, shape: Shape, count: int, report: Report) -> None:
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """What one client alone waits for at least: a POST with a commit, and the encoding of a question."""
+
+    write: Limit
+    recall: Limit
+
+
+def measure_bare() -> Bare:
+    """Measure both, of one client at a time."""
+    bodies = list(memories(BARE, seed=9))
+    with tempfile.TemporaryDirectory(prefix="reverie-bare-") as folder:
+        (Path(folder) / "models").symlink_to(share_models(BENCH).resolve(), target_is_directory=True)
+        encodings = time_bare_encodings(load_bare_encoder(Path(folder)), [body["content"][:80] for body in bodies])
+        writes = time_bare_writes(Path(folder), bodies)
+    return Bare(
+        Limit("a bare POST and commit alone", latency(writes).p50),
+        Limit("an encoding alone", latency(encodings).p50),
+    )
+
+
+def measure_shape(make: Make, shape: Shape, count: int, bare: Bare, report: Report) -> None:
     """Write, digest and recall with so many workers and fronts."""
     with make(shape) as running:
         _send(running, _writes(running, NAMES, WARM_UP, seed=1))
@@ -56,9 +81,9 @@ def measure_shape(make: Make, shape: Shape, count: int, report: Report) -> None:
         recalled = _send(running, _recalls(running, NAMES, count, seed=2))
         after = running.cpu_seconds()
     report.section(f"{running.name}: {shape}")
-    _tell(report, "write, while workers digest", wrote)
+    _tell(report, "write, while workers digest", wrote, bare.write)
     report.row("digested", f"{digested:.1f} memories a second")
-    _tell(report, "recall", recalled)
+    _tell(report, "recall", recalled, bare.recall)
     path = running.name, str(shape)
     _tell_cpu(report, (*path, "cpu_ms_a_memory"), "CPU, ms a memory", _difference(before, between, count))
     _tell_cpu(report, (*path, "cpu_ms_a_recall"), "CPU, ms a recall", _difference(between, after, count))
@@ -76,7 +101,7 @@ def _tell_cpu(report: Report, path: Sequence[str], title: str, used: Mapping[str
     report.keep(*path, value=used)
 
 
-def measure_many(running: Deployment, filled: Filled, count: int, report: Report) -> None:
+def measure_many(running: Deployment, filled: Filled, count: int, bare: Bare, report: Report) -> None:
     """Write and recall in workspaces at random where there are many."""
     names = list(filled.names)
     report.section(f"{running.name}: {filled.memories:,} memories in {len(names):,} workspaces, visited at random")
@@ -86,7 +111,7 @@ def measure_many(running: Deployment, filled: Filled, count: int, report: Report
         ("write", _writes(running, names, count, seed=5)),
     ):
         found = _send(running, requests)
-        _tell(report, title, found)
+        _tell(report, title, found, bare.write if title == "write" else bare.recall)
         report.keep(running.name, "many", title, value=found.latency)
     each = ", ".join(f"{part} {size:.0f}" for part, size in sorted(running.memory_mib().items()))
     report.row("memory, MiB", each)
@@ -116,8 +141,8 @@ def _send(running: Deployment, requests: list[list[bytes]]) -> Crowd:
     return found
 
 
-def _tell(report: Report, name: str, found: Crowd) -> None:
-    report.latency(name, found.latency)
+def _tell(report: Report, name: str, found: Crowd, limit: Limit) -> None:
+    report.latency(name, found.latency, limit)
     report.row("", f"{found.per_second:.1f} a second by {CLIENTS} clients, {found.degraded} lacked a channel")
 
 
@@ -157,7 +182,7 @@ def main() -> None:
     parser.add_argument("--many", action=argparse.BooleanOptionalAction, default=True, help="fill many workspaces")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    report = Report()
+    report, bare = Report(), measure_bare()
     names = [f"project-{number:05}" for number in range(args.workspaces)]
     for store, (make, make_filled) in STORES.items():
         if args.store not in (store, "both"):
@@ -165,10 +190,10 @@ def main() -> None:
         if args.shapes:
             for fronts in (1, 2) if store == "cluster" else (1,):
                 for workers in (1, 2, 4):
-                    measure_shape(make, Shape(workers, fronts), args.written, report)
+                    measure_shape(make, Shape(workers, fronts), args.written, bare, report)
         if args.many:
             with make_filled(args.memories // args.workspaces, names, report) as (running, filled):
-                measure_many(running, filled, args.written, report)
+                measure_many(running, filled, args.written, bare, report)
     report.write(args.json)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import psutil
 
 from tests.benchmarks.corpus import memories
+from tests.benchmarks.figures import Limit, Report
 
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
@@ -167,15 +168,18 @@ def main() -> None:
             TranscriptWriter(projects, folder, seed=7).write(arguments.megabytes * MEGABYTE)
         files = list(projects.rglob("*.jsonl"))
         size = sum(file.stat().st_size for file in files)
-        print(f"{len(files)} sessions, {size / MEGABYTE:.0f} MB, {os.cpu_count()} cores")
-        print(f"read and parse only, one process: {parse_only(projects) / MEGABYTE:.0f} MB/s")
+        report, limit = Report(), Limit("reading and parsing in one process", parse_only(projects) / MEGABYTE)
+        report.section(f"{len(files)} sessions, {size / MEGABYTE:.0f} MB, {os.cpu_count()} cores")
+        report.row("bare: read and parse, one process", f"{limit.value:.0f} MB/s")
         answer, took, largest = run_import(home, Path(scratch) / "data")
         [agent] = [each for each in answer["agents"] if each["files"]]
-        rate = f"{size / took / MEGABYTE:.0f} MB/s"
-        print(f"import: {rate}, searchable after {took:.1f} s, {largest / (1 << 20):.0f} MiB PSS")
-        print(f"stored: {agent['sessions']} sessions, {agent['turns']} messages, {agent['actions']} actions")
+        rate = size / took / MEGABYTE
+        figure = f"{rate:.0f} MB/s, searchable after {took:.1f} s, {largest / (1 << 20):.0f} MiB PSS"
+        report.row("import", figure, against=(limit, rate))
+        stored = f"{agent['sessions']} sessions, {agent['turns']} messages, {agent['actions']} actions"
+        report.row("stored", stored)
         again, took, _ = run_import(home, Path(scratch) / "data")
-        print(f"again: {took:.1f} s, {sum(each['turns'] for each in again['agents'])} new messages")
+        report.row("again", f"{took:.1f} s, {sum(each['turns'] for each in again['agents'])} new messages")
 
 
 if __name__ == "__main__":

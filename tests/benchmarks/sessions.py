@@ -3,6 +3,8 @@
 Run by `make bench-sessions ARGS="FILE ..."`. A file has a store of chats a line, as `tests.benchmarks.quality` reads
 them, and may end in `.gz`. The chats are written into an archive as turns; no model takes part.
 
+FTS5 of SQLite over the same turns is the bare limit of both times.
+
 hit@k: one of the first k sessions has evidence for the question. shown: it is surely about the question, so that it may
 appear unasked. unrelated: of the questions of other stores, how many get nothing that may appear unasked.
 """
@@ -11,6 +13,8 @@ import argparse
 import gzip
 import json
 import random
+import re
+import sqlite3
 import statistics
 import time
 from collections import defaultdict
@@ -21,6 +25,7 @@ from typing import Any
 
 from pipeline.store import index_state, turns
 from pipeline.store.turns import Message, Role
+from tests.benchmarks.figures import Limit, Report
 from tests.fakes.archive import Archive, open_archive
 
 KS = (1, 5, 10)
@@ -76,6 +81,7 @@ def measure(stores: Sequence[Chats]) -> dict[str, float]:
             archive.fold()
             figures["turns/s indexed"].append(len(store.messages) / (time.perf_counter() - began))
             _ask(archive, store.questions, figures)
+            _ask_fts(store, figures)
             for asked in random.Random(1).sample(others, min(UNRELATED, len(others))):
                 figures["unrelated"].append(not archive.search(asked.text, relevant_only=True))
     return {name: statistics.fmean(values) for name, values in figures.items()}
@@ -92,18 +98,40 @@ def _ask(archive: Archive, questions: Sequence[Question], figures: dict[str, lis
         figures["shown"].append(any(hit.is_relevant and hit.session_id in asked.sessions for hit in hits))
 
 
+def _ask_fts(store: Chats, figures: dict[str, list[float]]) -> None:
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE VIRTUAL TABLE turn USING fts5 (text, tokenize = 'porter unicode61')")
+    began = time.perf_counter()
+    db.executemany("INSERT INTO turn VALUES (?)", [(message.content,) for message in store.messages])
+    figures["turns/s indexed by FTS5"].append(len(store.messages) / (time.perf_counter() - began))
+    for asked in store.questions:
+        words = dict.fromkeys(re.findall(r"\w+", asked.text.lower()))
+        match = " OR ".join(f'"{word}"' for word in words) or '""'
+        began = time.perf_counter()
+        db.execute("SELECT rowid FROM turn WHERE turn MATCH ? ORDER BY rank LIMIT ?", (match, max(KS))).fetchall()
+        figures["ms of FTS5"].append(1000 * (time.perf_counter() - began))
+    db.close()
+
+
+# The figure that is the bare limit of another.
+LIMITS = {"ms": "ms of FTS5", "turns/s indexed": "turns/s indexed by FTS5"}
+
+
 def main() -> None:
     """Print the figures of each file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
+    report = Report()
     # A segment is built of any number of turns.
     index_state.MOST_TAIL_TURNS = 1
     for file in parser.parse_args().files:
         stores = list(read_stores(file))
         asked = sum(len(store.questions) for store in stores)
-        print(f"{file.name}: {len(stores)} stores, {asked} questions")
-        for name, value in measure(stores).items():
-            print(f"  {name:<16} {value:.3f}")
+        report.section(f"{file.name}: {len(stores)} stores, {asked} questions")
+        figures = measure(stores)
+        for name, value in figures.items():
+            limit = Limit("FTS5", figures[LIMITS[name]]) if name in LIMITS else None
+            report.row(name, f"{value:.3f}", against=None if limit is None else (limit, value))
 
 
 if __name__ == "__main__":

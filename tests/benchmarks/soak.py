@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.exits import measure_exits
-from tests.benchmarks.figures import Aim, Report
+from tests.benchmarks.figures import Aim, Limit, Report
 from tests.benchmarks.homes import BENCH, share_models
 from tests.benchmarks.processes import MIB, Sample, UpStack, Usage, fit_slope, run_bare
 from tests.support.stack import ROOT, Client, wait_until
@@ -57,7 +57,8 @@ def main() -> None:
 
 def _soak(stack: UpStack, seconds: float, report: Report) -> None:
     report.section(f"{seconds / 60:g} minutes, {IDLE_SHARE:.0%} of them idle")
-    report.row("bare: an idle interpreter", f"{run_bare('')[1] / MIB:.1f} MiB PSS")
+    bare = Limit("an idle interpreter, MiB", run_bare("")[1] / MIB)
+    report.row("bare: an idle interpreter", f"{bare.value:.1f} MiB PSS")
     client = stack.client()
     # The encoder's compilation is none of the work that is watched.
     _rest_until_digested(client, stack)
@@ -66,7 +67,7 @@ def _soak(stack: UpStack, seconds: float, report: Report) -> None:
     _report_use(report, written.counts, stack.processes.usage().since(before))
     _report_growth(report, samples)
     _rest_until_digested(client, stack)
-    _report_idle(report, stack, seconds * IDLE_SHARE)
+    _report_idle(report, stack, seconds * IDLE_SHARE, bare)
     client.close()
 
 
@@ -155,7 +156,7 @@ def _report_growth(report: Report, samples: list[Sample]) -> None:
     report.row("threads, all", f"{sum(first.threads.values())} → {sum(last.threads.values())}")
 
 
-def _report_idle(report: Report, stack: UpStack, seconds: float) -> None:
+def _report_idle(report: Report, stack: UpStack, seconds: float, bare: Limit) -> None:
     """Report the time after the work, in which jobs index what was written, and the rest that follows."""
     for name in ("just after the work", "at rest"):
         before = stack.processes.usage()
@@ -169,7 +170,7 @@ def _report_idle(report: Report, stack: UpStack, seconds: float) -> None:
             report.row(f"  {process}", f"{cpu:.2%} of a core, {written:.0f} bytes/s")
         report.keep("idle", name, value={"cpu_share": used.cpu_share, "written_a_second": rate})
     memory = stack.processes.sample(0.0).total
-    report.row("PSS after it", f"{memory / MIB:.0f} MiB")
+    report.row("PSS after it", f"{memory / MIB:.0f} MiB", against=(bare, memory / MIB))
     report.keep("idle", "pss", value=memory)
 
 

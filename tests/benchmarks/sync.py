@@ -5,7 +5,6 @@ Run by `make bench-sync`. Works in this process, on homes of its own.
 
 import argparse
 import shutil
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,7 +13,9 @@ from pathlib import Path
 from pipeline.records import Draft
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare_batch
+from tests.benchmarks.bare import time_bare_commits
 from tests.benchmarks.corpus import memories
+from tests.benchmarks.figures import Aim, Limit, Report, latency
 from tests.fakes.homes import Home, pair
 from tests.fakes.machines import close_all, exchange_all, list_lost, play
 
@@ -30,29 +31,34 @@ def main() -> None:
     parser.add_argument("--histories", type=int, default=0, help="generated histories to play, beside the times")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure_folder(Path(folder), options.memories)
+        measure_folder(Path(folder), options.memories, Report())
     if options.histories:
         play_histories(options.histories)
 
 
-def measure_folder(folder: Path, count: int) -> None:
-    """Time a first exchange of so many memories, then single changes."""
+def measure_folder(folder: Path, count: int, report: Report) -> None:
+    """Time a first exchange of so many memories, then single changes; a bare commit of the same texts is the limit."""
+    report.section(f"{count:,} memories over a folder")
     one, two = Home(folder / "one"), Home(folder / "two")
     pair(one, two, url=f"dir:{folder}/shared")
     drafts = [Draft(body["content"]) for body in memories(count, seed=1)]
     for start in range(0, count, AT_ONCE):
         commit(one.database(), prepare_batch(drafts[start : start + AT_ONCE]))
-    print(f"{count} memories: sent in {_time(one.exchange):.2f} s, taken in in {_time(two.exchange):.2f} s (aim 60 s)")
+    texts = [draft.content for draft in drafts]
+    whole = Limit("bare commits of them, s", sum(time_bare_commits(folder, texts, AT_ONCE)) / 1000)
+    for name, exchange in (("sent", one.exchange), ("received", two.exchange)):
+        took = _time(exchange)
+        report.row(name, f"{took:.2f} s", (Aim("s", 60), took), against=(whole, took))
     size = sum(file.stat().st_size for file in (folder / "shared").rglob("*") if file.is_file())
-    print(
-        f"on the remote {size / count:.0f} bytes a memory; in the store of the receiver {_store_bytes(two) / count:.0f}"
-    )
+    text = Limit("the bytes of the texts", sum(len(text.encode()) for text in texts) / count)
+    for name, each in (("on the remote", size / count), ("in the store of the receiver", _store_bytes(two) / count)):
+        report.row(name, f"{each:.0f} bytes a memory", against=(text, each))
     times = []
     for number in range(CHANGES):
         one.say(f"one more change, number {number}")
-        times.append(_time(one.exchange) + _time(two.exchange))
-    times.sort()
-    print(f"one change, written to known: median {statistics.median(times):.3f} s, p95 {times[-2]:.3f} s (aim 5 s)")
+        times.append(1000 * (_time(one.exchange) + _time(two.exchange)))
+    limit = Limit("two bare commits", 2 * latency(time_bare_commits(folder, texts[:CHANGES])).p50)
+    report.latency("one change, sent and received", latency(times), limit, p50=5000)
     assert len(one.texts()) == len(two.texts())
     one.close()
     two.close()

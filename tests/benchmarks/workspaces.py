@@ -20,10 +20,11 @@ from pipeline.bootstrap.web import CHECKPOINT_PAGES
 from pipeline.store import meta
 from pipeline.store.database import WriterProfile
 from pipeline.store.sqlite import SqliteDatabase
+from tests.benchmarks.bare import load_bare_encoder, time_bare_encodings
 from tests.benchmarks.corpus import memories
-from tests.benchmarks.figures import Aim, Latency, Report, latency
+from tests.benchmarks.figures import Aim, Latency, Limit, Report, latency
 from tests.benchmarks.homes import BENCH, bench_folder, share_models, stack_on
-from tests.benchmarks.processes import HomeProcesses, Sample
+from tests.benchmarks.processes import BARE_RUNTIME, MIB, HomeProcesses, Sample, run_bare
 from tests.benchmarks.wire import Wire, post
 from tests.support.stack import Stack
 from workers import tasks
@@ -34,6 +35,9 @@ LOOK_S = 1.0
 STEP_S = 30.0
 MOST_FILES = Aim("files", 300)
 TICK_MS = Aim("ms", 50)
+# Of this many workspaces at most.
+FEW, FEW_MEMORY = 300, Aim("MiB", 500)
+ENCODINGS = 100
 TICKS = 20
 
 
@@ -94,7 +98,9 @@ def fill(stack: Stack, names: Sequence[str]) -> None:
                 raise SystemExit(f"{name}: {answer.status} {answer.body[:200]!r}")
 
 
-def measure_visits(stack: Stack, names: Sequence[str], clients: int, seconds: float, report: Report) -> None:
+def measure_visits(
+    stack: Stack, names: Sequence[str], clients: int, seconds: float, store: Limit, report: Report
+) -> None:
     """Let clients visit the workspaces, and tell what they saw and what that took."""
     token = (stack.home / "token").read_text(encoding="ascii").strip()
     visits, end = Visits(), time.monotonic() + seconds
@@ -111,18 +117,26 @@ def measure_visits(stack: Stack, names: Sequence[str], clients: int, seconds: fl
     report.row("failures", str(len(visits.failures)), (Aim("", 0), len(visits.failures)))
     for failure in visits.failures[:5]:
         report.row("", failure)
-    report.latency("write", latency(visits.writes))
-    report.latency("recall, each of a question that is new", latency(visits.recalls))
+    report.latency("write", latency(visits.writes), store)
+    report.latency("recall, each of a question that is new", latency(visits.recalls), _measure_encoding(stack.home))
     report.row("recalls of which a channel was late or cold", f"{visits.degraded} of {len(visits.recalls)}")
+    bare = Limit("an interpreter with the libraries, MiB", run_bare(BARE_RUNTIME)[1] / MIB)
     for most, sample in samples:
-        report.row(f"most open files so far: {most}", str(sample), (MOST_FILES, most))
+        mib = sample.total / MIB
+        aims = [(MOST_FILES, float(most)), *([(FEW_MEMORY, mib)] if len(names) <= FEW else [])]
+        report.row(f"most open files so far: {most}", str(sample), *aims, against=(bare, mib))
     report.keep("failures", value=visits.failures)
     report.keep("samples", value=[{"files": most, **asdict(sample)} for most, sample in samples])
     report.keep("write", value=latency(visits.writes))
     report.keep("recall", value=latency(visits.recalls))
 
 
-def measure_bare(folder: Path, report: Report) -> None:
+def _measure_encoding(home: Path) -> Limit:
+    texts = [memory["content"] for memory in memories(ENCODINGS, 3)]
+    return Limit("its encoding alone", latency(time_bare_encodings(load_bare_encoder(home), texts)).p50)
+
+
+def measure_bare(folder: Path, report: Report) -> Limit:
     """Measure what no bound on open files can avoid: opening, committing to and closing one file with its log."""
     profile = WriterProfile("FULL", CHECKPOINT_PAGES, 5000)
     SqliteDatabase(folder / "events.sqlite", profile, create=True).close()
@@ -141,6 +155,8 @@ def measure_bare(folder: Path, report: Report) -> None:
     report.section("the bare limit: one store, opened, written to and closed")
     for name, times in (("open", opened), ("one FULL commit", committed), ("close, with its log folded in", closed)):
         report.latency(name, latency(times))
+    each = [sum(times) for times in zip(opened, committed, closed, strict=True)]
+    return Limit("one store opened, written to and closed", latency(each).p50)
 
 
 def measure_ticks(home: Path, report: Report) -> None:
@@ -201,14 +217,14 @@ def main() -> None:
     names = [f"project-{number:04}" for number in range(args.workspaces)]
     report = Report()
     with tempfile.TemporaryDirectory(prefix="workspaces-", dir=bench_folder(BENCH)) as place:
-        measure_bare(Path(place) / "bare", report)
+        store = measure_bare(Path(place) / "bare", report)
         (Path(place) / "models").symlink_to(share_models(), target_is_directory=True)
         home = Path(place) / "home"
         with stack_on(home, SWEEP_INTERVAL_S="30") as stack:
             stack.start(*PROCESSES)
             stack.wait_for_encoder()
             fill(stack, names)
-            measure_visits(stack, names, args.clients, args.seconds, report)
+            measure_visits(stack, names, args.clients, args.seconds, store, report)
         measure_ticks(home, report)
     report.write(args.json)
 

@@ -7,7 +7,6 @@ import argparse
 import http.client
 import json
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,13 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from demo.stack import HOST, Stack, choose_port, honcho_command, stack_environment
-from tests.benchmarks.bare import time_bare_writes
+from tests.benchmarks.bare import time_bare_commits, time_bare_writes
 from tests.benchmarks.corpus import memories
+from tests.benchmarks.figures import Limit, Report, latency
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 180.0
 WARM_UP = 200
 BATCH = 100
+# What a write may take at most, as a multiple of a bare one: alone, and the 95th percentile while workers digest.
+ALONE, DIGESTING = 2, 4
 
 
 class Connection:
@@ -74,38 +76,32 @@ def wait_until_digested(connection: Connection) -> float:
     return time.perf_counter() - began
 
 
-def report(name: str, milliseconds: Sequence[float]) -> None:
-    """Print one row of latencies."""
-    ordered = sorted(milliseconds)
-    p50, p95, p99 = statistics.median(ordered), ordered[int(len(ordered) * 0.95)], ordered[int(len(ordered) * 0.99)]
-    print(f"{name:44} n={len(ordered):5}  p50 {p50:5.2f}  p95 {p95:5.2f}  p99 {p99:5.2f}  max {ordered[-1]:6.2f} ms")
-
-
-def measure(port: int, token: str, count: int) -> None:
+def measure(port: int, token: str, count: int, report: Report) -> None:
     """Run the benchmark against a server that is up."""
+    report.section("writes")
     warm = Connection(port, token, "warm")
     time_writes(warm, list(memories(WARM_UP, seed=1)))
-    print(f"workers ready after {wait_until_digested(warm):.1f} s (the first start compiles the encoder)")
+    ready = f"{wait_until_digested(warm):.1f} s (the first start compiles the encoder)"
+    report.row("workers ready", ready)
 
     backlog = Connection(port, token, "backlog")
     bodies = list(memories(count, seed=2))
     written = write_batches(backlog, bodies)
     drained = wait_until_digested(backlog)
-    print(f"batch write, {BATCH} a request                   {count / written:8.0f} memories/s acknowledged")
-    print(f"digest (embed + entities), {count} memories     {count / (written + drained):8.0f} memories/s")
-
     with tempfile.TemporaryDirectory(prefix="reverie-bare-") as folder:
-        report(
-            "bare: a Flask POST and a FULL commit", time_bare_writes(Path(folder), list(memories(1000, 3)))[WARM_UP:]
-        )
-    report(
-        "one by one, workers idle otherwise", time_writes(Connection(port, token, "single"), list(memories(1000, 3)))
-    )
+        commits = time_bare_commits(Path(folder), [body["content"] for body in bodies], BATCH)
+        bare = latency(time_bare_writes(Path(folder), list(memories(1000, 3)))[WARM_UP:])
+    rate, plain = count / written, Limit(f"bare commits of {BATCH}", 1000 * count / sum(commits))
+    report.row(f"batch write, {BATCH} a request", f"{rate:.0f} memories/s acknowledged", against=(plain, rate))
+    # `make bench-digest` compares it with the encoder alone.
+    report.row(f"digestion of {count} memories", f"{count / (written + drained):.0f} memories/s")
+    report.latency("bare: a Flask POST and a FULL commit", bare)
+    limit = Limit("a bare one", bare.p50)
+    alone = latency(time_writes(Connection(port, token, "single"), list(memories(1000, 3))))
+    report.latency("one by one, workers idle otherwise", alone, limit, p50=round(ALONE * bare.p50, 2))
     write_batches(backlog, list(memories(count, seed=5)))
-    report(
-        "one by one, while workers digest a backlog",
-        time_writes(Connection(port, token, "busy"), list(memories(1000, 4))),
-    )
+    busy = latency(time_writes(Connection(port, token, "busy"), list(memories(1000, 4))))
+    report.latency("one by one, while workers digest a backlog", busy, limit, p95=round(DIGESTING * bare.p50, 2))
 
 
 def main() -> None:
@@ -117,7 +113,7 @@ def main() -> None:
         home, port = Path(folder), choose_port(None)
         with Stack(honcho_command(home), ROOT, home, stack_environment(os.environ, home, port)) as stack:
             stack.wait_until_healthy(f"http://{HOST}:{port}")
-            measure(port, (home / "token").read_text().strip(), count)
+            measure(port, (home / "token").read_text().strip(), count, Report())
 
 
 if __name__ == "__main__":

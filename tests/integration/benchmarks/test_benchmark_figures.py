@@ -2,7 +2,7 @@ import json
 import socket
 import threading
 
-from tests.benchmarks.figures import Aim, Report, latency
+from tests.benchmarks.figures import Aim, Limit, Report, latency
 from tests.benchmarks.wire import Wire, post
 
 
@@ -26,6 +26,19 @@ def test_a_report_shows_and_keeps_figures(tmp_path):
     report.write(tmp_path / "figures.json")
     assert "✗ p50 ≤ 1.5" in shown[0]
     assert json.loads((tmp_path / "figures.json").read_text())["10000"]["recall"]["p50"] == 2.0
+
+
+def test_a_figure_is_shown_and_kept_as_a_multiple_of_its_limit(tmp_path):
+    shown = []
+    report = Report(shown.append)
+    report.section("writes")
+    report.latency("one by one", latency([2.0, 3.0, 4.0]), Limit("a bare one", 1.5), p50=3)
+    report.row("digested", "60 /s", (Aim("ratio", 0.6, at_least=True), 0.5), against=(Limit("encoder", 120), 60))
+    report.write(tmp_path / "figures.json")
+    assert "2.00 × a bare one (1.5)  ✓ p50 ≤ 3" in shown[1]
+    assert "0.50 × encoder (120)  ✗ ratio ≥ 0.6" in shown[2]
+    kept = json.loads((tmp_path / "figures.json").read_text())["ratios"]["writes"]["one by one, 3"]
+    assert kept == {"value": 3.0, "limit": 1.5, "of": "a bare one", "ratio": 2.0}
 
 
 def test_an_answer_is_read_whole_however_it_arrives():
