@@ -103,9 +103,9 @@ def m012_vocabulary(db: Database) -> None:
 
 
 @MIGRATIONS()
-def m014_drop_clock_index(db: Database) -> None:
-    """Drop the index of the change log's clock, which cost every write a page."""
-    _execute(db, "drop_clock_index.sql")
+def m013_drop_indexes(db: Database) -> None:
+    """Drop the index of the change log's clock, which cost every write a page, and one that no query used."""
+    _execute(db, "drop_indexes.sql")
 
 
 def _execute(db: Database, name: str) -> None:

@@ -19,7 +19,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p007_answers_and_uses": ("answers_and_uses.sql",),
     "p008_entity_aliases": ("entity_aliases.sql",),
     "p009_vocabulary": ("vocabulary.sql",),
-    "p011_drop_clock_index": ("drop_clock_index.sql",),
+    "p010_drop_indexes": ("drop_indexes.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.

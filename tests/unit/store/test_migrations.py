@@ -81,7 +81,7 @@ def test_a_new_store_has_every_migration(file):
             "m010_answers_and_uses",
             "m011_entity_aliases",
             "m012_vocabulary",
-            "m014_drop_clock_index",
+            "m013_drop_indexes",
         ]
 
 

@@ -51,7 +51,7 @@ def test_an_old_store_loses_the_index_of_its_clock_and_no_change(tmp_path):
     rows = old.execute("SELECT * FROM change ORDER BY seq").fetchall()
     old.execute("CREATE UNIQUE INDEX clock ON change (hlc)")
     old.execute("UPDATE sqlite_sequence SET seq = 7 WHERE name = 'change'")
-    old.execute("DELETE FROM _sqlite_migrations WHERE name = 'm014_drop_clock_index'")
+    old.execute("DELETE FROM _sqlite_migrations WHERE name = 'm013_drop_indexes'")
     old.close()
     database = SqliteDatabase(file, PROFILE, create=False)
     with database.read() as db:

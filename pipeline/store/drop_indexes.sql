@@ -15,3 +15,6 @@ WHERE name = 'change_by_number';
 DROP TABLE change;
 
 ALTER TABLE change_by_number RENAME TO change;
+
+-- No query looks for the conclusions of a turn.
+DROP INDEX IF EXISTS conclusion_turn;
