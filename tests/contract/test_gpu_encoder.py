@@ -75,7 +75,9 @@ def test_memories_embedded_with_it_are_found_by_meaning(opened, compiled, on_cpu
     vectors = table.vectors([stored[TEXTS[0]]]).by_memory()[stored[TEXTS[0]]]
     # Those of sentence-transformers, not the compiled encoder's.
     np.testing.assert_allclose(vectors, on_cpu.get(compiled).encode_documents(TEXTS[:1]), atol=1e-5)
-    answer = search(container.contexts.get(container.workspace("default")), Query(QUESTION, budget_ms=10_000))
+    answer = search(
+        container.contexts.get(container.workspace("default")), Query(QUESTION, budget_ms=10_000, min_relevance=0)
+    )
     assert answer.channels["dense"].state is ChannelState.OK
     assert answer.hits[0].memory.content == TEXTS[1]
     with worker.databases.get("default").read() as db:
