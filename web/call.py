@@ -134,8 +134,10 @@ def workspace_finder(call: Call, *, to_write: bool) -> Callable[[str], Workspace
 
 
 def _find_workspace(call: Call, explicit: str | None, folder: str, *, to_write: bool) -> Workspace:
+    path = Path(folder)
     choice = choose_workspace(
-        Path(folder) if folder else None,
+        # A relative folder would be looked up in the server's own working directory.
+        path if path.is_absolute() else None,
         call.container.settings,
         explicit=explicit,
         environment=None,

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from pipeline.store import agent_sessions
 from tests.fakes.client import CheckedClient
@@ -71,6 +71,7 @@ def test_no_value_in_any_field_is_an_error(guarded, name, fields, host):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(fields=st.dictionaries(st.sampled_from([*FIELDS, "permission_mode"]), anything), more=anything)
+@example(fields={"cwd": "tests"}, more=None)
 def test_the_guard_decides_on_tool_and_command_alone(guarded, fields, more):
     decision, reason = decide(guarded, before(**fields, tool_input={"command": PUSH, "description": more}))
     assert decision == "ask"
