@@ -86,7 +86,6 @@ class Report:
     def __init__(self, show: Callable[[str], None] = print) -> None:
         self._show = show
         self.data: dict[str, Any] = {"cores": os.cpu_count(), "load_before": [round(x, 2) for x in os.getloadavg()]}
-
         self._section = ""
 
     def section(self, title: str) -> None:

@@ -177,11 +177,11 @@ def _measure_opening(page: Page, report: Report) -> None:
         page.locator("[data-painted]").wait_for(state="attached")
         for name, value in page.evaluate(OPENED).items():
             found[name].append(value)
-    told = {"page": "the page is there", "data": "the data are there", "shown": "the map is shown"}
+    titles = {"page": "the page is there", "data": "the data are there", "shown": "the map is shown"}
     page_there = Limit("the page alone", latency(found["page"]).p50)
     for name, values in found.items():
         bounds = {"p50": 1000.0} if name == "shown" else {}
-        report.latency(told[name], latency(values), None if name == "page" else page_there, **bounds)
+        report.latency(titles[name], latency(values), None if name == "page" else page_there, **bounds)
         report.keep("opening", name, value=latency(values))
 
 

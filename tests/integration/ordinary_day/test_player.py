@@ -41,7 +41,7 @@ class SlowMachine:
         self.clock = SimpleNamespace(now=lambda: NOW)
 
     def path(self, _project):
-        return "/work/p"
+        return "/src/p"
 
     def send_hook(self, _project, _event):
         return {}
