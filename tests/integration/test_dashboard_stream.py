@@ -20,7 +20,8 @@ from tests.support.team import make_token
 from web.dashboard.live import MOST_HELD
 
 EVENTS = "/w/default/timeline/events"
-LAST_CHUNK = b"0\r\n\r\n"
+# Without the end of the line before it, a header that ends with 0 would look like it.
+LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 @pytest.fixture
