@@ -6,6 +6,7 @@ lesson name in any language. If a lesson says when it applies, "before a release
 gets it. A message that only asks for an explanation gets only lessons that are surely relevant.
 """
 
+import heapq
 import math
 import re
 from collections import Counter
@@ -14,12 +15,12 @@ from dataclasses import dataclass, replace
 
 from pipeline.kinds import render_text
 from pipeline.recall.deadline import Deadline
+from pipeline.recall.first_pass import has_allowed
 from pipeline.recall.relevance import IRRELEVANT, RELEVANT
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
 from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.records.recall import SEARCHED_CHANNELS, Hit, Query
-from pipeline.store import memories
 from pipeline.text.activities import asks_information, list_activities, list_occasions
 from pipeline.text.tokens import search_tokens
 
@@ -65,9 +66,8 @@ def find_lesson_hits(
 ) -> tuple[Hit, ...]:
     """Return the lessons nearest to a message, however far, so that each can be compared with the others."""
     lessons = Filter(kinds=(Kind.LESSON,), viewer=viewer)
-    with context.database.read() as db:
-        if not memories.visible_seqs(db, lessons):
-            return ()
+    if not has_allowed(context, lessons):
+        return ()
     # A lesson that is linked to another one need not apply.
     query = Query(message, COMPARED, lessons, budget_ms, channels=SEARCHED_CHANNELS, min_relevance=0.0)
     return search(context, query, deadline).hits
@@ -93,24 +93,19 @@ def gather_lesson_evidence(hits: Sequence[Hit], message: str) -> list[LessonEvid
     """Return the measures of each lesson for a message."""
     logits = [_logit(hit.relevance) for hit in hits]
     texts = [render_text(hit.memory) for hit in hits]
-    shared = _share_activities([list_activities(text) for text in texts], list_activities(message))
+    said, asked = frozenset(search_tokens(message)), list_activities(message)
+    shared = _share_activities([list_activities(text) for text in texts], asked)
+    leads = zip(_lead(logits, TYPICAL_LOGIT), _lead(shared, 0.0), strict=True)
     return [
-        LessonEvidence(
-            logit,
-            _lead(logits, at, TYPICAL_LOGIT),
-            information,
-            _lead(shared, at, 0.0),
-            _names_occasion(hit.memory, message),
-        )
-        for at, (hit, logit, information) in enumerate(zip(hits, logits, shared, strict=True))
+        LessonEvidence(logit, logit_lead, information, lead, _names_occasion(hit.memory, text, said, asked))
+        for hit, text, logit, information, (logit_lead, lead) in zip(hits, texts, logits, shared, leads, strict=True)
     ]
 
 
-def _names_occasion(lesson: Memory, message: str) -> bool:
-    """Return whether a message names an occasion of a lesson with all its words, one of which is an activity."""
+def _names_occasion(lesson: Memory, text: str, said: frozenset[str], asked: frozenset[str]) -> bool:
+    """Return whether a message's words include all words of an occasion of a lesson, one of which is an activity."""
     condition = lesson.details.get("applies_when")
-    occasions = _OR.split(condition) if condition else list_occasions(render_text(lesson))
-    said, asked = frozenset(search_tokens(message)), list_activities(message)
+    occasions = _OR.split(condition) if condition else list_occasions(text)
     return any(
         (words := frozenset(search_tokens(occasion))) and words <= said and list_activities(occasion) & asked
         for occasion in occasions
@@ -137,9 +132,10 @@ def _share_activities(named: Sequence[frozenset[str]], asked: frozenset[str]) ->
     return [sum(weight[activity] for activity in lesson & asked) for lesson in named]
 
 
-def _lead(values: Sequence[float], at: int, least: float) -> float:
-    """Return how far a value is above the best of the others, which count as a minimum at least; negative below it."""
-    return values[at] - max([least, *(value for other, value in enumerate(values) if other != at)])
+def _lead(values: Sequence[float], least: float) -> list[float]:
+    """Return how far each value is above the best of the others, which count as a minimum at least; negative below."""
+    best, second = heapq.nlargest(2, [*values, least, least])
+    return [value - (second if value == best else best) for value in values]
 
 
 def _logit(probability: float) -> float:

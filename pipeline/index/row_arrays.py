@@ -23,6 +23,8 @@ FIRST_CAPACITY = 1024
 # The session of row numbers without a memory.
 NOBODY = 0
 NO_ROWS: Seqs = np.empty(0, np.int64)
+# 0 is no memory.
+KIND_NUMBERS: Mapping[str, int] = {kind: number for number, kind in enumerate(Kind, 1)}
 
 
 def values_at(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
@@ -194,8 +196,7 @@ class RankingFeatures:
         self.visible = np.zeros(FIRST_CAPACITY, np.bool_)
         self.importance = np.zeros(FIRST_CAPACITY, np.float32)
         self.days: NDArray[np.float64] = np.zeros(FIRST_CAPACITY, np.float64)
-        self.keyed = np.zeros(FIRST_CAPACITY, np.bool_)
-        self.outlines, self.lessons = np.zeros(FIRST_CAPACITY, np.bool_), np.zeros(FIRST_CAPACITY, np.bool_)
+        self._kinds = np.zeros(FIRST_CAPACITY, np.int8)
         self.said = np.zeros(FIRST_CAPACITY, np.bool_)
         self.repeats = np.zeros(FIRST_CAPACITY, np.float32)
         self.speakers = np.zeros(FIRST_CAPACITY, np.int32)
@@ -219,13 +220,20 @@ class RankingFeatures:
             self.visible = visible
             self.importance[seqs] = [row.importance for row in rows]
             self.days[seqs] = [row.days for row in rows]
-            self.keyed[seqs] = [row.kind == Kind.KEYED_FACT for row in rows]
-            self.outlines[seqs] = [row.kind == Kind.CODE for row in rows]
-            self.lessons[seqs] = [row.kind == Kind.LESSON for row in rows]
+            self._kinds[seqs] = [KIND_NUMBERS[row.kind] for row in rows]
             self.said[seqs] = [row.said for row in rows]
             self.repeats[seqs] = [row.repeats for row in rows]
             self.speakers[seqs] = [self._number_of(speaker_of(row.opening)) for row in rows]
             self._generation = generation
+
+    def are_of(self, kind: Kind, seqs: Seqs) -> NDArray[np.bool_]:
+        """Return for each memory whether it is of a kind."""
+        of_kind: NDArray[np.bool_] = self._kinds[seqs] == KIND_NUMBERS[kind]
+        return of_kind
+
+    def are_among(self, kinds: Collection[Kind]) -> NDArray[np.bool_]:
+        """Return for each row number whether its memory is of one of the kinds."""
+        return np.isin(self._kinds, [KIND_NUMBERS[kind] for kind in kinds])
 
     def are_answered(self, seqs: Seqs, neighbours: Seqs) -> NDArray[np.bool_]:
         """Return for each memory whether its neighbor (0 for none) comes from another speaker."""
@@ -240,8 +248,7 @@ class RankingFeatures:
         more = max(size, 2 * len(self.visible)) - len(self.visible)
         if size <= len(self.visible):
             return
-        self.visible, self.keyed = np.pad(self.visible, (0, more)), np.pad(self.keyed, (0, more))
-        self.outlines, self.said = np.pad(self.outlines, (0, more)), np.pad(self.said, (0, more))
-        self.lessons = np.pad(self.lessons, (0, more))
+        self.visible, self._kinds = np.pad(self.visible, (0, more)), np.pad(self._kinds, (0, more))
+        self.said = np.pad(self.said, (0, more))
         self.importance, self.repeats = np.pad(self.importance, (0, more)), np.pad(self.repeats, (0, more))
         self.days, self.speakers = np.pad(self.days, (0, more)), np.pad(self.speakers, (0, more))

@@ -28,6 +28,7 @@ from pipeline.index.row_arrays import (
 )
 from pipeline.recall.literal_matches import MAX_HOLDERS, find_longest_run, find_stating
 from pipeline.recall.query import ParsedQuery
+from pipeline.records import Kind
 from pipeline.records.recall import Channel
 from pipeline.text.tokens import ASKS, NAMES_TIME, list_compounds, search_tokens, speaker_term
 
@@ -192,11 +193,11 @@ def gather_evidence(
         states=flag_members(seqs, candidates.stating),
         superseded_by=look_up(candidates.superseded, seqs, np.int64),
         in_time_range=_in_time_range(question, days),
-        personal_fact=ranking_features.keyed[seqs] & question.personal,
+        personal_fact=ranking_features.are_of(Kind.KEYED_FACT, seqs) & question.personal,
         about_user=flag_members(seqs, candidates.about_user),
         answers_user=flag_members(seqs, candidates.answering),
-        outlines=ranking_features.outlines[seqs],
-        lessons=ranking_features.lessons[seqs],
+        outlines=ranking_features.are_of(Kind.CODE, seqs),
+        lessons=ranking_features.are_of(Kind.LESSON, seqs),
         importance=ranking_features.importance[seqs],
         days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],

@@ -97,15 +97,26 @@ def _allowed_mask(context: SearchContext, criteria: Filter) -> Mask | None:
     # A narrow filter must apply before the channels rank; otherwise it could exclude all their best.
     if not criteria.narrows and not criteria.owns:
         return None
+    # Ranking features know visibility and kinds: only the caller's own memories are read.
+    shared = replace(criteria, kinds=())
+    is_shared = not (shared.narrows or shared.archived or shared.candidates)
     with context.database.read() as db:
-        seqs = memories.visible_seqs(db, criteria) if criteria.narrows else memories.list_owned_seqs(db, criteria)
-        size = memories.last_seq(db) + 1
-        allowed = np.zeros(size, np.bool_)
-        if not criteria.narrows:
+        seqs = memories.list_owned_seqs(db, shared) if is_shared else memories.visible_seqs(db, criteria)
+        rows = np.arange(memories.last_seq(db) + 1)
+        allowed = np.zeros(len(rows), np.bool_)
+        if is_shared:
             context.ranking_features.refresh(db)
-            allowed |= values_at(context.ranking_features.visible, np.arange(size)).astype(np.bool_)
+            allowed |= values_at(context.ranking_features.visible, rows).astype(np.bool_)
     allowed[seqs] = True
+    if is_shared and criteria.kinds:
+        allowed &= values_at(context.ranking_features.are_among(criteria.kinds), rows)
     return allowed
+
+
+def has_allowed(context: SearchContext, criteria: Filter) -> bool:
+    """Return whether a memory may match a filter that narrows."""
+    allowed = _allowed_mask(context, criteria)
+    return allowed is None or bool(allowed.any())
 
 
 def _search_lexical(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:

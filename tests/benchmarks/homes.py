@@ -26,6 +26,8 @@ BATCH = 500
 # How long nothing may happen before digestion counts as stuck.
 STUCK_S = 600.0
 SETTLED_WITHIN_S = 3600.0
+# A million memories without a segment: the first requests wait for reads of the whole store.
+ANSWERED_WITHIN_S = 600.0
 # Counting the work of a large backlog is work too.
 LOOK_EVERY_S = 1.0
 TOLD_EVERY_S = 30.0
@@ -155,7 +157,7 @@ def _settle(folder: Path, tell: Callable[[str], None]) -> None:
     """Bring a home to rest: all digested, one segment without a tail, vectors compacted, of the present formats."""
     with stack_on(folder, **SETTLING) as stack:
         stack.start("web", "worker", "scheduler")
-        client = stack.client(WORKSPACE)
+        client = stack.client(WORKSPACE, ANSWERED_WITHIN_S)
         _digest(stack, client, tell)
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"), SETTLED_WITHIN_S)
         client.call("POST", "/v1/jobs/vectors")

@@ -183,9 +183,9 @@ class Stack:
         """Wait until the web server can search by meaning."""
         wait_until("the encoder is ready", lambda: (self.health() or {}).get("encoder") == "ready")
 
-    def client(self, workspace: str = "default") -> Client:
+    def client(self, workspace: str = "default", timeout_s: float = 30.0) -> Client:
         """Return a new client with the home's token."""
-        return Client(self.port, (self.home / "token").read_text(encoding="ascii").strip(), workspace)
+        return Client(self.port, (self.home / "token").read_text(encoding="ascii").strip(), workspace, timeout_s)
 
     def children(self, name: str) -> list[psutil.Process]:
         """List the child processes of one that runs."""

@@ -62,7 +62,9 @@ def test_features_that_stay_open_say_what_the_store_says(history):
     for seq, memory in alive.items():
         assert features.importance[seq] == pytest.approx(memory.importance)
         assert features.repeats[seq] == memory.merge_count
-        assert features.keyed[seq] == (memory.kind is Kind.KEYED_FACT)
+        assert [kind for kind in Kind if features.are_of(kind, np.array([seq])).all()] == [memory.kind]
+        assert features.are_among((Kind.CODE, memory.kind))[seq]
+        assert not features.are_among(set(Kind) - {memory.kind})[seq]
 
 
 def test_days_are_julian():
@@ -71,7 +73,7 @@ def test_days_are_julian():
         accept(database, Draft("-", occurred_at="2000-01-01T12:00:00.000Z", kind=Kind.KEYED_FACT, details=key))
         features = refresh(RankingFeatures(), database)
     assert features.days[1] == 2451545.0
-    assert features.keyed[1]
+    assert features.are_of(Kind.KEYED_FACT, np.array([1])).all()
 
 
 def test_more_memories_than_there_was_room_for():
@@ -80,5 +82,5 @@ def test_more_memories_than_there_was_room_for():
         accept_batch(database, [Draft(f"memory {n}") for n in range(FIRST_CAPACITY + 10)])
         refresh(features, database)
     assert int(features.visible.sum()) == FIRST_CAPACITY + 10
-    lengths = {len(getattr(features, name)) for name in ("visible", "importance", "days", "keyed", "repeats")}
+    lengths = {len(getattr(features, name)) for name in ("visible", "importance", "days", "said", "repeats")}
     assert len(lengths) == 1
