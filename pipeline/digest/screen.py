@@ -26,6 +26,9 @@ EXAMPLES = Examples(
 )
 # Chosen so that two of a hundred harmless texts are flagged (decision 0041).
 THRESHOLD = 0.1
+# Below this score by the English encoder alone, no labelled text has ever been flagged by both (decision 0041). Half of
+# developers' sentences are, and the multilingual encoder costs twice as much as the English one.
+CLEARLY_HARMLESS = -0.65
 # Every further sentence is one more chance of a wrong flag, so longer texts need more evidence.
 LENGTH_WEIGHT = 0.1
 MAX_SENTENCES = 60
@@ -37,20 +40,25 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n|\n(?=[^\S\n]*[-*•#>|])|(?<=[:.!?])\n")
 
 
 class InjectionClassifier:
-    """Judge whether texts try to command the agent that reads them."""
+    """Judge whether texts try to command the agent that reads them.
 
-    def __init__(self, classifier: SimilarityClassifier) -> None:
+    With `first`, a classifier of fewer encoders, the other judges only sentences that are not clearly harmless by it.
+    """
+
+    def __init__(self, classifier: SimilarityClassifier, first: SimilarityClassifier | None = None) -> None:
         self._classifier = classifier
+        self._first = first
 
     @classmethod
     def load(cls, encoders: Sequence[Encoder], folder: Path) -> "InjectionClassifier":
         """Load the classifier from a folder, or fit it and store it there."""
-        return cls(SimilarityClassifier.load(encoders, EXAMPLES, folder))
+        first = SimilarityClassifier.load(encoders[:1], EXAMPLES, folder) if len(encoders) > 1 else None
+        return cls(SimilarityClassifier.load(encoders, EXAMPLES, folder), first)
 
     @staticmethod
     def is_fitted(models: Sequence[str], folder: Path) -> bool:
         """Return whether a folder contains the classifier of some models."""
-        return is_fitted(models, EXAMPLES, folder)
+        return all(is_fitted(some, EXAMPLES, folder) for some in (models[:1], models))
 
     def find_attacks(self, texts: Sequence[str]) -> list[bool]:
         """Return for each text whether a sentence asks its reader to act."""
@@ -60,11 +68,19 @@ class InjectionClassifier:
         """Return the score of the most suspicious sentence of each text, lowered by the number of sentences."""
         sentences = [list_sentences(text) for text in texts]
         # In one call: a matrix product for each text would read all examples again.
-        scores = iter(self._classifier.score([sentence for of_text in sentences for sentence in of_text]).tolist())
+        scores = iter(self._score_sentences([sentence for of_text in sentences for sentence in of_text]))
         return [
             max(islice(scores, len(of_text))) - LENGTH_WEIGHT * math.log(len(of_text)) if of_text else -math.inf
             for of_text in sentences
         ]
+
+    def _score_sentences(self, sentences: Sequence[str]) -> list[float]:
+        scores = (self._first or self._classifier).score(sentences)
+        if self._first is not None:
+            unclear = scores >= CLEARLY_HARMLESS
+            scores[unclear] = self._classifier.score(list(compress(sentences, unclear)))
+        listed: list[float] = scores.tolist()
+        return listed
 
 
 def list_sentences(text: str) -> list[str]:

