@@ -19,7 +19,7 @@ from tests.benchmarks.corpus import memories
 from tests.benchmarks.figures import Limit, Report, latency
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_S = 180.0
+READY_S = 600.0
 WARM_UP = 200
 BATCH = 100
 # What a write may take at most, as a multiple of a bare one: alone, and the 95th percentile while workers digest.
