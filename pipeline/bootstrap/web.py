@@ -23,6 +23,7 @@ from pipeline.index.reranker import Reranker, reranker_name
 from pipeline.index.storage import open_storage, shared_models
 from pipeline.lru import LruCache
 from pipeline.recall.contexts import SearchContexts
+from pipeline.recall.read_ahead import ReadAhead
 from pipeline.recall.search import warm
 from pipeline.services.access_log import AccessLog
 from pipeline.services.agent_sessions import AgentSessionService
@@ -81,6 +82,7 @@ class WebContainer:
             self.feedback.report_channel_error,
             objects,
             self._get_reranker if settings.reranker else None,
+            ReadAhead(),
         )
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
         self.team_briefings = TeamBriefings(self.teams)

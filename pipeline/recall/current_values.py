@@ -137,7 +137,7 @@ def _choose_asked_values(stated: Sequence[StatedValue], asked: frozenset[str], t
         return []
     # A query that names a value asks about that value, current or not; its neighbor may be the better answer.
     values = [value for value in stated if value.value not in text]
-    common = asked & stated[0].text
+    common = asked.intersection(stated[0].text)
     if len(common) >= EXTRA_WORDS:
         values = [value for value in values if len(common.difference(value.slot, value.sentence)) < EXTRA_WORDS]
     if len(values) <= MOST_VALUES:
