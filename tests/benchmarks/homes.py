@@ -161,6 +161,8 @@ def _settle(folder: Path, tell: Callable[[str], None]) -> None:
         _digest(stack, client, tell)
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"), SETTLED_WITHIN_S)
         client.call("POST", "/v1/jobs/vectors")
+        # The server closes a connection that rests as long as the jobs of a large home take.
+        client.close()
         # A recall that met a segment of another format has asked for a new one by now.
         worker = WorkerContainer(load_settings({"REVERIE_HOME": str(folder)} | _model()))
         try:
@@ -169,6 +171,7 @@ def _settle(folder: Path, tell: Callable[[str], None]) -> None:
             )
         finally:
             worker.close()
+        client = stack.client(WORKSPACE, ANSWERED_WITHIN_S)
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"), SETTLED_WITHIN_S)
         client.close()
 
