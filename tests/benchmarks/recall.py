@@ -16,7 +16,17 @@ import psutil
 from tests.benchmarks.bare import load_bare_encoder, measure_encodings_per_second, time_bare_encodings
 from tests.benchmarks.crowd import Stream, count_degraded, crowd
 from tests.benchmarks.figures import Aim, Latency, Limit, Report, latency
-from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on
+from tests.benchmarks.homes import (
+    ANSWERED_WITHIN_S,
+    BENCH,
+    WORKSPACE,
+    Home,
+    bench_folder,
+    copy_of,
+    has_answered,
+    prepare_home,
+    stack_on,
+)
 from tests.benchmarks.large_homes import ENCODED
 from tests.benchmarks.processes import BARE_RUNTIME, MIB, run_bare
 from tests.benchmarks.questions import Question, questions
@@ -267,7 +277,7 @@ def measure(home: Home, asks: int, each: int, report: Report) -> None:
         with stack_on(folder) as stack:
             # No worker takes a core yet: on a home that lay still, jobs make up for what they missed.
             stack.start("web")
-            client = stack.client(WORKSPACE)
+            client = stack.client(WORKSPACE, ANSWERED_WITHIN_S)
             wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"))
             client.close()
             asking = Asking(
