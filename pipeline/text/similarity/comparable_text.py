@@ -104,7 +104,7 @@ def _share_words(words: frozenset[str]) -> frozenset[str]:
 def _find_places(form: NormalizedText) -> WordPlaces:
     words = form.words
     places: dict[str, tuple[int, int] | None] = {}
-    values = {}
+    values: dict[str, None] = {}
     for position, word in enumerate(words):
         text = word.text
         if word.sort is WordClass.NEGATION or text in v.SYNONYMS or text in v.BESIDE_NEGATION:
