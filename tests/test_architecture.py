@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -531,7 +532,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def list_loaded(program: str, home: Path) -> set[str]:
+def run_program(program: str, home: Path) -> Any:
     answer = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,
@@ -540,7 +541,11 @@ def list_loaded(program: str, home: Path) -> set[str]:
         text=True,
         check=True,
     )
-    return {name.split(".")[0] for name in json.loads(answer.stdout)}
+    return json.loads(answer.stdout)
+
+
+def list_loaded(program: str, home: Path) -> set[str]:
+    return {name.split(".")[0] for name in run_program(program, home)}
 
 
 def test_the_web_front_loads_no_model_library(tmp_path):
@@ -558,6 +563,32 @@ def test_the_web_front_loads_no_model_library(tmp_path):
         "sqlcipher3",
     }
     assert list_loaded(LOADED, tmp_path / "home") & heavy == set()
+
+
+STARTED = """
+import json, sys
+from functools import partial
+from config.settings import load_settings
+from pipeline.bootstrap.web import WebContainer
+from web.lazy_app import LazyApp
+import web.server
+container = WebContainer(load_settings(), lambda workspace, stage: None)
+app = LazyApp(container, partial(web.server._create_hooks, container), partial(web.server._create_whole, container))
+before = sorted(sys.modules)
+app.load_hooks()
+loaded = sorted(sys.modules)
+container.close()
+print(json.dumps([before, loaded]))
+"""
+# What agents' sessions need, and what only the full app needs.
+OF_SESSIONS = {"pipeline.services.agent_sessions", "pipeline.services.hook_runs", "web.hooks.claude_code"}
+OF_FULL_APP = {"web.app", "web.dashboard.blueprint", "web.api.prepare"}
+
+
+def test_the_server_listens_before_it_imports_the_services_of_sessions(tmp_path):
+    before, loaded = map(set, run_program(STARTED, tmp_path / "home"))
+    assert before & (OF_SESSIONS | OF_FULL_APP) == set()
+    assert loaded & (OF_SESSIONS | OF_FULL_APP) == OF_SESSIONS
 
 
 def test_the_client_of_a_teams_hooks_loads_no_library(tmp_path):

@@ -28,6 +28,7 @@ from web.api import (
 )
 from web.dashboard import blueprint, sign_in
 from web.endpoint import json_response
+from web.hook_app import HOOK_APIS
 from web.lazy_app import FIRST_APIS, enter_apis, prepare_app
 from web.mcp import route as mcp
 from web.metrics import Metrics
@@ -35,6 +36,7 @@ from web.openapi import document
 
 APIS = (
     *FIRST_APIS,
+    *HOOK_APIS,
     prepare.api,
     facts.api,
     goals.api,

@@ -1,7 +1,8 @@
-"""The app during the start: a small app with the routes that are used first, and then the full app.
+"""The app during the start: a small app with the routes that are used first, then the app of hooks, then the full app.
 
 Importing the full app takes as long as everything that recall needs. It is loaded after that, or at the first request
-for one of its routes.
+for one of its routes. The app of hooks is loaded as soon as the server listens, so that a hook does not wait for the
+full app.
 """
 
 import threading
@@ -18,7 +19,6 @@ from web.access_log import register_access_log
 from web.api import health, memories, recall
 from web.connections import is_too_large
 from web.endpoint import Api
-from web.hooks import claude_code, hosts
 from web.limits import register_limits
 from web.listener import Listener
 from web.metrics import Metrics, register_metrics
@@ -28,7 +28,10 @@ from web.security import Door, register_security
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 
-FIRST_APIS = (health.api, memories.api, recall.api, claude_code.api, hosts.api)
+FIRST_APIS = (health.api, memories.api, recall.api)
+HOOK_ROUTES = "/hooks/"
+
+CreateApp = Callable[[Metrics], Flask]
 
 
 class _SyncApp(Flask):
@@ -91,35 +94,60 @@ def enter_apis(app: Flask, apis: Iterable[Api]) -> None:
         app.register_blueprint(api.blueprint)
 
 
-class LazyApp:
-    """Answer with the small app as long as it has the route and the full app is not loaded, else with the full app."""
+class _Stage:
+    """An app that is created once, at the first use or before."""
 
-    def __init__(self, container: WebContainer, create_whole: Callable[[Metrics], Flask]) -> None:
+    def __init__(self, create: Callable[[], Flask]) -> None:
+        self._create = create
+        self._lock = threading.Lock()
+        self.app: Flask | None = None
+
+    def load(self) -> Flask:
+        """Return the app; threads that need it at the same time wait for the first of them to create it."""
+        with self._lock:
+            if self.app is None:
+                self.app = self._create()
+            return self.app
+
+
+class LazyApp:
+    """Answer with the smallest app that has the route, or with the full app as soon as it is loaded."""
+
+    def __init__(self, container: WebContainer, create_hooks: CreateApp, create_whole: CreateApp) -> None:
         metrics = Metrics(container)
         self._first = prepare_app(container, metrics)
         enter_apis(self._first, FIRST_APIS)
-        self._routes = self._first.url_map.bind("")
-        self._create_whole = partial(create_whole, metrics)
-        self._whole: Flask | None = None
-        self._growing = threading.Lock()
+        self._hooks = _Stage(partial(create_hooks, metrics))
+        self._whole = _Stage(partial(create_whole, metrics))
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer one request."""
-        app = self._whole
-        if app is None:
-            app = self._first if self._is_known(environ["REQUEST_METHOD"], environ["PATH_INFO"]) else self.grow()
+        app = self._whole.app or self._find_app(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         return app(environ, start_response)
+
+    def load_hooks(self) -> Flask:
+        """Load the app of hooks once."""
+        return self._hooks.load()
 
     def grow(self) -> Flask:
         """Load the full app once."""
-        with self._growing:
-            if self._whole is None:
-                self._whole = self._create_whole()
-            return self._whole
+        # A hook that comes during this then waits for the smaller app only.
+        self.load_hooks()
+        return self._whole.load()
 
-    def _is_known(self, method: str, path: str) -> bool:
-        try:
-            self._routes.match(path, method)
-        except HTTPException:
-            return False
-        return True
+    def _find_app(self, method: str, path: str) -> Flask:
+        if _has_route(self._first, method, path):
+            return self._first
+        if path.startswith(HOOK_ROUTES):
+            hooks = self.load_hooks()
+            if _has_route(hooks, method, path):
+                return hooks
+        return self.grow()
+
+
+def _has_route(app: Flask, method: str, path: str) -> bool:
+    try:
+        app.url_map.bind("").match(path, method)
+    except HTTPException:
+        return False
+    return True

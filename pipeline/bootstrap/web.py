@@ -26,20 +26,16 @@ from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.read_ahead import ReadAhead
 from pipeline.recall.search import warm
 from pipeline.services.access_log import AccessLog
-from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.facts import FactKeyResolver
 from pipeline.services.hook_deliveries import HookDeliveries
-from pipeline.services.hook_runs import HookRunLog
-from pipeline.services.past_decisions import DecisionBriefings
-from pipeline.services.said_records import SaidRecordStore
 from pipeline.services.snapshots import KeptSnapshots
 from pipeline.services.team import TeamService
-from pipeline.services.team_briefing import TeamBriefings
 from pipeline.store.database import WakeUps, WriterProfile
 from pipeline.store.stores import open_stores
 from pipeline.workspace import Workspace, WorkspaceSettings
 
 if TYPE_CHECKING:
+    from pipeline.bootstrap.agent_services import AgentServices
     from pipeline.services.sync import SyncService
 
 log = logging.getLogger(__name__)
@@ -85,24 +81,33 @@ class WebContainer:
             ReadAhead(),
         )
         self.teams = TeamService(settings.paths.servers, lambda says: self.operations.record_error("team", says))
-        self.team_briefings = TeamBriefings(self.teams)
         self.last_messages = LastMessages()
-        self.decision_briefings = DecisionBriefings(self.contexts)
-        self.agent_sessions = self._make_agent_sessions(settings)
         self.hook_deliveries: HookDeliveries[Any] = HookDeliveries()
-        self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)
+        self._agents: AgentServices | None = None
+        self._agents_lock = threading.Lock()
         self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))
 
-    def _make_agent_sessions(self, settings: Settings) -> AgentSessionService:
-        return AgentSessionService(
-            self.workspace(settings.workspace),
-            self.contexts,
-            self.feedback,
-            self.team_briefings,
-            SaidRecordStore(self.stores.transcripts),
-            self.last_messages,
-            self.decision_briefings,
-        )
+    @property
+    def agents(self) -> "AgentServices":
+        """Return the services of agents' sessions."""
+        return self.load_agents()
+
+    def load_agents(self) -> "AgentServices":
+        """Import and create the services of agents' sessions once."""
+        with self._agents_lock:
+            if self._agents is None:
+                from pipeline.bootstrap.agent_services import AgentServices
+
+                self._agents = AgentServices(
+                    self.stores,
+                    self.workspace,
+                    self.settings.workspace,
+                    self.contexts,
+                    self.feedback,
+                    self.teams,
+                    self.last_messages,
+                )
+            return self._agents
 
     @cached_property
     def sync(self) -> "SyncService":
@@ -138,10 +143,10 @@ class WebContainer:
         paths = self._paths.workspace(workspace_id)
         return Workspace(workspace_id, paths, self.databases, self._settings)
 
-    def warm_up(self, afterwards: Callable[[], object]) -> None:
-        """Load indexes and the encoder in a thread before the first requests need them, then call a function."""
+    def warm_up(self, first: Callable[[], object], afterwards: Callable[[], object]) -> None:
+        """Call a function, load indexes and the encoder, and call another function, all in a thread."""
         self.contexts.is_warming = True
-        threading.Thread(target=self._load, args=(afterwards,), name="warm-up", daemon=True).start()
+        threading.Thread(target=self._load, args=(first, afterwards), name="warm-up", daemon=True).start()
 
     def close(self) -> None:
         """Close all threads and files."""
@@ -163,7 +168,8 @@ class WebContainer:
     def _report_model(self, component: str, message: str) -> None:
         self.operations.record_error(component, message)
 
-    def _load(self, afterwards: Callable[[], object]) -> None:
+    def _load(self, first: Callable[[], object], afterwards: Callable[[], object]) -> None:
+        first()
         # Before the encoder: its imports would make the first lexical answer three times slower.
         usual, model = self.workspace(self.settings.workspace), usual_model(self.settings)
         try:

@@ -122,3 +122,32 @@ def test_forms_of_recent_texts_are_kept():
     short, long = "The port of the server is 8080.", "word " * SHORT_CHARS
     assert comparable_text(short) is comparable_text(short)
     assert comparable_text(long) is comparable_text(long)
+
+
+marked_texts = st.tuples(openings, statements | st.text(min_size=1), st.sampled_from([".", "!"])).map("".join)
+
+
+@given(marked_texts)
+@example("Really?.")
+@example("Decision: use 5 % of 3.")
+@example("Remember.")
+@example("The port is 5432 for now.")
+@example("x\u2488.")
+def test_a_text_without_its_final_mark_has_the_same_forms(text):
+    """Both share an entry if nothing depends on the mark."""
+    with_mark, without = ComparableText(text), ComparableText(text[:-1])
+    if comparable_text(text) is not comparable_text(text[:-1]):
+        assert not text[-2:-1].isalnum()
+        return
+    assert with_mark.bare == without.bare
+    assert choose_rules(with_mark, without) == choose_rules(without, without)
+    for english in (True, False):
+        for coupled in (frozenset(), frozenset({"to", "by"}), with_mark.coupled):
+            forms = [form.normalize(coupled, english=english) for form in (with_mark, without)]
+            assert forms[0] == forms[1]
+
+
+def test_a_text_and_its_form_without_a_mark_are_kept_once():
+    notes = [note["content"].rstrip(".") for note in templated_notes(50, seed=12)]
+    for note in notes:
+        assert len({comparable_text(text) for text in (note, f"{note}.", f"{note}!")}) == 1

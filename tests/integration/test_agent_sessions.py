@@ -67,7 +67,7 @@ def errors(container):
 
 @pytest.mark.usefixtures("known")
 def test_what_was_told_is_noted(container):
-    assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
+    assert "8123" in (container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
     versions, surfaced = read_impressions(container)
     assert (len(versions), surfaced) == (2, 1)
 
@@ -79,7 +79,7 @@ def test_recall_leaves_time_for_the_rest(container):
     container.contexts._channels.run = lambda searches, deadline, on_error: (
         asked.append(deadline - time.perf_counter()) or run(searches, deadline, on_error)
     )
-    container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT)
     assert asked[0] <= hook_recall_budget_ms(container.settings) / 1000 < container.settings.hook_budget_ms / 1000
 
 
@@ -90,7 +90,7 @@ def test_a_channel_that_hangs_is_left_out(container, hanging):
     run = container.contexts._channels.run
     container.contexts._channels.run = lambda *given: answers.append(run(*given)) or answers[-1]
     began = time.perf_counter()
-    container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT)
     print(f"prompt with a hanging channel: {(time.perf_counter() - began) * 1000:.0f} ms of 400")
     assert answers[0][Channel.DENSE].report.state == "late"
     assert answers[0][Channel.LEXICAL].report.state == "ok"
@@ -102,11 +102,11 @@ def test_what_comes_too_late_is_not_told_and_not_noted_as_told(container, monkey
     container.contexts.get(workspace(container))
     flush = container.feedback.flush
     monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
-    answer = container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    answer = container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT)
     assert (answer.text, answer.is_late) == (None, True)
     assert read_impressions(container) == ({}, 0)
     container.settings.paths.workspace("default").config.unlink()
-    assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
+    assert "8123" in (container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
 
 
 @pytest.mark.usefixtures("known")
@@ -116,7 +116,7 @@ def test_a_prompt_that_needs_indexes_which_are_not_loaded_has_more_time(containe
     flush = container.feedback.flush
     monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
     container.contexts.is_warming = is_warming
-    assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
+    assert "8123" in (container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
 
 
 @pytest.mark.usefixtures("known")
@@ -126,7 +126,7 @@ def test_the_first_prompt_has_the_time_that_its_host_still_waits(container, monk
     flush = container.feedback.flush
     monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.9) or flush())
     container.contexts.is_warming = True
-    answer = container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT, waits_ms=waits_ms)
+    answer = container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT, waits_ms=waits_ms)
     assert answer.is_late == is_late
     assert ("8123" in (answer.text or "")) != is_late
 
@@ -148,12 +148,12 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container, monkeyp
     assert holding.wait(10)
     try:
         began = time.perf_counter()
-        container.agent_sessions.record_tool_use(
+        container.agents.sessions.record_tool_use(
             workspace(container), SESSION, "Edit", {"file_path": "x.py"}, Outcome(ok=True)
         )
-        container.agent_sessions.end_turn(workspace(container), SESSION)
-        container.agent_sessions.flush(workspace(container))
-        assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
+        container.agents.sessions.end_turn(workspace(container), SESSION)
+        container.agents.sessions.flush(workspace(container))
+        assert "8123" in (container.agents.sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
         print(f"four events beside a held store: {(time.perf_counter() - began) * 1000:.0f} ms")
         assert not release.is_set()
     finally:
@@ -173,7 +173,7 @@ def test_what_cannot_be_noted_stands_in_the_error_log(container, known, monkeypa
 
     for failure, line in ((busy, "another process holds the store"), (broken, "ValueError: a bug")):
         monkeypatch.setattr(agent_sessions, "add_action", failure)
-        container.agent_sessions.record_tool_use(
+        container.agents.sessions.record_tool_use(
             workspace(container), SESSION, "Edit", {"file_path": "x.py"}, Outcome(ok=True)
         )
         flush_notes(container)

@@ -1,8 +1,13 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import pytest
 from werkzeug.exceptions import HTTPException
 from werkzeug.test import Client
 
 from web.app import create_app
+from web.hook_app import create_hook_app
 from web.lazy_app import LazyApp
 
 
@@ -13,12 +18,22 @@ def grown(container):
 
 
 @pytest.fixture
-def app(container, grown):
+def with_hooks(container):
+    """The apps of hooks that were created so far."""
+    return []
+
+
+@pytest.fixture
+def app(container, grown, with_hooks):
+    def create_hooks(metrics):
+        with_hooks.append(create_hook_app(container, metrics))
+        return with_hooks[-1]
+
     def create_whole(metrics):
         grown.append(create_app(container, metrics))
         return grown[-1]
 
-    return LazyApp(container, create_whole)
+    return LazyApp(container, create_hooks, create_whole)
 
 
 @pytest.fixture
@@ -31,13 +46,40 @@ def ask(app, container):
     return ask
 
 
-def test_health_writes_and_recalls_are_answered_before_the_rest_is_loaded(ask, grown):
+def test_health_writes_and_recalls_are_answered_before_the_rest_is_loaded(ask, grown, with_hooks):
     assert ask("GET", "/healthz").status_code == 200
     written = ask("POST", "/v1/memories", json={"content": "The ferry leaves at seven."})
     assert written.status_code == 201
     answer = ask("POST", "/v1/recall", json={"query": "when does the ferry leave"})
     assert [hit["id"] for hit in answer.json["results"]] == [written.json["id"]]
-    assert grown == []
+    assert grown == with_hooks == []
+
+
+PROMPT = {"hook_event_name": "UserPromptSubmit", "session_id": "session-1", "prompt": "When does the ferry leave?"}
+
+
+def test_the_first_request_may_be_a_hook_and_loads_only_hooks(ask, container, grown, with_hooks):
+    workspace = container.workspace(container.settings.workspace)
+    folder = workspace.paths.root
+    answer = ask("POST", "/hooks/claude-code", json={**PROMPT, "cwd": str(folder)})
+    assert answer.status_code in {200, 204}
+    assert (grown, len(with_hooks)) == ([], 1)
+    assert [run.event for run in container.agents.hook_runs.page(10, None).items] == ["UserPromptSubmit"]
+    ask("POST", "/hooks/codex", json=PROMPT)
+    assert (grown, len(with_hooks)) == ([], 1)
+
+
+def test_an_unknown_hook_is_refused_by_the_full_app(ask, grown):
+    assert ask("POST", "/hooks/other-host", json=PROMPT).status_code == 404
+    assert len(grown) == 1
+
+
+def test_hooks_that_arrive_together_share_one_app_and_its_services(app, container, with_hooks):
+    with ThreadPoolExecutor(8) as pool:
+        apps = set(pool.map(lambda _: app.load_hooks(), range(8)))
+        services = set(pool.map(lambda _: id(container.agents), range(8)))
+    assert (apps, len(services)) == ({with_hooks[0]}, 1)
+    assert len(with_hooks) == 1
 
 
 @pytest.mark.parametrize(
@@ -66,15 +108,17 @@ def test_without_the_token_both_refuse(app, grown):
     assert len(grown) == 1
 
 
-def test_no_route_of_the_first_app_hides_one_of_the_whole(app, container):
-    first, whole = app._routes, create_app(container).url_map
-    for rule in whole.iter_rules():
+@pytest.mark.parametrize("stage", ["_first", "_hooks"])
+def test_no_route_of_a_smaller_app_hides_one_of_the_whole(app, container, stage):
+    app.load_hooks()
+    smaller = {"_first": app._first, "_hooks": app._hooks.app}[stage].url_map.bind("")
+    for rule in create_app(container).url_map.iter_rules():
         path = rule.rule.replace("<path:", "<")
         for name in rule.arguments:
             path = path.replace(f"<{name}>", "some-name")
         for method in rule.methods - {"OPTIONS"}:
             try:
-                endpoint, _ = first.match(path, method)
+                endpoint, _ = smaller.match(path, method)
             except HTTPException:
                 continue
             assert endpoint == rule.endpoint, path
@@ -83,3 +127,24 @@ def test_no_route_of_the_first_app_hides_one_of_the_whole(app, container):
 def test_it_is_loaded_once_however_many_ask(app, grown):
     assert app.grow() is app.grow()
     assert len(grown) == 1
+
+
+def test_a_hook_waits_for_its_own_app_only(container, with_hooks):
+    """A hook that comes while the full app is being loaded is answered before that."""
+    started, may_end = threading.Event(), threading.Event()
+
+    def create_whole(metrics):
+        started.set()
+        may_end.wait(60)
+        return create_app(container, metrics)
+
+    app = LazyApp(container, partial(create_hook_app, container), create_whole)
+    with ThreadPoolExecutor(1) as pool:
+        growing = pool.submit(app.grow)
+        started.wait(60)
+        answer = Client(app).post(
+            "/hooks/claude-code", json=PROMPT, headers={"Authorization": f"Bearer {container.token}"}
+        )
+        was_growing = not growing.done()
+        may_end.set()
+    assert (answer.status_code < 300, was_growing) == (True, True)

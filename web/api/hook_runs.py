@@ -87,13 +87,13 @@ class NotedAnswer(Answer):
 def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
     """List the runs of hooks and tools in all workspaces, newest first. Runs are kept for two weeks."""
     session_id = session_of(query.session_id, call.caller)
-    return call.container.hook_runs.page(query.limit, query.before, None, session_id, call.caller.person_id)
+    return call.container.agents.hook_runs.page(query.limit, query.before, None, session_id, call.caller.person_id)
 
 
 @api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=WholeRunAnswer, problems=(404,), needs=Access.ANYBODY))
 def read_run(call: Call, run_id: str) -> HookRun:
     """Read a run with the text that it showed to the agent."""
-    return call.container.hook_runs.get(run_id, call.caller.person_id)
+    return call.container.agents.hook_runs.get(run_id, call.caller.person_id)
 
 
 @api.route(Endpoint("POST", "/v1/hook-runs", answer=NotedAnswer, status=202, of_folder=True, reads=True))
@@ -105,7 +105,7 @@ def note_run(call: Call, body: RunBody) -> NotedAnswer:
     if body.event.startswith(MCP_CALL):
         count_mcp_call(body.event.removeprefix(MCP_CALL), body.outcome, body.took_ms / 1000)
     session_id = session_of(body.session_id, call.caller)
-    if not container.agent_sessions.is_off_the_record(workspace, session_id):
+    if not container.agents.sessions.is_off_the_record(workspace, session_id):
         reason = None if body.reason is None else container.operations.redact(body.reason)
         run = HookRun(
             time.time(),
@@ -119,5 +119,5 @@ def note_run(call: Call, body: RunBody) -> NotedAnswer:
             reason,
             container.operations.redact(body.text),
         )
-        container.hook_runs.record(run)
+        container.agents.hook_runs.record(run)
     return NotedAnswer(noted=True)

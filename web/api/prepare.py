@@ -94,8 +94,8 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
             home.contexts,
             home.feedback,
             home.last_messages,
-            home.decision_briefings,
-            home.team_briefings,
+            home.agents.decision_briefings,
+            home.agents.team_briefings,
             session,
             body.message,
         )

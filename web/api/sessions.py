@@ -182,7 +182,7 @@ def store_turns(call: Call, body: TurnsBody) -> QueuedAnswer:
     session = AgentSession(session_id, cwd=body.cwd, viewer=viewer_of(Viewer(session=body.session_id), call.caller))
     now = utc_now()
     messages = [Message(session_id, message.role, message.content, message.at or now) for message in body.messages]
-    queued, stored, done = call.container.agent_sessions.no_save.take_messages(workspace, session, messages)
+    queued, stored, done = call.container.agents.sessions.no_save.take_messages(workspace, session, messages)
     asked = [message.content for message in stored if message.role is SpeakerRole.USER]
     done += [result.says for content in asked for result in obey(workspace, call.container.contexts, session, content)]
     return QueuedAnswer(queued=queued, done=done)
@@ -210,7 +210,7 @@ def search_sessions(call: Call, query: SearchQuery) -> FoundSessions:
 @api.route(Endpoint("GET", "/v1/sessions/{session_id}", answer=SessionRecordAnswer, problems=(404,)))
 def read_session(call: Call, query: TurnsQuery, session_id: str) -> SessionRecord:
     """Read the messages, injected memories, actions, conclusions and new memories of a session."""
-    return agent_history.read_session(call.workspace, call.container.hook_runs, session_id, SHOWN, query.before)
+    return agent_history.read_session(call.workspace, call.container.agents.hook_runs, session_id, SHOWN, query.before)
 
 
 @api.route(Endpoint("PATCH", "/v1/sessions/{session_id}", answer=SessionAnswer, problems=(404,)))

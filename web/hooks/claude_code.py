@@ -90,7 +90,7 @@ def answer_event(
     note_workspace(workspace_and_session[0], acts=False)
     note_memories(run.memory_ids)
     if answer.is_kept:
-        call.container.hook_runs.record(run)
+        call.container.agents.hook_runs.record(run)
     said_back = write({"hookEventName": name} | output) if output else {}
     return json_response(said_back) if said_back else _empty()
 
@@ -142,7 +142,7 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
         return None, HookAnswer(reason="the prompt is empty")
     own = partial(_workspace, call, event, to_write=True)
     session, waits_ms = _session(call, event), _read_wait_ms()
-    return _context(call.container.agent_sessions.answer_prompt(workspace, session, event.prompt, own, waits_ms))
+    return _context(call.container.agents.sessions.answer_prompt(workspace, session, event.prompt, own, waits_ms))
 
 
 def _read_wait_ms() -> int:
@@ -151,7 +151,7 @@ def _read_wait_ms() -> int:
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    return _context(call.container.agent_sessions.start_session(workspace, _session(call, event), event.source))
+    return _context(call.container.agents.sessions.start_session(workspace, _session(call, event), event.source))
 
 
 def _context(answer: HookAnswer) -> Handled:
@@ -160,7 +160,7 @@ def _context(answer: HookAnswer) -> Handled:
 
 def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     is_whole = event.dropped.isdisjoint({"tool_name", "tool_input"})
-    guard = call.container.agent_sessions.guard_tool_use(
+    guard = call.container.agents.sessions.guard_tool_use(
         workspace, _session(call, event), event.tool_name, event.tool_input, is_whole=is_whole, can_ask=event.can_ask
     )
     if guard is None:
@@ -179,14 +179,14 @@ def _after_failure(call: Call, workspace: Workspace, event: HookEvent) -> Handle
 
 def _record(call: Call, workspace: Workspace, event: HookEvent, outcome: Outcome) -> Handled:
     return _context(
-        call.container.agent_sessions.record_tool_use(
+        call.container.agents.sessions.record_tool_use(
             workspace, _session(call, event), event.tool_name, event.tool_input, outcome
         )
     )
 
 
 def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    call.container.agent_sessions.end_turn(workspace, _session(call, event), _said(call, event))
+    call.container.agents.sessions.end_turn(workspace, _session(call, event), _said(call, event))
     return NOTED
 
 
@@ -223,12 +223,12 @@ def _read_said(
 
 def _end(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     # A host may write the end of its transcript after the event of the last turn.
-    call.container.agent_sessions.take_said(workspace, _session(call, event), _said(call, event))
+    call.container.agents.sessions.take_said(workspace, _session(call, event), _said(call, event))
     return _flush(call, workspace, event)
 
 
 def _flush(call: Call, workspace: Workspace, _event: HookEvent) -> Handled:
-    call.container.agent_sessions.flush(workspace)
+    call.container.agents.sessions.flush(workspace)
     return NOTED
 
 

@@ -4,6 +4,7 @@ The form depends on the pair: both texts are read as English or neither is, and 
 word of the other. A text has few forms, so each is kept.
 """
 
+import sys
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -25,21 +26,25 @@ from pipeline.text.similarity.normalizer import (
 SHORT_CHARS: Final = 300
 _COUPLING_WORDS: Final = frozenset(v.COUPLED_WORDS)
 _COUPLED_WORDS: Final = frozenset(v.COUPLED_WORDS.values())
+_FINAL_MARKS: Final = frozenset(".!")
+# Python creates a set for each `frozenset()` that is the result of an operation.
+_NO_WORDS: Final[frozenset[str]] = frozenset()
+# The same tuple for every text.
+_SINGLE_PLACES: Final = tuple((position, position) for position in range(SHORT_CHARS // 2))
 
 _FormKey = tuple[bool, frozenset[str]]
 
 
 class WordPlaces(NamedTuple):
-    """The places of a normalized text's words.
+    """The places of a normalized text's words, in a compact form: thousands of texts are kept.
 
-    `texts` are the words, `distinct` the first and last position of each word that no rule treats like another word,
-    `values` those of them that are values. `adjacent` are two neighboring words written as one.
+    `words` maps each word to its first and last position, or to None if a rule treats it like another word. `values`
+    are the words that are values and have a position. `adjacent` are two neighboring words written as one.
     """
 
-    texts: frozenset[str]
-    distinct: dict[str, tuple[int, int]]
-    values: frozenset[str]
-    adjacent: frozenset[str]
+    words: dict[str, tuple[int, int] | None]
+    values: tuple[str, ...]
+    adjacent: tuple[str, ...]
     is_passive: bool
 
 
@@ -52,11 +57,11 @@ class ComparableText:
         self._pieces = tuple(split_pieces(plain))
         self._asks = is_question(plain)
         words = {piece.folded for piece in self._pieces}
-        self.english_words = frozenset(words & v.ENGLISH)
-        self.foreign_words = frozenset(words & v.FOREIGN)
+        self.english_words = _share(words & v.ENGLISH)
+        self.foreign_words = _share(words & v.FOREIGN)
         self.is_ascii = text.isascii()
-        self.coupled = frozenset(v.COUPLED_WORDS[word] for word in words & _COUPLING_WORDS)
-        self._small_words = frozenset(words & _COUPLED_WORDS)
+        self.coupled = _share({v.COUPLED_WORDS[word] for word in words & _COUPLING_WORDS})
+        self._small_words = _share(words & _COUPLED_WORDS)
         self._forms: dict[_FormKey, NormalizedText] = {}
         self._places: dict[_FormKey, WordPlaces] = {}
 
@@ -67,7 +72,7 @@ class ComparableText:
         return self._text if bare == self._text else bare
 
     def _key(self, coupled: frozenset[str], *, english: bool) -> _FormKey:
-        return english, coupled & self._small_words if english else frozenset()
+        return english, (coupled & self._small_words or _NO_WORDS) if english else _NO_WORDS
 
     def normalize(self, coupled: frozenset[str], *, english: bool) -> NormalizedText:
         """Return the normalized form for a pair with these coupled words."""
@@ -86,33 +91,52 @@ class ComparableText:
         return places
 
 
+def _share(words: set[str]) -> frozenset[str]:
+    """Return a set that similar texts have in common."""
+    return _share_words(frozenset(words)) if words else _NO_WORDS
+
+
+@lru_cache(maxsize=2048)
+def _share_words(words: frozenset[str]) -> frozenset[str]:
+    return words
+
+
 def _find_places(form: NormalizedText) -> WordPlaces:
     words = form.words
-    distinct: dict[str, tuple[int, int]] = {}
-    values = set()
+    places: dict[str, tuple[int, int] | None] = {}
+    values: dict[str, None] = {}
     for position, word in enumerate(words):
         text = word.text
         if word.sort is WordClass.NEGATION or text in v.SYNONYMS or text in v.BESIDE_NEGATION:
+            places.setdefault(text, None)
             continue
-        distinct[text] = (distinct[text][0] if text in distinct else position, position)
+        known = places.get(text)
+        places[text] = _place(position) if known is None else (known[0], position)
         if word.sort in VALUES:
-            values.add(text)
+            values[text] = None
     pairs = list(pairwise(words))
     return WordPlaces(
-        frozenset(word.text for word in words),
-        distinct,
-        frozenset(values),
-        frozenset(word.text + after.text for word, after in pairs if not word.ends),
+        places,
+        tuple(values),
+        # Similar texts share most of these words.
+        tuple({sys.intern(word.text + after.text): None for word, after in pairs if not word.ends}),
         any(word.stated and word.tense is Tense.PARTICIPLE and after.text == "by" for word, after in pairs),
     )
 
 
+def _place(position: int) -> tuple[int, int]:
+    return _SINGLE_PLACES[position] if position < len(_SINGLE_PLACES) else (position, position)
+
+
 def comparable_text(text: str) -> ComparableText:
     """Return the comparable form of a text; those of recent texts are kept."""
+    # Without its announcement, a text has no final mark either: both have the same normalized forms, and one entry.
+    if text[-1:] in _FINAL_MARKS and text[-2:-1].isalnum():
+        text = text[:-1]
     return _comparable_short_text(text) if len(text) <= SHORT_CHARS else _comparable_long_text(text)
 
 
-@lru_cache(maxsize=8_000)
+@lru_cache(maxsize=4_000)
 def _comparable_short_text(text: str) -> ComparableText:
     return ComparableText(text)
 

@@ -1,8 +1,9 @@
 """Find the relation of a pair at low cost: most similar texts differ in a way that a few set operations show."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from pipeline.text.similarity.comparable_text import WordPlaces, choose_rules, comparable_text
+from pipeline.text.similarity.comparable_text import ComparableText, WordPlaces, choose_rules, comparable_text
 from pipeline.text.similarity.pair_classifier import (
     DENIAL_COSINE,
     MAX_VALUE,
@@ -15,6 +16,13 @@ from pipeline.text.similarity.pair_classifier import (
 from pipeline.text.similarity.replacement import gives_another_value
 
 _DIFFERENT: Final = Judgement(Relation.DIFFERENT)
+
+
+class _OwnWords(NamedTuple):
+    """The words that only one text of a pair has: first and last positions, and whether one of them is a value."""
+
+    places: Sequence[tuple[int, int]]
+    has_values: bool
 
 
 def relate_pair(first: str, second: str, cosine: float) -> Judgement:
@@ -32,44 +40,45 @@ def _is_surely_different(first: str, second: str, cosine: float) -> bool:
 
     A contradiction needs the same words but one value, and a merge the same values.
     """
-    differing = _find_differing_words(first, second)
+    pair = comparable_text(first), comparable_text(second)
+    differing = _find_differing_words(*pair)
     if differing is None or not _excludes_conflict(*differing):
         return False
-    if cosine >= PAIR_COSINE and not (differing[0].values and differing[1].values):
+    if cosine >= PAIR_COSINE and not (differing[0].has_values and differing[1].has_values):
         return False
-    bare = comparable_text(first).bare, comparable_text(second).bare
-    if bare == (first, second):
+    bare = comparable_text(pair[0].bare), comparable_text(pair[1].bare)
+    if bare == pair:
         return True
     differing = _find_differing_words(*bare)
     return differing is not None and _excludes_conflict(*differing)
 
 
-def _find_differing_words(first: str, second: str) -> tuple[WordPlaces, WordPlaces] | None:
+def _find_differing_words(first: ComparableText, second: ComparableText) -> tuple[_OwnWords, _OwnWords] | None:
     """Return the distinct words that only one of two texts has, None if a rule could rearrange their words."""
-    first_text, second_text = comparable_text(first), comparable_text(second)
-    coupled, english = choose_rules(first_text, second_text)
-    one, other = (text.find_places(coupled, english=english) for text in (first_text, second_text))
+    coupled, english = choose_rules(first, second)
+    one, other = (text.find_places(coupled, english=english) for text in (first, second))
     if one.is_passive or other.is_passive:
         return None
-    if not (one.adjacent.isdisjoint(other.texts) and other.adjacent.isdisjoint(one.texts)):
+    if not (other.words.keys().isdisjoint(one.adjacent) and one.words.keys().isdisjoint(other.adjacent)):
         return None
     return _without(one, other), _without(other, one)
 
 
-def _without(one: WordPlaces, other: WordPlaces) -> WordPlaces:
-    distinct = {text: one.distinct[text] for text in one.distinct.keys() - other.texts}
-    return one._replace(distinct=distinct, values=one.values - other.texts)
+def _without(one: WordPlaces, other: WordPlaces) -> _OwnWords:
+    words = other.words
+    places = [place for text, place in one.words.items() if place is not None and text not in words]
+    return _OwnWords(places, any(value not in words for value in one.values))
 
 
-def _excludes_conflict(one: WordPlaces, other: WordPlaces) -> bool:
+def _excludes_conflict(one: _OwnWords, other: _OwnWords) -> bool:
     """Return whether the differing words of a text are too far apart for one value in place of another."""
-    return _is_wide(one) or _is_wide(other)
+    return _is_wide(one.places) or _is_wide(other.places)
 
 
-def _is_wide(places: WordPlaces) -> bool:
-    if not places.distinct:
+def _is_wide(places: Sequence[tuple[int, int]]) -> bool:
+    if not places:
         return False
-    first = min(position for position, _ in places.distinct.values())
-    last = max(position for _, position in places.distinct.values())
+    first = min(position for position, _ in places)
+    last = max(position for _, position in places)
     # Without a word before it, a value belongs to nothing.
     return last - first >= MAX_VALUE or (first == 0 and last > 0)

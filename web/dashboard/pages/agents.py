@@ -51,7 +51,8 @@ def list_all(view: View) -> str:
 @sessions_section.page("/sessions/<path:session_id>", Paged)
 def one(view: View, session_id: str) -> str:
     """Show the messages, hook runs, actions, conclusions and memories of a session."""
-    record = agent_history.read_session(view.workspace, view.container.hook_runs, session_id, SHOWN, view.query.before)
+    runs = view.container.agents.hook_runs
+    record = agent_history.read_session(view.workspace, runs, session_id, SHOWN, view.query.before)
     earlier_url = next_page(record.next_cursor, anchor="said")
     return show("session.html", view, title=record.session.name or "Session", record=record, earlier_url=earlier_url)
 
@@ -66,7 +67,7 @@ def rename(view: View, session_id: str) -> Response:
 @hooks_section.page("/hooks", Paged, empty_too=True)
 def log(view: View) -> str:
     """List hook runs, newest first."""
-    page = view.container.hook_runs.page(
+    page = view.container.agents.hook_runs.page(
         PAGE_SIZE, view.query.before, view.workspace.id, person_id=view.workspace.person_id
     )
     return show("hook_runs.html", view, title="Hook runs", runs=page.items, next_url=next_page(page.next_cursor))
@@ -79,7 +80,7 @@ def run(view: View, run_id: str) -> str:
         "hook_run.html",
         view,
         title="Hook run",
-        run=view.container.hook_runs.get(run_id, view.workspace.person_id),
+        run=view.container.agents.hook_runs.get(run_id, view.workspace.person_id),
     )
 
 

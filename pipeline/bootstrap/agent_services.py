@@ -1,0 +1,42 @@
+"""The services of agents' sessions, which take as long to import as recall and are loaded after it can be answered."""
+
+from collections.abc import Callable
+
+from pipeline.context.follow_up import LastMessages
+from pipeline.feedback.writer import FeedbackWriter
+from pipeline.recall.contexts import SearchContexts
+from pipeline.services.agent_sessions import AgentSessionService
+from pipeline.services.hook_runs import HookRunLog
+from pipeline.services.past_decisions import DecisionBriefings
+from pipeline.services.said_records import SaidRecordStore
+from pipeline.services.team import TeamService
+from pipeline.services.team_briefing import TeamBriefings
+from pipeline.store.stores import Stores
+from pipeline.workspace import Workspace
+
+
+class AgentServices:
+    """The services of agents' sessions, created once per process: they remember what each session was shown."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        workspace: Callable[[str], Workspace],
+        usual_workspace: str,
+        contexts: SearchContexts,
+        feedback: FeedbackWriter,
+        teams: TeamService,
+        last_messages: LastMessages,
+    ) -> None:
+        self.team_briefings = TeamBriefings(teams)
+        self.decision_briefings = DecisionBriefings(contexts)
+        self.hook_runs = HookRunLog(stores.operations, feedback, workspace)
+        self.sessions = AgentSessionService(
+            workspace(usual_workspace),
+            contexts,
+            feedback,
+            self.team_briefings,
+            SaidRecordStore(stores.transcripts),
+            last_messages,
+            self.decision_briefings,
+        )
