@@ -13,7 +13,6 @@ from sqlite3 import Connection
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
 from pipeline.context.follow_up import LastMessages, continue_last
-from pipeline.context.lesson_bar import choose_lessons, find_lesson_hits
 from pipeline.context.lesson_records import (
     Lesson,
     Usefulness,
@@ -23,6 +22,7 @@ from pipeline.context.lesson_records import (
     is_rule,
     with_records,
 )
+from pipeline.context.lesson_search import find_lessons_for
 from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_asked_for
 from pipeline.context.prompt_lines import choose_lines, excerpt_hits, find_named_code
 from pipeline.context.render import Entry, render_block
@@ -33,6 +33,7 @@ from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.query import asks_progress
+from pipeline.recall.query_scores import QueryScores
 from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
@@ -196,10 +197,11 @@ def _is_summarized(memory: Memory, summarized: frozenset[str]) -> bool:
 
 def _search_with_lessons(context: SearchContext, query: Query, deadline: Deadline) -> Answer:
     """Return the memories about a message; of the lessons, only those that apply to it."""
-    answer = search(context, query, deadline)
+    scores = QueryScores()
+    answer = search(context, query, deadline, scores)
     others = [hit for hit in answer.hits if hit.memory.kind is not Kind.LESSON]
-    lessons = find_lesson_hits(context, query.filter.viewer, query.text, query.budget_ms, deadline)
-    return replace(answer, hits=(*choose_lessons(lessons, query.text), *others))
+    lessons = find_lessons_for(context, query.filter.viewer, query.text, query.budget_ms, deadline, scores)
+    return replace(answer, hits=(*lessons, *others))
 
 
 def _gather(

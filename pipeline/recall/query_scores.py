@@ -1,0 +1,23 @@
+"""The scores of all memories for a text, which searches of one message with different filters share."""
+
+from collections.abc import Hashable
+from typing import Any
+
+from pipeline.records.recall import Channel
+
+# The channels' scores before a filter selects from them.
+ChannelScores = dict[Channel, Any]
+
+
+class QueryScores:
+    """Keep the scores of one message's searches as long as the message is answered.
+
+    Scores belong to a text and a state of the store: after a write, the next search computes its own.
+    """
+
+    def __init__(self) -> None:
+        self._scores: dict[Hashable, ChannelScores] = {}
+
+    def find(self, text: str, state: Hashable) -> ChannelScores:
+        """Return the known scores for a text in a state; the channels of a search add theirs."""
+        return self._scores.setdefault((text, state), {})
