@@ -114,9 +114,7 @@ def _names_occasion(lesson: ComparedLesson, said: frozenset[str], asked: frozens
     if not asked:
         return False
     occasions = _OR.split(lesson.applies_when) if lesson.applies_when else list_occasions(lesson.text)
-    return any(
-        words and words <= said and activities & asked for words, activities in map(_parse_occasion, occasions)
-    )
+    return any(words and words <= said and activities & asked for words, activities in map(_parse_occasion, occasions))
 
 
 @lru_cache(MOST_OCCASIONS)

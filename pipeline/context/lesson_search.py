@@ -2,20 +2,24 @@
 
 from sqlite3 import Connection
 
+import numpy as np
+
 from pipeline.context.lesson_bar import ComparedLesson, choose_lessons, may_any_apply
+from pipeline.index.dense import DenseScores
+from pipeline.index.lexical import LexicalScores
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import find_annotations, find_superseding
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.first_pass import has_allowed
-from pipeline.recall.query_scores import QueryScores
+from pipeline.recall.query_scores import ChannelScores, QueryScores
 from pipeline.recall.rank import LITERAL, Ranking
-from pipeline.recall.relevance import relevance
+from pipeline.recall.relevance import bound_lesson_relevance, relevance
 from pipeline.recall.search import search_for
 from pipeline.recall.search_context import SearchContext
 from pipeline.records import Filter, Kind, Viewer
-from pipeline.records.recall import NOTHING, SEARCHED_CHANNELS, Hit, Query, Step
-from pipeline.store import memories
+from pipeline.records.recall import NOTHING, SEARCHED_CHANNELS, Channel, Hit, Query, Step
+from pipeline.store import index_state, memories
 from pipeline.store.memory_rows import RenderedRow, read_showable_texts
 
 # Maximum number of lessons that are compared.
@@ -35,11 +39,32 @@ def find_lessons_for(
     `scores` are shared with other searches of the same message.
     """
     lessons = Filter(kinds=(Kind.LESSON,), viewer=viewer)
-    if not has_allowed(context, lessons):
+    known = {} if scores is None else scores.find_last(message)
+    if not (_may_any_apply(context, message, known) if known else has_allowed(context, lessons)):
         return ()
     # A lesson that is linked to another one need not apply.
     query = Query(message, COMPARED, lessons, budget_ms, channels=SEARCHED_CHANNELS, min_relevance=0.0)
     return search_for(context, query, deadline or Deadline(budget_ms), _build_applying, scores).hits
+
+
+def _may_any_apply(context: SearchContext, message: str, known: ChannelScores) -> bool:
+    """Return whether a lesson may apply to a message, from the scores alone: for most messages, none does."""
+    words: LexicalScores | None = known.get(Channel.LEXICAL)
+    meaning: DenseScores | None = known.get(Channel.DENSE)
+    seqs = np.flatnonzero(context.ranking_features.are_among((Kind.LESSON,)))
+    if words is None or meaning is None or not len(seqs):
+        return bool(len(seqs))
+    bound = bound_lesson_relevance(words, meaning, seqs)
+    highest = float(bound.max())
+    if may_any_apply(highest, message):
+        return True
+    # Few memories wait for the vectors of their present text: only these are looked up that would change the answer.
+    by_words = bound_lesson_relevance(words, meaning, seqs, by_words=True)
+    if not may_any_apply(float(by_words.max()), message):
+        return False
+    with context.database.read() as db:
+        outdated = index_state.list_outdated(db, seqs[by_words > highest].tolist())
+    return bool(outdated) and may_any_apply(float(by_words[np.isin(seqs, outdated)].max()), message)
 
 
 def _build_applying(

@@ -16,8 +16,12 @@ class QueryScores:
     """
 
     def __init__(self) -> None:
-        self._scores: dict[Hashable, ChannelScores] = {}
+        self._scores: dict[tuple[str, Hashable], ChannelScores] = {}
 
     def find(self, text: str, state: Hashable) -> ChannelScores:
         """Return the known scores for a text in a state; the channels of a search add theirs."""
         return self._scores.setdefault((text, state), {})
+
+    def find_last(self, text: str) -> ChannelScores:
+        """Return the scores that a search of a text computed last; none if it read a stored answer."""
+        return next((scores for (known, _), scores in reversed(self._scores.items()) if known == text), {})

@@ -53,12 +53,10 @@ def read_showable_texts(db: Connection, seqs: Sequence[int], criteria: Filter) -
         f"SELECT seq, content, kind, details, anchor, scope_kind, scope_id FROM memory WHERE {_AMONG} AND {clause}",  # noqa: S608 - constant text
         (json.dumps(list(seqs)), *values),
     )
-    decode = {name: CODECS[name].decode for name in ("kind", "details", "anchor", "scope")}
+    kinds, fields, anchors, scopes = (CODECS[name].decode for name in ("kind", "details", "anchor", "scope"))
     by_seq = {
-        seq: RenderedRow(
-            seq, content, decode["kind"](kind), decode["details"](details), decode["anchor"](anchor), decode["scope"](*scope)
-        )
-        for seq, content, kind, details, anchor, *scope in rows
+        seq: RenderedRow(seq, content, kinds(kind), fields(details), anchors(anchor), scopes(scope_kind, scope_id))
+        for seq, content, kind, details, anchor, scope_kind, scope_id in rows
     }
     return {seq: by_seq[seq] for seq in seqs if seq in by_seq}
 
