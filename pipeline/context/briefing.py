@@ -177,7 +177,9 @@ def compose_briefing(
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person or asks_progress(message)):
             return Briefing(degraded=answer.degraded or bool(deadline.late), is_stored=answer.is_stored)
-        known, about, current = _gather(db, session, message, hits, now)
+        # Nothing but the text reaches the agent of a hook, and the text has the state of the work only on request.
+        lists_work = not only_new or asks_progress(message)
+        known, about, current = _gather(db, session, message, hits, now, lists_work=lists_work)
         beside = excerpt_hits(about.beside_lessons(), message, deadline, leads=not limits.reserved)
         under_way = once(current, but=beside)
         beside += _annotate(db, drop_seen(db, session, under_way) if only_new else under_way)
@@ -205,11 +207,12 @@ def _search_with_lessons(context: SearchContext, query: Query, deadline: Deadlin
 
 
 def _gather(
-    db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], now: datetime
+    db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], now: datetime, *, lists_work: bool
 ) -> tuple[Briefing, ResultsByUse, Sequence[Memory]]:
     """Return the results for a message with the state of the work, the results by use, and what to show unasked.
 
-    If the message asks about progress, the text starts with the last sessions, and goals and activity are shown.
+    Without `lists_work`, the state of the work is left out. If the message asks about progress, the text starts with
+    the last sessions, and goals and activity are shown.
     """
     summaries: list[str] = []
     summarized = frozenset[str]()
@@ -217,19 +220,19 @@ def _gather(
         summaries, summarized = summarize_sessions_asked_for(db, session, message, now)
     hits = [hit for hit in hits if not _is_summarized(hit.memory, summarized)]
     about = sort_by_use(hits)
+    text = "\n".join(summaries)
+    known = Briefing(relevant=True, decisions=about.decisions, facts=about.facts, memories=about.memories, text=text)
+    if not lists_work:
+        return known, about, ()
     unfinished = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
     open_goals = once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]
     activity = list_shown_unasked(_list_recent_activity(db, session.viewer, now))
     threads = arcs.list_active_arcs_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
-    known = Briefing(
-        relevant=True,
-        decisions=about.decisions,
-        facts=about.facts,
+    known = replace(
+        known,
         open_goals=tuple(open_goals),
         recent_activity=tuple(activity),
-        memories=about.memories,
         active_arcs=tuple(arc for arc in threads if not is_outline(arc)),
-        text="\n".join(summaries),
     )
     current = [*open_goals, *(memory for memory in activity if not _is_summarized(memory, summarized))]
     return known, about, current if asks_progress(message) else ()
