@@ -177,9 +177,7 @@ def compose_briefing(
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person or asks_progress(message)):
             return Briefing(degraded=answer.degraded or bool(deadline.late), is_stored=answer.is_stored)
-        # Nothing but the text reaches the agent of a hook, and the text has the state of the work only on request.
-        lists_work = not only_new or asks_progress(message)
-        known, about, current = _gather(db, session, message, hits, now, lists_work=lists_work)
+        known, about, current = _gather(db, session, message, hits, now, lists_work=not only_new)
         beside = excerpt_hits(about.beside_lessons(), message, deadline, leads=not limits.reserved)
         under_way = once(current, but=beside)
         beside += _annotate(db, drop_seen(db, session, under_way) if only_new else under_way)
@@ -211,8 +209,8 @@ def _gather(
 ) -> tuple[Briefing, ResultsByUse, Sequence[Memory]]:
     """Return the results for a message with the state of the work, the results by use, and what to show unasked.
 
-    Without `lists_work`, the state of the work is left out. If the message asks about progress, the text starts with
-    the last sessions, and goals and activity are shown.
+    If the message asks about progress, the text starts with the last sessions, and goals and activity are shown;
+    otherwise, the state of the work is left out without `lists_work`.
     """
     summaries: list[str] = []
     summarized = frozenset[str]()
@@ -222,7 +220,8 @@ def _gather(
     about = sort_by_use(hits)
     text = "\n".join(summaries)
     known = Briefing(relevant=True, decisions=about.decisions, facts=about.facts, memories=about.memories, text=text)
-    if not lists_work:
+    # Only the text reaches the agent of a hook, and the text has the state of the work on request only.
+    if not (lists_work or asks_progress(message)):
         return known, about, ()
     unfinished = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
     open_goals = once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]
