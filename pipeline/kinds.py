@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pipeline.records import CAPTURED_TAG, Anchor, Kind, Memory, Sensitivity, Source, Tier
 
@@ -40,7 +40,27 @@ TRAITS: Mapping[Kind, Traits] = {
 }
 
 
-def render_text(memory: Memory) -> str:
+class RenderedMemory(Protocol):
+    """The parts of a memory that its rendered text consists of."""
+
+    @property
+    def content(self) -> str:
+        """Return the content."""
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind."""
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """Return the fields of the kind."""
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """Return the place in a file that the memory is about."""
+
+
+def render_text(memory: RenderedMemory) -> str:
     """Return a memory's text with the additions of its kind and its anchor."""
     render = _RENDERERS.get(memory.kind)
     text = memory.content if render is None else render(memory)
@@ -124,14 +144,14 @@ def confirms_all_fields(witness: Memory, memory: Memory) -> bool:
     return text in (memory.content, render_text(replace(witness, content=memory.content)))
 
 
-def _decision(memory: Memory) -> str:
+def _decision(memory: RenderedMemory) -> str:
     reason, alternatives = memory.details.get("reason"), memory.details.get("alternatives")
     because = f" — because {reason}" if reason else ""
     instead = f" (instead of {', '.join(alternatives)})" if alternatives else ""
     return f"{memory.content}{because}{instead}"
 
 
-def _lesson(memory: Memory) -> str:
+def _lesson(memory: RenderedMemory) -> str:
     rule, when = memory.details.get("rule") or memory.content, memory.details.get("applies_when")
     if not when:
         return str(rule)
@@ -140,40 +160,40 @@ def _lesson(memory: Memory) -> str:
     return f"When {condition}: {rule}"
 
 
-def _goal(memory: Memory) -> str:
+def _goal(memory: RenderedMemory) -> str:
     progress, due = memory.details.get("progress"), memory.details.get("due_at")
     state = str(memory.details.get("status", "open")).replace("_", " ")
     return memory.content + _aside(state, f"{progress:.0%}" if progress else "", f"due {due[:10]}" if due else "")
 
 
-def _activity(memory: Memory) -> str:
+def _activity(memory: RenderedMemory) -> str:
     tool, failed = memory.details.get("tool"), memory.details.get("succeeded") is False
     return memory.content + _aside(_new(tool, memory), "failed" if failed else "")
 
 
-def _milestone(memory: Memory) -> str:
+def _milestone(memory: RenderedMemory) -> str:
     return _prepend_head(memory.details.get("chain"), memory)
 
 
-def _question(memory: Memory) -> str:
+def _question(memory: RenderedMemory) -> str:
     parts = (_new(memory.details.get("question"), memory), memory.content, _new(memory.details.get("answer"), memory))
     return " — ".join(part for part in parts if part)
 
 
-def _code(memory: Memory) -> str:
+def _code(memory: RenderedMemory) -> str:
     return _prepend_head(memory.details.get("symbol"), memory)
 
 
-def _document(memory: Memory) -> str:
+def _document(memory: RenderedMemory) -> str:
     return _prepend_head(memory.details.get("title"), memory) + _aside(_new(memory.details.get("uri"), memory))
 
 
-def _episode(memory: Memory) -> str:
+def _episode(memory: RenderedMemory) -> str:
     began, ended = (memory.details.get(name, "")[:16].replace("T", " ") for name in ("started_at", "ended_at"))
     return memory.content + _aside(f"from {began}" if began else "", f"until {ended}" if ended else "")
 
 
-_RENDERERS: Mapping[Kind, Callable[[Memory], str]] = {
+_RENDERERS: Mapping[Kind, Callable[[RenderedMemory], str]] = {
     Kind.DECISION: _decision,
     Kind.LESSON: _lesson,
     Kind.GOAL: _goal,
@@ -186,12 +206,12 @@ _RENDERERS: Mapping[Kind, Callable[[Memory], str]] = {
 }
 
 
-def _new(text: str | None, memory: Memory) -> str:
+def _new(text: str | None, memory: RenderedMemory) -> str:
     """Return a text unless the memory already contains it."""
     return "" if text is None or text in memory.content else text
 
 
-def _prepend_head(head: str | None, memory: Memory) -> str:
+def _prepend_head(head: str | None, memory: RenderedMemory) -> str:
     return f"{head}: {memory.content}" if _new(head, memory) else memory.content
 
 

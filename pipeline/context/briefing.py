@@ -13,7 +13,6 @@ from sqlite3 import Connection
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
 from pipeline.context.follow_up import LastMessages, continue_last
-from pipeline.context.lesson_bar import choose_lessons, find_lesson_hits
 from pipeline.context.lesson_records import (
     Lesson,
     Usefulness,
@@ -23,6 +22,7 @@ from pipeline.context.lesson_records import (
     is_rule,
     with_records,
 )
+from pipeline.context.lesson_search import find_lessons_for
 from pipeline.context.open_work import LATELY, is_outline, summarize_sessions_asked_for
 from pipeline.context.prompt_lines import choose_lines, excerpt_hits, find_named_code
 from pipeline.context.render import Entry, render_block
@@ -33,6 +33,7 @@ from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.contexts import SearchContexts
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.query import asks_progress
+from pipeline.recall.query_scores import QueryScores
 from pipeline.recall.relevance import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import search
 from pipeline.recall.search_context import SearchContext
@@ -176,7 +177,7 @@ def compose_briefing(
             hits = _drop_seen_hits(db, session, hits)
         if not (hits or person or asks_progress(message)):
             return Briefing(degraded=answer.degraded or bool(deadline.late), is_stored=answer.is_stored)
-        known, about, current = _gather(db, session, message, hits, now)
+        known, about, current = _gather(db, session, message, hits, now, lists_work=not only_new)
         beside = excerpt_hits(about.beside_lessons(), message, deadline, leads=not limits.reserved)
         under_way = once(current, but=beside)
         beside += _annotate(db, drop_seen(db, session, under_way) if only_new else under_way)
@@ -196,18 +197,20 @@ def _is_summarized(memory: Memory, summarized: frozenset[str]) -> bool:
 
 def _search_with_lessons(context: SearchContext, query: Query, deadline: Deadline) -> Answer:
     """Return the memories about a message; of the lessons, only those that apply to it."""
-    answer = search(context, query, deadline)
+    scores = QueryScores()
+    answer = search(context, query, deadline, scores)
     others = [hit for hit in answer.hits if hit.memory.kind is not Kind.LESSON]
-    lessons = find_lesson_hits(context, query.filter.viewer, query.text, query.budget_ms, deadline)
-    return replace(answer, hits=(*choose_lessons(lessons, query.text), *others))
+    lessons = find_lessons_for(context, query.filter.viewer, query.text, query.budget_ms, deadline, scores)
+    return replace(answer, hits=(*lessons, *others))
 
 
 def _gather(
-    db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], now: datetime
+    db: Connection, session: AgentSession, message: str, hits: Sequence[Hit], now: datetime, *, lists_work: bool
 ) -> tuple[Briefing, ResultsByUse, Sequence[Memory]]:
     """Return the results for a message with the state of the work, the results by use, and what to show unasked.
 
-    If the message asks about progress, the text starts with the last sessions, and goals and activity are shown.
+    If the message asks about progress, the text starts with the last sessions, and goals and activity are shown;
+    otherwise, the state of the work is left out without `lists_work`.
     """
     summaries: list[str] = []
     summarized = frozenset[str]()
@@ -215,19 +218,20 @@ def _gather(
         summaries, summarized = summarize_sessions_asked_for(db, session, message, now)
     hits = [hit for hit in hits if not _is_summarized(hit.memory, summarized)]
     about = sort_by_use(hits)
+    text = "\n".join(summaries)
+    known = Briefing(relevant=True, decisions=about.decisions, facts=about.facts, memories=about.memories, text=text)
+    # Only the text reaches the agent of a hook, and the text has the state of the work on request only.
+    if not (lists_work or asks_progress(message)):
+        return known, about, ()
     unfinished = list_shown_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
     open_goals = once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]
     activity = list_shown_unasked(_list_recent_activity(db, session.viewer, now))
     threads = arcs.list_active_arcs_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
-    known = Briefing(
-        relevant=True,
-        decisions=about.decisions,
-        facts=about.facts,
+    known = replace(
+        known,
         open_goals=tuple(open_goals),
         recent_activity=tuple(activity),
-        memories=about.memories,
         active_arcs=tuple(arc for arc in threads if not is_outline(arc)),
-        text="\n".join(summaries),
     )
     current = [*open_goals, *(memory for memory in activity if not _is_summarized(memory, summarized))]
     return known, about, current if asks_progress(message) else ()

@@ -12,21 +12,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from pipeline.kinds import render_text
-from pipeline.recall.deadline import Deadline
-from pipeline.recall.first_pass import has_allowed
 from pipeline.recall.relevance import IRRELEVANT, RELEVANT
-from pipeline.recall.search import search
-from pipeline.recall.search_context import SearchContext
-from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.records.recall import SEARCHED_CHANNELS, Hit, Query
 from pipeline.text.activities import asks_information, list_activities, list_occasions
 from pipeline.text.tokens import search_tokens
 
-# Maximum number of lessons that are compared, and that a message is shown.
-COMPARED = 80
+# Maximum number of lessons that a message is shown.
 MOST_LESSONS = 3
+# Occasions whose words are kept.
+MOST_OCCASIONS = 4096
 # Limits of a relevance before it becomes a logit.
 SUREST = 1e-4
 # The logit of a lesson that does not apply: a lesson without competitors is compared with it.
@@ -61,55 +56,71 @@ class LessonEvidence:
     is_occasion: bool = False
 
 
-def find_lesson_hits(
-    context: SearchContext, viewer: Viewer, message: str, budget_ms: int, deadline: Deadline | None = None
-) -> tuple[Hit, ...]:
-    """Return the lessons nearest to a message, however far, so that each can be compared with the others."""
-    lessons = Filter(kinds=(Kind.LESSON,), viewer=viewer)
-    if not has_allowed(context, lessons):
-        return ()
-    # A lesson that is linked to another one need not apply.
-    query = Query(message, COMPARED, lessons, budget_ms, channels=SEARCHED_CHANNELS, min_relevance=0.0)
-    return search(context, query, deadline).hits
+@dataclass(frozen=True, slots=True)
+class ComparedLesson:
+    """A lesson that is compared with others for a message: the text that an agent reads of it, and its relevance.
+
+    `applies_when` is its condition, None if it states none.
+    """
+
+    seq: int
+    text: str
+    applies_when: str | None
+    relevance: float
 
 
-def choose_lessons(hits: Sequence[Hit], message: str) -> list[Hit]:
+def may_any_apply(relevance: float, message: str) -> bool:
+    """Return whether a lesson may apply to a message if no lesson is more relevant than this."""
+    if relevance >= SURELY_RELEVANT:
+        return True
+    if asks_information(message):
+        return False
+    if list_activities(message):
+        return True
+    # Without an activity, only relevance counts, and it leads by most if all others are irrelevant.
+    logit = _logit(relevance)
+    return estimate_probability(LessonEvidence(logit, logit - TYPICAL_LOGIT, 0.0, 0.0)) >= APPLIES
+
+
+def choose_lessons(lessons: Sequence[ComparedLesson], message: str) -> list[ComparedLesson]:
     """Return the lessons that apply to a message, the surest first, each at least as relevant as other results."""
-    hits = [hit for hit in hits if hit.annotations.superseded_by is None]
-    if not hits:
+    if not lessons or not may_any_apply(max(lesson.relevance for lesson in lessons), message):
         return []
     only_asks = asks_information(message)
     chosen = []
-    for hit, evidence in zip(hits, gather_lesson_evidence(hits, message), strict=True):
+    for lesson, evidence in zip(lessons, gather_lesson_evidence(lessons, message), strict=True):
         # An activity alone proves nothing: the lesson must not be surely unrelated.
-        is_possible = (hit.relevance >= IRRELEVANT or evidence.is_occasion) and not only_asks
+        is_possible = (lesson.relevance >= IRRELEVANT or evidence.is_occasion) and not only_asks
         probability = estimate_probability(evidence) if is_possible else 0.0
-        if probability >= APPLIES or hit.relevance >= SURELY_RELEVANT:
-            chosen.append(replace(hit, relevance=max(probability, hit.relevance, RELEVANT)))
-    return sorted(chosen, key=lambda hit: hit.relevance, reverse=True)[:MOST_LESSONS]
+        if probability >= APPLIES or lesson.relevance >= SURELY_RELEVANT:
+            chosen.append(replace(lesson, relevance=max(probability, lesson.relevance, RELEVANT)))
+    return sorted(chosen, key=lambda lesson: lesson.relevance, reverse=True)[:MOST_LESSONS]
 
 
-def gather_lesson_evidence(hits: Sequence[Hit], message: str) -> list[LessonEvidence]:
+def gather_lesson_evidence(lessons: Sequence[ComparedLesson], message: str) -> list[LessonEvidence]:
     """Return the measures of each lesson for a message."""
-    logits = [_logit(hit.relevance) for hit in hits]
-    texts = [render_text(hit.memory) for hit in hits]
+    logits = [_logit(lesson.relevance) for lesson in lessons]
     said, asked = frozenset(search_tokens(message)), list_activities(message)
-    shared = _share_activities([list_activities(text) for text in texts], asked)
+    shared = _share_activities([list_activities(lesson.text) for lesson in lessons], asked)
     leads = zip(_lead(logits, TYPICAL_LOGIT), _lead(shared, 0.0), strict=True)
     return [
-        LessonEvidence(logit, logit_lead, information, lead, _names_occasion(hit.memory, text, said, asked))
-        for hit, text, logit, information, (logit_lead, lead) in zip(hits, texts, logits, shared, leads, strict=True)
+        LessonEvidence(logit, logit_lead, information, lead, _names_occasion(lesson, said, asked))
+        for lesson, logit, information, (logit_lead, lead) in zip(lessons, logits, shared, leads, strict=True)
     ]
 
 
-def _names_occasion(lesson: Memory, text: str, said: frozenset[str], asked: frozenset[str]) -> bool:
+def _names_occasion(lesson: ComparedLesson, said: frozenset[str], asked: frozenset[str]) -> bool:
     """Return whether a message's words include all words of an occasion of a lesson, one of which is an activity."""
-    condition = lesson.details.get("applies_when")
-    occasions = _OR.split(condition) if condition else list_occasions(text)
-    return any(
-        (words := frozenset(search_tokens(occasion))) and words <= said and list_activities(occasion) & asked
-        for occasion in occasions
-    )
+    if not asked:
+        return False
+    occasions = _OR.split(lesson.applies_when) if lesson.applies_when else list_occasions(lesson.text)
+    return any(words and words <= said and activities & asked for words, activities in map(_parse_occasion, occasions))
+
+
+@lru_cache(MOST_OCCASIONS)
+def _parse_occasion(occasion: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words of an occasion, and its activities."""
+    return frozenset(search_tokens(occasion)), list_activities(occasion)
 
 
 def estimate_probability(evidence: LessonEvidence) -> float:

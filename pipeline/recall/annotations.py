@@ -1,12 +1,12 @@
 """Annotations of memories: contradicting and superseding memories, and whether their code has changed."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 
 from pipeline.anchors import is_missing, is_stale, locate
-from pipeline.records import Kind, Memory
+from pipeline.records import Kind, Memory, Scope
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store import edges, meta
 from pipeline.store.visibility import reaches, viewer_within
@@ -35,7 +35,7 @@ def find_annotations(
         # An edge is added where both memories could see each other; one of them may have moved since.
         if reaches(denial.other_scope, viewer_within(scopes[denial.seq])):
             denied.setdefault(denial.seq, []).append(denial)
-    newer = _find_newer(db, shown)
+    newer = find_superseding(db, scopes)
     checkout = meta.get(db, meta.CHECKOUT)
     annotations_by_seq = {}
     for memory in shown:
@@ -51,12 +51,12 @@ def find_annotations(
 
 def drop_superseded(db: Connection, hits: Sequence[Memory]) -> list[Memory]:
     """Return memories without those that a newer memory supersedes."""
-    newer = _find_newer(db, hits)
+    newer = find_superseding(db, {memory.seq: memory.scope for memory in hits})
     return [memory for memory in hits if memory.seq not in newer]
 
 
-def _find_newer(db: Connection, hits: Sequence[Memory]) -> dict[int, str]:
-    scopes = {memory.seq: memory.scope for memory in hits}
+def find_superseding(db: Connection, scopes: Mapping[int, Scope]) -> dict[int, str]:
+    """Return the id of the latest memory that supersedes each of some memories, by row number; these have scopes."""
     return {
         pair.seq: pair.by_id
         for pair in edges.list_superseding(db, list(scopes))

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.dense import DenseScores
+from pipeline.index.lexical import LexicalScores
 from pipeline.index.row_arrays import NO_ROWS, Seqs, merge_rows, values_at
 from pipeline.recall.channels import ChannelResult
 from pipeline.recall.deadline import Deadline
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_lexical_candidates, gather_evidence
 from pipeline.recall.expansion import expand
 from pipeline.recall.query import ParsedQuery, parse_query
+from pipeline.recall.query_scores import ChannelScores
 from pipeline.recall.rank import Ranking, rank
 from pipeline.recall.search_context import SearchContext
 from pipeline.recall.useful_before import find_useful
@@ -44,13 +46,16 @@ class ChannelResults:
     found: Mapping[Channel, ChannelResult]
 
 
-def query_channels(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> ChannelResults:
-    """Query the channels in parallel until the deadline."""
+def query_channels(
+    context: SearchContext, query: Query, now: datetime, deadline: Deadline, known: ChannelScores | None = None
+) -> ChannelResults:
+    """Query the channels in parallel until the deadline; use the known scores of the text, and add to them."""
     question = parse_query(query.text, now)
+    shared: ChannelScores = {} if known is None else known
     allowed = _allowed_mask(context, query.filter)
     searches = {
-        Channel.LEXICAL: lambda: _search_lexical(context, question, allowed),
-        Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
+        Channel.LEXICAL: lambda: _search_lexical(context, question, allowed, shared),
+        Channel.DENSE: lambda: _search_dense(context, query.text, allowed, shared),
     }
     selected = {channel: find for channel, find in searches.items() if channel in query.channels}
     results_by_channel = context.channels.run(selected, deadline.channel_deadline, context.on_error)
@@ -119,30 +124,43 @@ def has_allowed(context: SearchContext, criteria: Filter) -> bool:
     return allowed is None or bool(allowed.any())
 
 
-def _search_lexical(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
+def _search_lexical(
+    context: SearchContext, question: ParsedQuery, allowed: Mask | None, shared: ChannelScores
+) -> LexicalFindings:
     try:
-        return _find_by_words(context, question, allowed)
+        return _find_by_words(context, question, allowed, shared)
     except IndexUnavailable:
         # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
-        return _find_by_words(context, question, allowed)
+        return _find_by_words(context, question, allowed, shared)
 
 
-def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
+def _find_by_words(
+    context: SearchContext, question: ParsedQuery, allowed: Mask | None, shared: ChannelScores
+) -> LexicalFindings:
     with context.database.read() as db:
-        expansions = expand(question, context.bridges.refresh(db), partial(context.lexical.count_holders, db))
-        scores = context.lexical.search(db, question.tokens, expansions)
+        scores: LexicalScores | None = shared.get(Channel.LEXICAL)
+        if scores is None:
+            expansions = expand(question, context.bridges.refresh(db), partial(context.lexical.count_holders, db))
+            scores = shared[Channel.LEXICAL] = context.lexical.search(db, question.tokens, expansions)
         context.ranking_features.refresh(db)
         visible = context.ranking_features.visible if allowed is None else allowed
         return find_lexical_candidates(db, question, scores, visible, MAX_PER_CHANNEL)
 
 
-def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
+def _search_dense(context: SearchContext, text: str, allowed: Mask | None, shared: ChannelScores) -> DenseScores:
+    known: DenseScores | None = shared.get(Channel.DENSE)
+    if known is not None:
+        return known
     with context.database.read() as db:
         generation, model = find_vectors_generation(db), index_state.find_serving_model(db)
     dense = context.dense(model)
     vector = dense.encoder.encode_query(text)
     only = None if allowed is None else np.flatnonzero(allowed).tolist()
-    return dense.index.search(vector, generation, 2 * MAX_PER_CHANNEL, only)
+    scores = dense.index.search(vector, generation, 2 * MAX_PER_CHANNEL, only)
+    if scores.held is not None:
+        # An approximate index scores only what a filter allows.
+        shared[Channel.DENSE] = scores
+    return scores
 
 
 def find_vectors_generation(db: Connection) -> tuple[int, int]:

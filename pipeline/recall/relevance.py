@@ -10,7 +10,9 @@ import math
 
 import numpy as np
 
-from pipeline.index.row_arrays import Floats
+from pipeline.index.dense import DenseScores
+from pipeline.index.lexical import LexicalScores
+from pipeline.index.row_arrays import Floats, Seqs, values_at
 from pipeline.recall.evidence import Evidence, Flags
 from pipeline.recall.rank import CONVINCING_COSINE, Ranking, take_at, words_known
 from pipeline.text.languages import is_foreign, may_be_foreign
@@ -45,6 +47,8 @@ CLOSE_TO_ENGLISH = -0.1
 CLOSE_TO_FOREIGN = -0.2
 # From this value on, an outline is injected.
 OUTLINE_RELEVANT = 0.34
+# More than two computations of a logit differ.
+ROUNDING = 1e-3
 
 
 def relevance(ranking: Ranking) -> Floats:
@@ -71,6 +75,26 @@ def relevance(ranking: Ranking) -> Floats:
     for earlier, later in ranking.replaced:
         probability[later] = max(probability[earlier], probability[later])
     return probability
+
+
+def bound_lesson_relevance(words: LexicalScores, meaning: DenseScores, seqs: Seqs, *, by_words: bool = False) -> Floats:
+    """Return the relevance that each of some lessons has at most by itself, among lessons.
+
+    With `by_words`, the lessons count as memories without a vector of their present text.
+    """
+    closer = np.full(len(seqs), min(0.0, CONVINCING_COSINE - meaning.background_similarity), np.float32)
+    if not by_words:
+        known = meaning.closeness(meaning.of(seqs)) - meaning.background_similarity
+        closer = np.where(meaning.embedded(seqs), known, closer)
+    logit = (
+        INTERCEPT
+        + CLOSER_THAN_BACKGROUND * closer
+        + SHARED_INFORMATION * np.sqrt(values_at(words.information, seqs))
+        + VOCABULARY_COVERAGE * words.vocabulary_coverage
+        + ROUNDING
+    )
+    bound: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
+    return bound
 
 
 def _excess_length(evidence: Evidence) -> Floats:

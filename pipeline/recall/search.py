@@ -10,7 +10,7 @@ step that it leaves out as late.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -33,6 +33,7 @@ from pipeline.recall.first_pass import (
     query_channels,
     rank_candidates,
 )
+from pipeline.recall.query_scores import ChannelScores, QueryScores
 from pipeline.recall.rank import LITERAL, Ranking
 from pipeline.recall.relevance import closeness, is_relevant, least_relevance, relevance
 from pipeline.recall.reranking import RERANKING
@@ -57,6 +58,9 @@ from pipeline.times import elapsed_ms
 # The optional steps after the first pass, cheapest first.
 ESCALATION: Final = (RERANKING,)
 
+# Makes the hits of an answer of a ranking.
+BuildHits = Callable[[Connection, Ranking, Candidates, Query, Deadline], tuple[Hit, ...]]
+
 
 def warm(context: SearchContext) -> None:
     """Load the data that the first lexical answer needs."""
@@ -65,22 +69,36 @@ def warm(context: SearchContext) -> None:
         context.ranking_features.refresh(db)
 
 
-def search(context: SearchContext, query: Query, deadline: Deadline | None = None) -> Answer:
-    """Answer a query by a deadline, by default its budget; an empty text lists by importance and recency."""
+def search(
+    context: SearchContext, query: Query, deadline: Deadline | None = None, scores: QueryScores | None = None
+) -> Answer:
+    """Answer a query by a deadline, by default its budget; an empty text lists by importance and recency.
+
+    `scores` are shared with other searches of the same message.
+    """
     began = time.perf_counter()
-    deadline = deadline or Deadline(query.budget_ms)
     if not query.text:
         return _list_leading(context, query, began)
+    answer = search_for(context, query, deadline or Deadline(query.budget_ms), _build_hits, scores)
+    hits = tuple(put_said_first(_demote_missing(answer.hits), query.text))
+    return replace(answer, hits=hits, took_ms=elapsed_ms(began))
+
+
+def search_for(
+    context: SearchContext, query: Query, deadline: Deadline, build: BuildHits, scores: QueryScores | None = None
+) -> Answer:
+    """Answer a query that has a text with the hits that a function makes of the ranking, in their order."""
+    began = time.perf_counter()
     now = datetime.now(UTC)
     with context.database.read() as db:
         state, checkout = read_state(db, now), meta.get(db, meta.CHECKOUT)
         query = _widen_viewer(db, query)
         useful = find_useful(db, query)
-    find = partial(_find_answer, context, query, state, now, deadline)
-    answer = context.answers.get((state, query, useful), find, deadline.remaining_s)
+    known = None if scores is None else scores.find(query.text, state)
+    find = partial(_find_answer, context, query, state, now, deadline, build, known)
+    answer = context.answers.get((build, state, query, useful), find, deadline.remaining_s)
     # A cached answer belongs to a state of the store; files of code change independently.
-    hits = _demote_missing(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
-    hits = tuple(put_said_first(hits, query.text))
+    hits = tuple(_refresh_staleness(hit, checkout, deadline) for hit in answer.hits)
     return replace(answer, hits=hits, channels={**answer.channels, **deadline.late}, took_ms=elapsed_ms(began))
 
 
@@ -110,7 +128,7 @@ def search_uncached(context: SearchContext, query: Query) -> Answer:
         return _list_leading(context, query, began)
     with context.database.read() as db:
         query = _widen_viewer(db, query)
-    answer = _answer(context, query, datetime.now(UTC), Deadline(query.budget_ms))
+    answer = _answer(context, query, datetime.now(UTC), Deadline(query.budget_ms), _build_hits)
     return replace(answer, took_ms=elapsed_ms(began))
 
 
@@ -135,21 +153,36 @@ def _widen_viewer(db: Connection, query: Query) -> Query:
     return query
 
 
-def _find_answer(context: SearchContext, query: Query, state: StoreState, now: datetime, deadline: Deadline) -> Answer:
+def _find_answer(
+    context: SearchContext,
+    query: Query,
+    state: StoreState,
+    now: datetime,
+    deadline: Deadline,
+    build: BuildHits,
+    known: ChannelScores | None,
+) -> Answer:
     # Workers store answers without a reranker.
     if context.reranker is None:
         with context.database.read() as db:
             if stored := read_stored_answer(db, state, query):
                 return stored
-    return _answer(context, query, now, deadline)
+    return _answer(context, query, now, deadline, build, known)
 
 
-def _answer(context: SearchContext, query: Query, now: datetime, deadline: Deadline) -> Answer:
+def _answer(
+    context: SearchContext,
+    query: Query,
+    now: datetime,
+    deadline: Deadline,
+    build: BuildHits,
+    known: ChannelScores | None = None,
+) -> Answer:
     began = time.perf_counter()
-    results = query_channels(context, query, now, deadline)
+    results = query_channels(context, query, now, deadline, known)
     with context.database.read() as db:
         ranked, steps = _rank(context, db, query, results, deadline)
-        hits = _build_hits(db, ranked.ranking, ranked.candidates, query, deadline)
+        hits = build(db, ranked.ranking, ranked.candidates, query, deadline)
     reports: dict[str, ChannelReport] = {channel: item.report for channel, item in ranked.results.found.items()}
     candidates = ranked.candidates
     settled = candidates.settled and (candidates.dense is None or candidates.dense.settled)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.context.lesson_bar import choose_lessons, find_lesson_hits
 from pipeline.context.lesson_records import (
     BY_JOURNAL,
     Lesson,
     wilson_interval,
     with_records,
 )
+from pipeline.context.lesson_search import find_lessons_for
 from pipeline.errors import NotFound
 from pipeline.feedback.writer import FeedbackWriter
 from pipeline.recall.contexts import SearchContexts
@@ -71,8 +71,8 @@ def find_lessons(
     workspace: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, text: str, viewer: Viewer, limit: int
 ) -> list[FoundLesson]:
     """Return the lessons about a text, best first; finding them counts as showing them, unless incognito."""
-    hits = find_lesson_hits(contexts.get(workspace), viewer, text, workspace.settings.recall_budget_ms)
-    shown = [hit.memory for hit in choose_lessons(hits, text)][:limit]
+    hits = find_lessons_for(contexts.get(workspace), viewer, text, workspace.settings.recall_budget_ms)
+    shown = [hit.memory for hit in hits][:limit]
     with workspace.database.read() as db:
         lessons = with_records(db, shown)
     made = make_impressions(shown, viewer.session)

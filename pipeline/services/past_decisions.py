@@ -91,6 +91,8 @@ class DecisionBriefings:
 
     def render(self, decisions: PastDecisions, above: str, max_chars: int) -> DecisionText:
         """Return the decisions as lines below a text that does not contain them, as far as they fit."""
+        if not decisions.groups:
+            return NO_DECISIONS
         room = min(max_chars, BLOCK_CHARS) - len(above) - bool(above)
         lines, shown = _render_lines(decisions.groups, above, min(room, DECISIONS_CHARS))
         return DecisionText("\n".join(lines), tuple(shown))

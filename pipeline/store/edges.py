@@ -211,14 +211,17 @@ def list_superseding(db: Connection, seqs: Sequence[int]) -> list[Superseded]:
 
     Merged memories are excluded, and so are keyed facts, which have their own history.
     """
+    # Few memories are superseded: edges are read first, and then only the memories that they connect.
     rows = db.execute(
         """
-        WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+        WITH pair (seq, newer) AS MATERIALIZED (
+            SELECT e.to_seq, e.from_seq FROM json_each(?1) g JOIN edge e ON e.to_seq = CAST(g.value AS BIGINT)
+                WHERE e.kind = 'supersedes'
+        )
         SELECT old.seq, new.seq, new.id, new.scope_kind, new.scope_id
-            FROM given g JOIN edge e ON e.to_seq = g.seq AND e.kind = 'supersedes'
-            JOIN memory old ON old.seq = e.to_seq AND old.subject IS NULL
-                AND old.merged_into IS DISTINCT FROM e.from_seq
-            JOIN memory new ON new.seq = e.from_seq AND new.archived_at IS NULL AND new.candidate = 0
+            FROM pair p JOIN memory old ON old.seq = p.seq AND old.subject IS NULL
+                AND old.merged_into IS DISTINCT FROM p.newer
+            JOIN memory new ON new.seq = p.newer AND new.archived_at IS NULL AND new.candidate = 0
                 AND (new.valid_to IS NULL OR new.valid_to > ?2)
             ORDER BY old.seq, new.occurred_at, new.seq
         """,

@@ -5,6 +5,10 @@ from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
+from pipeline.records import Anchor, Filter, Kind, Scope
+from pipeline.store.memory_columns import CODECS
+from pipeline.store.visibility import condition
+
 _AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
 
 
@@ -29,6 +33,32 @@ class TextRow(NamedTuple):
     content: str
     kind: str
     details: Mapping[str, Any]
+
+
+class RenderedRow(NamedTuple):
+    """The parts of a memory that the text that an agent reads consists of, and its scope."""
+
+    seq: int
+    content: str
+    kind: Kind
+    details: Mapping[str, Any]
+    anchor: Anchor | None
+    scope: Scope
+
+
+def read_showable_texts(db: Connection, seqs: Sequence[int], criteria: Filter) -> dict[int, RenderedRow]:
+    """Return the parts of texts of the memories that match a filter, by row number, in the given order."""
+    clause, values = condition(criteria)
+    rows = db.execute(
+        f"SELECT seq, content, kind, details, anchor, scope_kind, scope_id FROM memory WHERE {_AMONG} AND {clause}",  # noqa: S608 - constant text
+        (json.dumps(list(seqs)), *values),
+    )
+    kinds, fields, anchors, scopes = (CODECS[name].decode for name in ("kind", "details", "anchor", "scope"))
+    by_seq = {
+        seq: RenderedRow(seq, content, kinds(kind), fields(details), anchors(anchor), scopes(scope_kind, scope_id))
+        for seq, content, kind, details, anchor, scope_kind, scope_id in rows
+    }
+    return {seq: by_seq[seq] for seq in seqs if seq in by_seq}
 
 
 def read_texts(db: Connection, seqs: Sequence[int]) -> dict[int, TextRow]:

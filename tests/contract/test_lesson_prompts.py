@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from pipeline.context.lesson_bar import choose_lessons
 from pipeline.index.encoder import OnnxEncoder
 from tests.fakes.in_process import fast_settings
 from tests.fakes.lessons import open_lesson_projects
@@ -29,9 +28,7 @@ def projects(compiled_model, tmp_path_factory):
 
 
 def show(project, prompt):
-    hits = project.find(prompt)
-    keys = {hit.memory.id: key for key, hit in hits.items()}
-    return [keys[hit.memory.id] for hit in choose_lessons(list(hits.values()), prompt)]
+    return [key for key, _ in project.choose(prompt)]
 
 
 def judge(projects, part):
@@ -58,3 +55,10 @@ def test_messages_that_need_nothing_get_no_more_lessons_than_with_the_bar_of_oth
     shown = [text for text in messages if show(projects[-1], text)]
     before = [text for text in messages if any(hit.relevance >= 0.5 for hit in projects[-1].find(text).values())]
     assert len(shown) <= len(before)
+
+
+def test_the_scores_of_another_search_change_no_lesson(projects):
+    for project, labelled in zip(projects, PROJECTS, strict=False):
+        for prompt in (labelled_prompt["prompt"] for labelled_prompt in labelled["prompts"][::3]):
+            # The answers of both searches are cached under the message.
+            assert project.choose(f"{prompt} ", after_search=True) == project.choose(prompt)

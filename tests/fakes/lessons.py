@@ -5,13 +5,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from config.settings import Settings
-from pipeline.context.lesson_bar import find_lesson_hits
+from pipeline.context.lesson_search import find_lessons_for
 from pipeline.index.encoder import Encoder
-from pipeline.records import Draft, Kind, Stage, Viewer
-from pipeline.records.recall import Hit
+from pipeline.recall.query_scores import QueryScores
+from pipeline.recall.search import search
+from pipeline.records import Draft, Filter, Kind, Stage, Viewer
+from pipeline.records.recall import SEARCHED_CHANNELS, Hit, Query
 from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, open_web, open_worker
 
 PATIENT_MS = 10_000
+MANY = 80
 
 
 class LessonProject:
@@ -22,9 +25,18 @@ class LessonProject:
         self._keys = keys
 
     def find(self, prompt: str) -> dict[str, Hit]:
-        """Return every lesson that the search compares with a prompt."""
-        hits = find_lesson_hits(self._context, Viewer(), prompt, PATIENT_MS)
-        return {self._keys[hit.memory.id]: hit for hit in hits}
+        """Return every lesson that a search finds for a prompt."""
+        lessons = Filter(kinds=(Kind.LESSON,))
+        query = Query(prompt, MANY, lessons, PATIENT_MS, channels=SEARCHED_CHANNELS, min_relevance=0.0)
+        return {self._keys[hit.memory.id]: hit for hit in search(self._context, query).hits}
+
+    def choose(self, prompt: str, *, after_search: bool = False) -> list[tuple[str, float]]:
+        """Return the lessons that a prompt is shown, with their relevances; `after_search` shares a search's scores."""
+        scores = QueryScores()
+        if after_search:
+            search(self._context, Query(prompt, budget_ms=PATIENT_MS), scores=scores)
+        hits = find_lessons_for(self._context, Viewer(), prompt, PATIENT_MS, scores=scores)
+        return [(self._keys[hit.memory.id], hit.relevance) for hit in hits]
 
 
 @contextmanager

@@ -1,24 +1,21 @@
 """The bar of lessons on made-up hits: which of several applies, and when none does."""
 
 import pytest
+from hypothesis import given, strategies as st
 
-from pipeline.context.lesson_bar import MOST_LESSONS, choose_lessons
-from pipeline.records import Draft, Kind
-from pipeline.records.recall import Annotations, Hit
+from pipeline.context.lesson_bar import MOST_LESSONS, ComparedLesson, choose_lessons, may_any_apply
 from pipeline.text.activities import asks_information, list_activities
-from pipeline.write.prepare import prepare
 
 PUSH, MIGRATE, MAIL = "Run make check before every push", "Migrate in two releases", "Edit mails in emails/src"
 NEAR, FAR = 0.2, 0.01
 
 
-def hit(text, relevance, **annotations):
-    memory = prepare(Draft(text, Kind.LESSON)).memory
-    return Hit(memory, 0.0, relevance, annotations=Annotations(**annotations))
+def hit(text, relevance):
+    return ComparedLesson(1, text, None, relevance)
 
 
-def choose(message, *hits):
-    return [found.memory.content for found in choose_lessons(hits, message)]
+def choose(message, *lessons):
+    return [lesson.text for lesson in choose_lessons(lessons, message)]
 
 
 @pytest.mark.parametrize(
@@ -107,10 +104,28 @@ def test_an_order_is_no_question(order):
     assert not asks_information(order)
 
 
-def test_few_lessons_are_shown_at_once_and_no_superseded_one():
+def test_few_lessons_are_shown_at_once():
     many = [hit(f"Rule {number}", 0.95) for number in range(5)]
     assert len(choose("anything", *many)) == MOST_LESSONS
-    assert choose("anything", hit(PUSH, 0.95, superseded_by="01J0")) == []
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([PUSH, MIGRATE, MAIL, BUMP, TAG]), st.floats(0, 1)), min_size=1),
+    st.sampled_from(["push it", "what is a push?", "rename the slot view", "mach das Release fertig", "anything"]),
+)
+def test_no_lesson_is_chosen_whose_relevance_rules_out_all(lessons, message):
+    lessons = [hit(text, relevance) for text, relevance in lessons]
+    most = max(lesson.relevance for lesson in lessons)
+    if not may_any_apply(most, message):
+        # With a surely relevant lesson, the quick check passes, and the others are compared as before.
+        assert choose(message, *lessons, hit("Other", 0.9)) == ["Other"]
+
+
+def test_an_unlikely_lesson_is_ruled_out_without_comparing_texts():
+    assert not may_any_apply(0.3, "rename the slot view")
+    assert not may_any_apply(0.8, "what is a push?")
+    assert may_any_apply(0.001, "push it")
+    assert may_any_apply(0.9, "what is a push?")
 
 
 def test_without_lessons_nothing_is_chosen():

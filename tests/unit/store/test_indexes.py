@@ -132,3 +132,17 @@ def test_a_query_uses_the_index(database, index):
     with database.write() as db:
         plans = find_plans(db, NEEDED_BY[index])
     assert [plan for plan in plans if re.search(rf"INDEX {index}\b", plan)], plans
+
+
+def test_memories_of_a_kind_in_a_session_are_found_by_their_session(database):
+    criteria = Filter(kinds=(Kind.LESSON,), session_id="s", viewer=ANYONE)
+    with database.write() as db:
+        plans = find_plans(db, lambda db: memories.page(db, criteria, 5, None))
+    assert any("INDEX memory_session" in plan for plan in plans), plans
+
+
+def test_of_superseding_memories_only_those_with_an_edge_are_read(database):
+    with database.write() as db:
+        plans = find_plans(db, lambda db: edges.list_superseding(db, [1, 2]))
+    places = [next(place for place, plan in enumerate(plans) if name in plan) for name in ("edge_to", "SEARCH old")]
+    assert places == sorted(places), plans
