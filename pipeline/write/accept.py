@@ -52,6 +52,7 @@ class WriteEffects:
     # Memories as they were before another absorbed them.
     merged: list[Memory] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    superseded: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
 
 
@@ -318,7 +319,9 @@ def _draw_edges(
         if other is None or other.seq == seq or not reaches(other.scope, viewer_within(memory.scope)):
             message = "does not name a memory in the reach of this memory"
             raise InvalidField(FieldError(f"{item.loc}edges.{number}.to", message))
-        edges.add(db, seq, edge.kind, other.seq, memory.source, memory.created_at)
+        is_new = edges.add(db, seq, edge.kind, other.seq, memory.source, memory.created_at)
+        if is_new and edge.kind is EdgeKind.SUPERSEDES:
+            effects.superseded.append(other.id)
     if placement is not None and placement.replaced is not None:
         edges.add(db, seq, EdgeKind.SUPERSEDES, placement.replaced.seq, "facts", memory.created_at)
         effects.ended.append(placement.replaced.id)
@@ -332,6 +335,8 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
             index_state.put_tokens(db, seq, item.tokens, number)
     if effects.ended:
         changes.append(db, changes.CLOSE, effects.ended)
+    if effects.superseded:
+        changes.append(db, changes.SUPERSEDE, effects.superseded)
     work.add(db, [*(seq for seq, _ in effects.created), *effects.queued], DIGESTION, time.time())
     # The change log must name a memory's creation before its other changes.
     if effects.merged:

@@ -335,7 +335,7 @@ def add_edge(database: Database, memory_id: str, draft: EdgeDraft, person: str |
         if other is None or other.seq == memory.seq or not reaches(other.scope, viewer_within(memory.scope, person)):
             raise InvalidField(FieldError("to", "does not name another memory in the reach of this memory"))
         if edges.add(db, memory.seq, draft.kind, other.seq, CALLER, now):
-            changes.append(db, changes.RELATE, [memory.id, other.id])
+            changes.append_link(db, draft.kind, memory.id, [other.id])
             if draft.kind is EdgeKind.DERIVED_FROM and other.trust is Trust.EVIDENCE:
                 lower_trust(db, memory, now)
         return list_visible_edges(db, memory, person)
