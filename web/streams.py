@@ -57,9 +57,9 @@ def format_event(name: str, data: Any, cursor: object) -> bytes:
     return f"id: {cursor}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def format_position(cursor: object) -> bytes:
-    """Return a block without an event that only sets the cursor of the client."""
-    return f"id: {cursor}\n\n".encode()
+def format_position(cursor: object, wait_ms: int) -> bytes:
+    """Return a block without an event that sets the cursor of the client, and when it reconnects."""
+    return f"retry: {wait_ms}\nid: {cursor}\n\n".encode()
 
 
 def format_retry(wait_ms: int) -> bytes:

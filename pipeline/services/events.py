@@ -39,6 +39,7 @@ class EventType(StrEnum):
 # The type of a change; a relation or a lower importance is no event.
 TYPES = {
     changes.CREATE: EventType.WRITTEN,
+    changes.CANDIDATE: EventType.CANDIDATE,
     changes.MERGE: EventType.CHANGED,
     changes.EDIT: EventType.CHANGED,
     changes.CLOSE: EventType.SUPERSEDED,
@@ -155,6 +156,7 @@ def _event_of_change(change: VisibleChange, run: int, wanted: EventFilter) -> Ev
     title = None
     if memory is not None:
         if kind is EventType.WRITTEN and memory.candidate:
+            # Another machine sent it.
             kind = EventType.CANDIDATE
         # An agent reads no index of a rule file.
         if wanted.titles and (memory.may_be_injected or not wanted.viewer.only_normal):

@@ -15,6 +15,8 @@ from pipeline.enums import EdgeKind
 from pipeline.store import meta
 
 CREATE = "create"
+# A memory that awaits review; `create` follows once it is accepted.
+CANDIDATE = "candidate"
 MERGE = "merge"
 EDIT = "edit"
 ARCHIVE = "archive"

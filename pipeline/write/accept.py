@@ -49,6 +49,7 @@ class WriteEffects:
 
     created: list[tuple[int, Prepared]] = field(default_factory=list)
     queued: list[int] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)
     # Memories as they were before another absorbed them.
     merged: list[Memory] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
@@ -216,6 +217,7 @@ def _store(db: Connection, item: Prepared, placement: FactPlacement | None, effe
     # A candidate is digested, so that its duplicates are detected, but no search finds it before it is accepted.
     if candidate:
         effects.queued.append(seq)
+        effects.candidates.append(item.memory.id)
         return Outcome.CANDIDATE
     effects.created.append((seq, item))
     return Outcome.CREATED
@@ -333,10 +335,13 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
         first = changes.append(db, changes.CREATE, [item.memory.id for _, item in effects.created])
         for number, (seq, item) in enumerate(effects.created, start=first):
             index_state.put_tokens(db, seq, item.tokens, number)
-    if effects.ended:
-        changes.append(db, changes.CLOSE, effects.ended)
-    if effects.superseded:
-        changes.append(db, changes.SUPERSEDE, effects.superseded)
+    for op, memory_ids in (
+        (changes.CANDIDATE, effects.candidates),
+        (changes.CLOSE, effects.ended),
+        (changes.SUPERSEDE, effects.superseded),
+    ):
+        if memory_ids:
+            changes.append(db, op, memory_ids)
     work.add(db, [*(seq for seq, _ in effects.created), *effects.queued], DIGESTION, time.time())
     # The change log must name a memory's creation before its other changes.
     if effects.merged:

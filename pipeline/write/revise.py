@@ -191,7 +191,7 @@ def return_to_review(db: Connection, memory: Memory, at: str) -> None:
         _reopen_ended(db, memory, at)
     memories.update(db, memory.seq, {"candidate": 1}, at)
     index_state.drop_tokens(db, memory.seq)
-    changes.append(db, changes.ARCHIVE, [memory.id])
+    changes.append(db, changes.CANDIDATE, [memory.id])
 
 
 def restore_memory(db: Connection, memory: Memory, at: str) -> None:

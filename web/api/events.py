@@ -22,16 +22,7 @@ from web.api.answers import Answer
 from web.api.caller_scope import viewer_of
 from web.call import Call
 from web.endpoint import Api, Endpoint
-from web.streams import (
-    BEAT,
-    MEDIA_TYPE,
-    RETRY_MS,
-    SOON_MS,
-    Streams,
-    format_event,
-    format_position,
-    format_retry,
-)
+from web.streams import BEAT, MEDIA_TYPE, RETRY_MS, SOON_MS, Streams, format_event, format_position
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +109,7 @@ class Reader:
 
     def stream(self, streams: Streams, has_access: Callable[[], bool]) -> Iterator[bytes]:
         """Yield events until a limit is reached, the caller loses access, or the server stops."""
-        yield format_retry(RETRY_MS) + format_position(self._cursor)
+        yield format_position(self._cursor, RETRY_MS)
         # Reserve after the first block: an unread response would never release its stream.
         with streams.hold() as held:
             try:
@@ -136,12 +127,12 @@ class Reader:
             left -= len(page.events)
             yield self._format(page.events) or BEAT
             if left <= 0 or (is_held and time.monotonic() >= ends_at):
-                yield format_position(self._cursor) + format_retry(SOON_MS)
+                yield format_position(self._cursor, SOON_MS)
                 return
             if page.more:
                 continue
             if not is_held:
-                yield format_position(self._cursor)
+                yield format_position(self._cursor, RETRY_MS)
                 return
             if not streams.rest():
                 return
