@@ -36,21 +36,21 @@ class Feed:
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the events of one connection."""
         for block in self._client.stream("/v1/events", {**self._filters, "after": self.cursor}):
-            # Only after the event was processed, so that it is not lost if the command stops.
             if block.retry_ms is not None:
                 self.retry_ms = block.retry_ms
             if block.data:
                 yield json.loads(block.data)
+            # Only now: an event counts as read once it was processed.
             self.cursor = block.id or self.cursor
 
 
 @click.command(cls=Command)
-@click.option("--kind", "kinds", type=KINDS, multiple=True, help="Only print events of memories of this kind.")
+@click.option("--kind", "kinds", type=KINDS, multiple=True, help="Only print changes of this kind of memory.")
 @click.option("--type", "types", type=click.Choice(TYPES), multiple=True, help="Only print events of this type.")
-@click.option("--after", metavar="CURSOR", help="Continue after this cursor of --json; 0 starts at the first event.")
+@click.option("--after", metavar="CURSOR", help="Continue after this cursor; 0 is the beginning.")
 @pass_state
 def tail(state: State, kinds: tuple[str, ...], types: tuple[str, ...], after: str | None) -> None:
-    """Print what happens in the workspace, until Ctrl-C: memories written, changed or removed, and finished jobs."""
+    """Print changes of memories and finished jobs as they happen, until Ctrl-C."""
     with state.client() as client:
         titles = None if state.json else "true"
         follow(state, Feed(client, after, kind=",".join(kinds), type=",".join(types), titles=titles))
