@@ -46,7 +46,9 @@ class Feed:
 
 @click.command(cls=Command)
 @click.option("--kind", "kinds", type=KINDS, multiple=True, help="Only print changes of this kind of memory.")
-@click.option("--type", "types", type=click.Choice(TYPES), multiple=True, help="Only print events of this type.")
+@click.option(
+    "--type", "types", type=click.Choice(TYPES), metavar="TYPE", multiple=True, help="Only print events of this type."
+)
 @click.option("--after", metavar="CURSOR", help="Continue after this cursor; 0 is the beginning.")
 @pass_state
 def tail(state: State, kinds: tuple[str, ...], types: tuple[str, ...], after: str | None) -> None:
