@@ -346,7 +346,13 @@ class CutStreams(httpx.BaseTransport):
 
 
 def show_event(cursor):
-    data = {"cursor": cursor, "type": "written", "at": "2026-06-01T00:00:00.000Z", "workspace": "w", "memory_id": cursor}
+    data = {
+        "cursor": cursor,
+        "type": "written",
+        "at": "2026-06-01T00:00:00.000Z",
+        "workspace": "w",
+        "memory_id": cursor,
+    }
     return f"id: {cursor}\nevent: written\ndata: {json.dumps(data)}\n\n".encode()
 
 

@@ -13,7 +13,16 @@ from pydantic import StringConstraints
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import StoreUnavailable
 from pipeline.records import Kind, Viewer
-from pipeline.services.events import Cursor, Event, EventFilter, EventPage, EventType, find_end, parse_cursor, read_events
+from pipeline.services.events import (
+    Cursor,
+    Event,
+    EventFilter,
+    EventPage,
+    EventType,
+    find_end,
+    parse_cursor,
+    read_events,
+)
 from pipeline.times import utc_now
 from web.access import may_enter
 from web.access_log import note_later

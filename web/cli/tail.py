@@ -86,5 +86,7 @@ def print_event(state: State, event: dict[str, Any]) -> None:
         click.echo(f"{event['at'][:19]}  job_done    {plain(event['job'])}{failed}")
     else:
         title = one_line(event.get("title", ""))
-        line = f"{event['at'][:19]}  {event['type']:<10}  {event['kind']:<10}  {event['memory_id'][-SHORT_ID:]}  {title}"
+        line = (
+            f"{event['at'][:19]}  {event['type']:<10}  {event['kind']:<10}  {event['memory_id'][-SHORT_ID:]}  {title}"
+        )
         click.echo(line.rstrip())

@@ -67,4 +67,3 @@ def events(watch: Watch, streams: Streams, has_access: Callable[[], bool] = lamb
                 yield watch.news() or BEAT
         except StoreUnavailable as error:
             log.info("event stream closed: %s", error)
-

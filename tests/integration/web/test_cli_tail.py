@@ -114,5 +114,7 @@ def test_the_command_goes_on_when_the_server_is_back(monkeypatch, capsys):
 
 
 def test_blocks_are_read_whole_or_not_at_all():
-    lines = b": beat\n\nretry: 5\nid: a\n\nevent: x\nid: b\ndata: 1\ndata:2\r\n\r\nid: c\ndata: cut".splitlines(keepends=True)
+    lines = b": beat\n\nretry: 5\nid: a\n\nevent: x\nid: b\ndata: 1\ndata:2\r\n\r\nid: c\ndata: cut".splitlines(
+        keepends=True
+    )
     assert list(read_blocks(lines)) == [Block("", "a", 5), Block("1\n2", "b")]

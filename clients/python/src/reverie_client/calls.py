@@ -12,9 +12,7 @@ from .watching import Watch
 Kind = Literal[
     "fact", "decision", "lesson", "goal", "activity", "milestone", "qa", "code", "document", "episode", "keyed_fact"
 ]
-EventType = Literal[
-    "written", "changed", "superseded", "archived", "restored", "purged", "candidate", "job_done"
-]
+EventType = Literal["written", "changed", "superseded", "archived", "restored", "purged", "candidate", "job_done"]
 Source = Literal["user", "agent", "ambient", "import", "sync"]
 GoalStatus = Literal["open", "in_progress", "done", "dropped"]
 FactValue = str | int | float | bool
