@@ -1,4 +1,7 @@
-"""Read server-sent events. https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+"""Read server-sent events.
+
+https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ class LogPage:
 
 def describe_purged(db: Connection, memory: Memory) -> str | None:
     """Return what the log keeps of a memory that is being purged: nothing if it is private or incognito."""
-    condition = f"SELECT 1 FROM memory WHERE seq = ? AND {may_be_derived_from()}"
+    condition = f"SELECT 1 FROM memory WHERE seq = ? AND {may_be_derived_from()}"  # noqa: S608 - constant text
     if db.execute(condition, (memory.seq,)).fetchone() is None:
         return None
     return json.dumps({"kind": memory.kind, "scope": memory.scope.kind, "id": memory.scope.id})
@@ -101,7 +101,7 @@ def count_runs(db: Connection, after: int) -> int:
 
 def _find_visible(db: Connection, viewer: Viewer, ids: Sequence[str]) -> dict[str, Memory]:
     reach, values = reach_condition(viewer)
-    chosen = f"id IN (SELECT value FROM json_each(?)) AND {reach} AND {may_be_derived_from()}"
+    chosen = f"id IN (SELECT value FROM json_each(?)) AND {reach} AND {may_be_derived_from()}"  # noqa: S608
     return {memory.id: memory for memory in memories.select(db, chosen, (json.dumps(ids), *values))}
 
 

@@ -3,8 +3,6 @@
 import contextlib
 import http.client
 import json
-import threading
-import time
 from urllib.parse import urlencode
 
 import pytest

@@ -298,12 +298,8 @@ def take(client, number, **options):
             return list(itertools.islice(watched, number))
 
     async def collect():
-        found = []
         async with contextlib.aclosing(client._client.watch(**options)) as watched:
-            async for event in watched:
-                found.append(event)
-                if len(found) == number:
-                    return found
+            return [await anext(watched) for _ in range(number)]
 
     return client._loop.run_until_complete(collect())
 
@@ -367,10 +363,11 @@ def test_a_watch_goes_on_where_a_connection_ended():
         401,
     ]
     transport = CutStreams(answers)
-    found = []
-    with Reverie("http://127.0.0.1:1", "token", transport=transport) as client, pytest.raises(Unauthorized):
-        for event in client.watch():
-            found.append(event.cursor)
+    with Reverie("http://127.0.0.1:1", "token", transport=transport) as client:
+        watched = client.watch()
+        found = [next(watched).cursor for _ in range(3)]
+        with pytest.raises(Unauthorized):
+            next(watched)
     assert found == ["1.1.0", "2.1.0", "3.1.0"]
     assert transport.asked == [None, "1.1.0", "1.1.0", "1.1.0", "2.1.0", "2.1.0", "3.1.0"]
 

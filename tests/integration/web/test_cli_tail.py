@@ -101,7 +101,7 @@ def test_the_command_goes_on_when_the_server_is_back(monkeypatch, capsys):
             yield from answer
 
     class Pause(threading.Event):
-        def wait(self, timeout=None):
+        def wait(self, timeout=None):  # noqa: ARG002 - nothing is waited for
             return False
 
     monkeypatch.setattr(tail.threading, "Event", Pause)

@@ -87,11 +87,8 @@ class Model:
     def expect(self, reader: ModelReader) -> list[tuple[int, str, EventType]]:
         expected = []
         for number, (memory, kind) in enumerate(self.events[reader.position :], start=reader.position):
-            if kind is EventType.PURGED:
-                is_shown = memory.announced
-            else:
-                is_shown = not memory.purged and self.may_be_shown(memory)
-            if is_shown and reader.reaches(memory):
+            is_known = not memory.purged and self.may_be_shown(memory)
+            if (memory.announced if kind is EventType.PURGED else is_known) and reader.reaches(memory):
                 expected.append((number, memory.id, kind))
         return expected
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import update_wrapper
-from typing import Any, Generic, NoReturn, ParamSpec, Self, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 import httpx
 
@@ -293,7 +293,7 @@ def _build_stream(watch: Watch, server: Server) -> dict[str, Any]:
 def _check_stream(answer: httpx.Response, server: Server, *, is_connected: bool) -> None:
     """Raise the problem of an answer, unless a server that was connected is only busy or restarting."""
     if not is_connected or answer.status_code not in {429, 502, 503}:
-        _raise_problem(answer, server)
+        raise _describe_problem(answer, server)
 
 
 def _build_arguments(request: Request[Any], server: Server) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def _read_outcome(request: Request[T], outcome: httpx.Response | httpx.Transport
         raise _describe_unreachable(outcome, server) from outcome
     if outcome.is_success:
         return request.read_answer(_read_json(outcome, server))
-    _raise_problem(outcome, server)
+    raise _describe_problem(outcome, server)
 
 
 def _describe_unreachable(error: httpx.TransportError, server: Server) -> ServerUnreachable:
@@ -316,13 +316,13 @@ def _describe_unreachable(error: httpx.TransportError, server: Server) -> Server
     return ServerUnreachable(f"No Reverie server answers at {server.url} ({error}). Start it with `reverie up`.")
 
 
-def _raise_problem(outcome: httpx.Response, server: Server) -> NoReturn:
+def _describe_problem(outcome: httpx.Response, server: Server) -> Problem:
     document = _read_json(outcome, server)
     if not outcome.headers.get("Content-Type", "").startswith("application/problem+json"):
         raise UnexpectedAnswer(
             f"The program at {server.url} is not a Reverie server (HTTP {outcome.status_code}). Check the address."
         )
-    raise PROBLEM_OF_STATUS.get(outcome.status_code, Problem)(outcome.status_code, document, _retry_after(outcome))
+    return PROBLEM_OF_STATUS.get(outcome.status_code, Problem)(outcome.status_code, document, _retry_after(outcome))
 
 
 def _read_json(answer: httpx.Response, server: Server) -> dict[str, Any]:
