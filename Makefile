@@ -66,7 +66,7 @@ test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the stru
 
 .PHONY: test-postgres
 test-postgres: $(STAMP) ## Run the tests of single parts again, with a server of PostgreSQL for a store
-	REVERIE_TEST_STORE=postgresql $(BIN)/python -m pytest -o cache_dir=.pytest_cache/postgres $(addprefix tests/unit/,store write recall digest sessions services/test_two_stores.py)
+	REVERIE_TEST_STORE=postgresql $(BIN)/python -m pytest -o cache_dir=.pytest_cache/postgres $(addprefix tests/unit/,store write recall digest sessions services/test_two_stores.py services/test_events.py)
 
 .PHONY: test-integration
 test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks

@@ -3,7 +3,7 @@
 The log has all requests of people, and the owner's requests that change who has access.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 
 from flask import Flask, Response, g, request
@@ -52,6 +52,37 @@ def note_request(log: AccessLog, method: str, action: str, status: int, workspac
         len(ids),
     )
     (log.write if acted else log.note)(entry)
+
+
+def note_later(log: AccessLog) -> Callable[[list[str]], None]:
+    """Return a function that logs memories which the current request's answer contains after it was started."""
+    caller, request_id, workspace_id = g.caller, g.request_id, g.get("answered_in")
+    action = f"{request.method} {request.path}"
+    if caller.person is None:
+        return _note_nothing
+
+    def note(memory_ids: list[str]) -> None:
+        ids = list(dict.fromkeys(memory_ids))
+        listed = tuple(ids[:MAX_IDS_PER_ENTRY])
+        log.note(
+            AccessEntry(
+                utc_now(),
+                request_id,
+                caller.person.id,
+                caller.token_id,
+                workspace_id,
+                action,
+                HTTPStatus.OK,
+                listed,
+                len(ids),
+            )
+        )
+
+    return note
+
+
+def _note_nothing(_memory_ids: list[str]) -> None:
+    """Log nothing: the owner's reads are not logged."""
 
 
 def note_workspace(workspace_id: str, *, acts: bool) -> None:

@@ -10,6 +10,7 @@ from web.api import (
     access_log,
     bridges,
     changes,
+    events,
     facts,
     goals,
     graph,
@@ -55,6 +56,7 @@ APIS = (
     people.api,
     access_log.api,
     changes.api,
+    events.api,
     sign_in.api,
     mcp.api,
 )

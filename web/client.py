@@ -16,6 +16,7 @@ from pipeline.errors import (
     ServerUnreachable,
 )
 from pipeline.http.connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
+from pipeline.http.event_stream import Block, read_blocks
 from pipeline.http.problems import HOW_TO_RESTART, NotReverie, ServerProblem, read_answer
 from web.contract import CALLER_HEADER, INCOGNITO_HEADER
 from web.own_server import OwnServerCheck
@@ -118,6 +119,25 @@ class Client:
         if answer.status == HTTPStatus.UNAUTHORIZED and not isinstance(self._token, str):
             raise TokenRefused(f"{self.url} does not accept the token in {self._token.file}. {HOW_TO_RESTART}")
         return read_answer(answer, self.url)
+
+    def stream(self, path: str, query: Mapping[str, Any]) -> Iterator[Block]:
+        """Yield the blocks of a stream of events until it ends; raise ReverieError for any other answer."""
+        target = f"{path}?{urlencode(_check_query(_without_empty(query)))}"
+        headers = {"Accept": "text/event-stream", WORKSPACE_HEADER: self.workspace, **self._caller}
+        if token := self._current_token():
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            with self._connections.stream(target, headers) as answer:
+                media_type = answer.headers.get("Content-Type", "")
+                if answer.status != HTTPStatus.OK or not media_type.startswith("text/event-stream"):
+                    retry_after = answer.headers.get("Retry-After", "")
+                    read_answer(HttpAnswer(answer.status, media_type, answer.read(), retry_after), self.url)
+                    raise NotReverie(self.url, answer.status)
+                yield from read_blocks(answer)
+        except NotConnected as error:
+            raise ServerUnreachable(f"No Reverie server answers at {self.url}. {HOW_TO_START}") from error
+        except BrokenOff as error:
+            raise AnswerLost(f"The connection to the server at {self.url} ended ({error}).") from error
 
     def _current_token(self) -> str:
         return self._token if isinstance(self._token, str) else self._token()

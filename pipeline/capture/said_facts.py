@@ -97,7 +97,7 @@ def _supersede_statements(db: Connection, fact: Memory | None) -> None:
     for other in superseded:
         edges.add(db, fact.seq, EdgeKind.SUPERSEDES, other.seq, ACTOR, fact.created_at)
     if superseded:
-        changes.append(db, changes.RELATE, [fact.id, *(other.id for other in superseded)])
+        changes.append_link(db, EdgeKind.SUPERSEDES, fact.id, [other.id for other in superseded])
 
 
 def _list_statements(db: Connection, fact: Memory) -> Iterator[tuple[Memory, Any]]:

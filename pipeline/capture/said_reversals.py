@@ -31,4 +31,4 @@ def supersede_reversed(db: Connection, memory_id: str) -> None:
         and edges.find(db, newer.seq, EdgeKind.SUPERSEDES, older.seq, MAKER, newer.created_at)
     ]
     if superseded:
-        changes.append(db, changes.RELATE, [newer.id, *superseded])
+        changes.append_link(db, EdgeKind.SUPERSEDES, newer.id, superseded)

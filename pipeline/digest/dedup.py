@@ -205,7 +205,7 @@ def _link_or_merge(db: Connection, older: Memory, newer: Memory, finding: PairFi
             # The old value was stated again.
             edges.remove(db, earlier.seq, EdgeKind.SUPERSEDES, later.seq)
         if edges.find(db, later.seq, kind, earlier.seq, duplicates.DEDUP, now):
-            changes.append(db, changes.RELATE, [later.id, earlier.id])
+            changes.append_link(db, kind, later.id, [earlier.id])
     elif older.kind is newer.kind and not duplicates.is_known(db, older.seq, newer.seq):
         blockers = find_merge_blockers(older, newer)
         reasons = (*finding.judgement.reasons, *blockers)

@@ -8,7 +8,8 @@ import http.client
 import select
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
@@ -90,6 +91,19 @@ class KeptConnections:
             raise
         self._keep(connection)
         return answer
+
+    @contextmanager
+    def stream(self, target: str, headers: Mapping[str, str]) -> Iterator[http.client.HTTPResponse]:
+        """Send a GET request on a new connection, and yield the answer while it arrives; raise like `send`."""
+        connection = self._connect()
+        try:
+            url = quote(self._prefix + target, safe=_UNQUOTED)
+            connection.request("GET", url, headers={**headers, **({} if self._is_tls else self._proxy_headers)})
+            yield connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise BrokenOff(str(error) or type(error).__name__) from error
+        finally:
+            connection.close()
 
     def _take_connection(self) -> http.client.HTTPConnection:
         while self._idle:

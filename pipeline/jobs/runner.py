@@ -105,6 +105,7 @@ def run_job(
         on_error(error)
     with database.write() as db:
         runs.end(db, run_id, utc_now(), report.counts, error)
+        runs.number_end(db, run_id)
         runs.unlock(db, name, owner)
     return RunResult(run_id, report, error)
 

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from sqlite3 import Connection
 
+from pipeline.enums import EdgeKind
 from pipeline.store import meta
 
 CREATE = "create"
+# A memory that awaits review; `create` follows once it is accepted.
+CANDIDATE = "candidate"
 MERGE = "merge"
 EDIT = "edit"
 ARCHIVE = "archive"
@@ -21,6 +24,8 @@ RESTORE = "restore"
 PURGE = "purge"
 CLOSE = "close"
 RELATE = "relate"
+# A relation by which another memory supersedes this one.
+SUPERSEDE = "supersede"
 # Only the importance: decay changes the order of results, but no content.
 FADE = "fade"
 
@@ -34,8 +39,11 @@ class LoggedChange:
     memory_id: str
 
 
-def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
-    """Log an operation on some memories; return the change number of the first."""
+def append(db: Connection, op: str, memory_ids: Sequence[str], about: str | None = None) -> int:
+    """Log an operation on some memories; return the change number of the first.
+
+    `about` is what the log keeps of purged memories.
+    """
     last = db.execute("SELECT seq, hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone()
     first = 1 if last is None else last[0] + 1
     physical, counter = time.time_ns() // 1_000_000, 0
@@ -45,13 +53,19 @@ def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
             physical, counter = last_physical, last_counter + 1
     node = meta.get(db, "node")
     db.executemany(
-        "INSERT INTO change (seq, hlc, op, memory_id) VALUES (?, ?, ?, ?)",
+        "INSERT INTO change (seq, hlc, op, memory_id, about) VALUES (?, ?, ?, ?, ?)",
         [
-            (first + i, f"{physical:014d}-{counter + i:06d}-{node}", op, memory_id)
+            (first + i, f"{physical:014d}-{counter + i:06d}-{node}", op, memory_id, about)
             for i, memory_id in enumerate(memory_ids)
         ],
     )
     return first
+
+
+def append_link(db: Connection, kind: EdgeKind, memory_id: str, other_ids: Sequence[str]) -> None:
+    """Log new edges of a kind from a memory to other memories."""
+    append(db, RELATE, [memory_id])
+    append(db, SUPERSEDE if kind is EdgeKind.SUPERSEDES else RELATE, other_ids)
 
 
 def has_logged(db: Connection, op: str, after: int) -> bool:

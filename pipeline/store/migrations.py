@@ -108,6 +108,12 @@ def m013_drop_indexes(db: Database) -> None:
     _execute(db, "drop_indexes.sql")
 
 
+@MIGRATIONS()
+def m014_events(db: Database) -> None:
+    """Record what readers of events need: the kind and scope of purged memories, and the order of finished runs."""
+    _execute(db, "events.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, separated by blank lines."""
     # Not as a script, which would commit the transaction of all migrations.

@@ -49,9 +49,11 @@ class WriteEffects:
 
     created: list[tuple[int, Prepared]] = field(default_factory=list)
     queued: list[int] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)
     # Memories as they were before another absorbed them.
     merged: list[Memory] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    superseded: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
 
 
@@ -215,6 +217,7 @@ def _store(db: Connection, item: Prepared, placement: FactPlacement | None, effe
     # A candidate is digested, so that its duplicates are detected, but no search finds it before it is accepted.
     if candidate:
         effects.queued.append(seq)
+        effects.candidates.append(item.memory.id)
         return Outcome.CANDIDATE
     effects.created.append((seq, item))
     return Outcome.CREATED
@@ -318,7 +321,9 @@ def _draw_edges(
         if other is None or other.seq == seq or not reaches(other.scope, viewer_within(memory.scope)):
             message = "does not name a memory in the reach of this memory"
             raise InvalidField(FieldError(f"{item.loc}edges.{number}.to", message))
-        edges.add(db, seq, edge.kind, other.seq, memory.source, memory.created_at)
+        is_new = edges.add(db, seq, edge.kind, other.seq, memory.source, memory.created_at)
+        if is_new and edge.kind is EdgeKind.SUPERSEDES:
+            effects.superseded.append(other.id)
     if placement is not None and placement.replaced is not None:
         edges.add(db, seq, EdgeKind.SUPERSEDES, placement.replaced.seq, "facts", memory.created_at)
         effects.ended.append(placement.replaced.id)
@@ -330,8 +335,13 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
         first = changes.append(db, changes.CREATE, [item.memory.id for _, item in effects.created])
         for number, (seq, item) in enumerate(effects.created, start=first):
             index_state.put_tokens(db, seq, item.tokens, number)
-    if effects.ended:
-        changes.append(db, changes.CLOSE, effects.ended)
+    for op, memory_ids in (
+        (changes.CANDIDATE, effects.candidates),
+        (changes.CLOSE, effects.ended),
+        (changes.SUPERSEDE, effects.superseded),
+    ):
+        if memory_ids:
+            changes.append(db, op, memory_ids)
     work.add(db, [*(seq for seq, _ in effects.created), *effects.queued], DIGESTION, time.time())
     # The change log must name a memory's creation before its other changes.
     if effects.merged:

@@ -18,6 +18,7 @@ from pipeline.store import (
     duplicates,
     edges,
     entities,
+    event_log,
     history,
     impressions,
     index_state,
@@ -90,9 +91,10 @@ def _erase(db: Connection, memory: Memory, earlier: Sequence[HistoryEntry]) -> N
     useful_questions.purge(db, memory.seq, search_tokens(memory.content))
     index_state.drop_tokens(db, memory.seq)
     work.drop(db, memory.seq)
+    about = event_log.describe_purged(db, memory)
     memories.purge(db, memory.seq)
     bridges.purge(db, memory.seq)
-    number = changes.append(db, changes.PURGE, [memory.id])
+    number = changes.append(db, changes.PURGE, [memory.id], about)
     meta.put(db, meta.SEGMENT_WANTED, str(number))
     work.add(db, [memory.seq], [Stage.PURGE], time.time())
 

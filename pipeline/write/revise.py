@@ -191,7 +191,7 @@ def return_to_review(db: Connection, memory: Memory, at: str) -> None:
         _reopen_ended(db, memory, at)
     memories.update(db, memory.seq, {"candidate": 1}, at)
     index_state.drop_tokens(db, memory.seq)
-    changes.append(db, changes.ARCHIVE, [memory.id])
+    changes.append(db, changes.CANDIDATE, [memory.id])
 
 
 def restore_memory(db: Connection, memory: Memory, at: str) -> None:
@@ -335,7 +335,7 @@ def add_edge(database: Database, memory_id: str, draft: EdgeDraft, person: str |
         if other is None or other.seq == memory.seq or not reaches(other.scope, viewer_within(memory.scope, person)):
             raise InvalidField(FieldError("to", "does not name another memory in the reach of this memory"))
         if edges.add(db, memory.seq, draft.kind, other.seq, CALLER, now):
-            changes.append(db, changes.RELATE, [memory.id, other.id])
+            changes.append_link(db, draft.kind, memory.id, [other.id])
             if draft.kind is EdgeKind.DERIVED_FROM and other.trust is Trust.EVIDENCE:
                 lower_trust(db, memory, now)
         return list_visible_edges(db, memory, person)

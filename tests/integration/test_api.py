@@ -25,6 +25,8 @@ MAKES = {
     ("POST", "/v1/sources/{source}/forget"),
     ("PUT", "/v1/facts/{subject}/{attribute}"),
     ("PUT", "/v1/sources/{source}/items"),
+    # A reader may wait for the first memory.
+    ("GET", "/v1/events"),
     ("POST", "/hooks/claude-code"),
     ("POST", "/hooks/codex"),
     ("POST", "/hooks/gemini"),

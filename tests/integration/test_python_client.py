@@ -1,7 +1,10 @@
 """The Python client against a served home: each call, answered at once and awaited, and the contract that it covers."""
 
 import asyncio
+import contextlib
 import dataclasses
+import itertools
+import json
 import typing
 from datetime import UTC, datetime
 
@@ -22,7 +25,9 @@ from reverie_client import (
     Viewer,
 )
 from reverie_client.calls import GoalChanges, GoalFields, MemoryChanges, MemoryFields, RecallFields
-from reverie_client.client import Call, Contract, ListCall
+from reverie_client.client import Call, Contract, ListCall, WatchCall
+from reverie_client.request import Request
+from reverie_client.watching import PATH
 
 from config.paths import HomePaths
 from pipeline.team.servers import TeamServer, delete_server, write_server
@@ -286,6 +291,93 @@ def test_a_refusal_is_typed_and_names_the_field(client, served):
     assert refused.value.title == "Unauthorized"
 
 
+def take(client, number, **options):
+    """Return the first events of a watch, awaited if need be."""
+    if isinstance(client, Reverie):
+        with contextlib.closing(client.watch(**options)) as watched:
+            return list(itertools.islice(watched, number))
+
+    async def collect():
+        async with contextlib.aclosing(client._client.watch(**options)) as watched:
+            return [await anext(watched) for _ in range(number)]
+
+    return client._loop.run_until_complete(collect())
+
+
+def test_events_are_watched_and_continued_after_a_cursor(client):
+    fact = client.remember("Staging runs PostgreSQL on port 5433").id
+    decision = client.remember("We deploy on Mondays", kind="decision").id
+    client.archive(fact)
+    written, other, archived = take(client, 3, after="0")
+    assert [(event.type, event.memory_id) for event in (written, other, archived)] == [
+        ("written", fact),
+        ("written", decision),
+        ("archived", fact),
+    ]
+    assert written.at.tzinfo is not None
+    assert written.title is None
+    assert take(client, 1, after=other.cursor) == [archived]
+    [event] = take(client, 1, after="0", kinds=["decision"], types=["written", "purged"], titles=True)
+    assert (event.memory_id, event.title) == (decision, "We deploy on Mondays")
+    with pytest.raises(InvalidField):
+        take(client, 1, after="yesterday")
+
+
+class CutStreams(httpx.BaseTransport):
+    """A server whose streams break off, in the middle of an event too, and which is sometimes away."""
+
+    def __init__(self, answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    def handle_request(self, request):
+        self.asked.append(request.url.params.get("after"))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, int):
+            headers = {"Content-Type": "application/problem+json"}
+            return httpx.Response(answer, json={"status": answer}, headers=headers)
+        return httpx.Response(200, content=b"retry: 0\nid: 0.0.0\n\n" + answer)
+
+
+def show_event(cursor):
+    data = {
+        "cursor": cursor,
+        "type": "written",
+        "at": "2026-06-01T00:00:00.000Z",
+        "workspace": "w",
+        "memory_id": cursor,
+    }
+    return f"id: {cursor}\nevent: written\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def test_a_watch_goes_on_where_a_connection_ended():
+    answers = [
+        show_event("1.1.0") + show_event("2.1.0")[:40],
+        httpx.ConnectError("away"),
+        503,
+        b":\n\n" + show_event("2.1.0"),
+        httpx.ReadTimeout("silent"),
+        show_event("3.1.0"),
+        401,
+    ]
+    transport = CutStreams(answers)
+    with Reverie("http://127.0.0.1:1", "token", transport=transport) as client:
+        watched = client.watch()
+        found = [next(watched).cursor for _ in range(3)]
+        with pytest.raises(Unauthorized):
+            next(watched)
+    assert found == ["1.1.0", "2.1.0", "3.1.0"]
+    assert transport.asked == [None, "1.1.0", "1.1.0", "1.1.0", "2.1.0", "2.1.0", "3.1.0"]
+
+
+@pytest.mark.parametrize(("answer", "error"), [(httpx.ConnectError("away"), ServerUnreachable), (503, Unavailable)])
+def test_a_watch_that_cannot_begin_is_an_error(answer, error):
+    with Reverie("http://127.0.0.1:1", "token", transport=CutStreams([answer])) as client, pytest.raises(error):
+        next(client.watch())
+
+
 def test_a_client_without_arguments_finds_the_home(tmp_path, monkeypatch):
     settings = fast_settings(tmp_path / "home")
     for name in ("REVERIE_HOST", "REVERIE_PORT", "REVERIE_WORKSPACE"):
@@ -403,6 +495,8 @@ def collect_requests():
     """Build the request of every call, each path part named by its parameter."""
     made = {}
     for name, call in vars(Contract).items():
+        if isinstance(call, WatchCall):
+            made[name] = Request("GET", PATH, call._build)
         if isinstance(call, (Call, ListCall)):
             parts = {"facts": ["subject", "attribute"], "remember_all": [[]]}
             code = call._build.__code__

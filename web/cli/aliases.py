@@ -26,7 +26,6 @@ OLD_NAMES: Mapping[str, tuple[str, ...]] = {
     "share": ("team", "share"),
     "snapshot": ("store", "snapshot"),
     "stats": ("workspace", "stats"),
-    "tail": ("list", "--follow"),
     "version": ("--version",),
     "why-not-saved": ("review", "decisions"),
 }

@@ -4,8 +4,9 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import createClient, { type Client } from "openapi-fetch";
 import type { components, paths } from "./contract.js";
+import { type EventQuery, type MemoryEvent, watch } from "./watch.js";
 
-export type { components, paths };
+export type { components, EventQuery, MemoryEvent, paths };
 
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
@@ -16,8 +17,11 @@ export interface Options {
   workspace?: string;
 }
 
+/** A client of the server; `watch` yields events and does not end. */
+export type Reverie = Client<paths> & { watch(query?: EventQuery, signal?: AbortSignal): AsyncGenerator<MemoryEvent> };
+
 /** Return a client of the server; `data` of an answer is typed by its route, `error` is a problem document. */
-export function connect(options: Options = {}): Client<paths> {
+export function connect(options: Options = {}): Reverie {
   const home = (process.env.REVERIE_HOME ?? join(homedir(), ".reverie")).replace(/^~(?=\/|$)/, homedir());
   const own = findAddress(home);
   const url = options.url ?? own;
@@ -29,7 +33,10 @@ export function connect(options: Options = {}): Client<paths> {
   const workspace = options.workspace ?? process.env.REVERIE_WORKSPACE;
   const headers: Record<string, string> = { Authorization: `Bearer ${token}` };
   if (workspace) headers["X-Reverie-Workspace"] = workspace;
-  return createClient<paths>({ baseUrl: url, headers });
+  const client = createClient<paths>({ baseUrl: url, headers });
+  return Object.assign(client, {
+    watch: (query: EventQuery = {}, signal?: AbortSignal) => watch(url, headers, query, signal),
+  });
 }
 
 /** Return the address of the data directory's server: from the environment, else from the top of its config.toml. */

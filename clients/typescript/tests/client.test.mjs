@@ -93,3 +93,47 @@ test("the home tells where its server listens", async () => {
   }
   assert.deepEqual(asked, ["Bearer secret"]);
 });
+
+test("events are watched and continued after a cursor", async () => {
+  const memory = connect({ workspace: "events" });
+  const ids = [];
+  for (const content of ["Staging runs PostgreSQL on port 5433", "We deploy on Mondays"]) {
+    ids.push((await memory.POST("/v1/memories", { body: { content } })).data.id);
+  }
+  const stop = new AbortController();
+  const found = [];
+  for await (const event of memory.watch({ after: "0", type: "written" }, stop.signal)) {
+    found.push(event);
+    if (found.length === 2) break;
+  }
+  assert.deepEqual(found.map((event) => event.memory_id), ids);
+  for await (const event of memory.watch({ after: found[0].cursor, type: "written" }, stop.signal)) {
+    assert.equal(event.memory_id, ids[1]);
+    stop.abort();
+  }
+});
+
+test("a watch goes on where a connection broke off, and ends with a refusal", async () => {
+  const asked = [];
+  const event = (cursor) => `id: ${cursor}\nevent: written\ndata: ${JSON.stringify({ cursor, type: "written" })}\n\n`;
+  const answers = [`retry: 0\n\n${event("1.1.0")}${event("2.1.0").slice(0, 20)}`, null, event("2.1.0"), 401];
+  const server = createServer((request, response) => {
+    asked.push(new URL(request.url, "http://x").searchParams.get("after"));
+    const answer = answers.shift();
+    if (typeof answer === "number") response.writeHead(answer).end("{}");
+    else if (answer === null) request.socket.destroy();
+    else response.end(answer);
+  });
+  await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+  const memory = connect({ url: `http://127.0.0.1:${server.address().port}`, token: "t" });
+  const found = [];
+  try {
+    await assert.rejects(async () => {
+      for await (const one of memory.watch()) found.push(one.cursor);
+    }, /HTTP 401/);
+  } finally {
+    server.close();
+  }
+  assert.deepEqual(found, ["1.1.0", "2.1.0"]);
+  assert.deepEqual(asked, [null, "1.1.0", "1.1.0", "2.1.0"]);
+});

@@ -13,3 +13,8 @@ const { data } = await memory.POST("/v1/recall", { body: { query: "which port do
 console.log(data?.results[0]);
 // @ts-expect-error a team is called by a name
 await memory.POST("/v1/memories", { body: { ...item, to: 1 } });
+for await (const event of memory.watch({ after: "0", kind: "decision" })) {
+  console.log(event.type, event.memory_id);
+}
+// @ts-expect-error events have no such filter
+memory.watch({ author: "ada" });

@@ -150,7 +150,7 @@ def _apply_verdict(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Mem
     earlier, later = sorted(both, key=lambda memory: (memory.occurred_at, memory.seq))
     kind = choose_edge(verdict.relation, earlier, later)
     if kind is not None and edges.find(db, later.seq, kind, earlier.seq, DEDUP_JOB, at):
-        changes.append(db, changes.RELATE, [later.id, earlier.id])
+        changes.append_link(db, kind, later.id, [earlier.id])
     if kind is not None or verdict.relation is Relation.DIFFERENT:
         duplicates.note(db, pair.id, verdict.reasons, at)
         duplicates.settle(db, pair.id, PairState.KEPT, at)

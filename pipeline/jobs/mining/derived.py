@@ -87,7 +87,9 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
             return None
         seq = memories.insert(db, memory)
         _add_edges(db, seq, derivation, at)
-        if not memory.candidate:
+        if memory.candidate:
+            changes.append(db, changes.CANDIDATE, [memory.id])
+        else:
             index_state.put_tokens(db, seq, tokens, changes.append(db, changes.CREATE, [memory.id]))
         work.add(db, [seq], DIGESTION, time.time())
         outcome = Outcome.CANDIDATE if memory.candidate else Outcome.CREATED

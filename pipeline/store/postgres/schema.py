@@ -20,6 +20,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
     "p008_entity_aliases": ("entity_aliases.sql",),
     "p009_vocabulary": ("vocabulary.sql",),
     "p010_drop_indexes": ("drop_indexes.sql",),
+    "p011_events": ("events.sql",),
 }
 KNOWN = ",".join(MIGRATIONS)
 # Writes share this lock; a migration takes it exclusively.

@@ -55,11 +55,11 @@ def test_many_at_once_are_shown_over_several_pages(feed, client):
 def test_the_newest_are_shown_once(feed):
     for number in range(3):
         remember(f"number {number}")
-    lines = run("tail", "--once", "-n", "2").stdout.splitlines()
+    lines = run("list", "--follow", "--once", "-n", "2").stdout.splitlines()
     assert [line.strip() for line in lines[1::2]] == ["number 1", "number 2"]
-    told = [json.loads(line)["content"] for line in run("tail", "--once", "--json").stdout.splitlines()]
+    told = [json.loads(line)["content"] for line in run("list", "--follow", "--once", "--json").stdout.splitlines()]
     assert told == ["number 0", "number 1", "number 2"]
-    assert run("tail", "--once", "-n", "0").stdout == ""
+    assert run("list", "--follow", "--once", "-n", "0").stdout == ""
 
 
 def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):

@@ -82,6 +82,7 @@ def test_a_new_store_has_every_migration(file):
             "m011_entity_aliases",
             "m012_vocabulary",
             "m013_drop_indexes",
+            "m014_events",
         ]
 
 

@@ -13,8 +13,9 @@ from pipeline.store import changes, memories, work
 from pipeline.write import revise
 from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import write
-from web.dashboard import live
-from web.dashboard.live import BEAT, Streams, Watch, events
+from web import streams as streams_module
+from web.dashboard.live import Watch, events
+from web.streams import BEAT, Streams
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_of_a_long_queue_the_newest_are_named_and_where_they_begin(database):
 
 
 def test_a_stream_that_is_held_goes_on_until_its_time_is_up(database, monkeypatch):
-    monkeypatch.setattr(live, "POLL_S", 0.0)
+    monkeypatch.setattr(streams_module, "POLL_S", 0.0)
     streams = Streams(1, threading.Event(), held_s=60.0)
     stream = events(Watch(workspace_over(database), 0), streams)
     assert next(stream) == b"retry: 3000\n\n"
@@ -145,7 +146,7 @@ def test_a_stream_that_is_held_goes_on_until_its_time_is_up(database, monkeypatc
 
 
 def test_after_its_time_a_stream_asks_to_be_taken_up_again(database, monkeypatch):
-    monkeypatch.setattr(live, "POLL_S", 0.0)
+    monkeypatch.setattr(streams_module, "POLL_S", 0.0)
     found = list(events(Watch(workspace_over(database), 0), Streams(1, threading.Event(), held_s=0.0)))
     assert found[-1] == b"retry: 200\n\n"
 

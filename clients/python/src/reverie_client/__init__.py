@@ -1,6 +1,6 @@
 """A client of Reverie, memory for AI coding agents: `Reverie` and, for asyncio, `AsyncReverie`."""
 
-from .answers import Briefing, Fact, Goal, Hit, Lesson, Memory, MemoryRecord, RecallAnswer, Receipt, Scope, Stats
+from .answers import Briefing, Event, Fact, Goal, Hit, Lesson, Memory, MemoryRecord, RecallAnswer, Receipt, Scope, Stats
 from .calls import NewMemory, Viewer
 from .client import AsyncReverie, Reverie
 from .errors import (
@@ -22,6 +22,7 @@ __all__ = [
     "AsyncReverie",
     "Briefing",
     "Conflict",
+    "Event",
     "Fact",
     "FieldProblem",
     "Forbidden",

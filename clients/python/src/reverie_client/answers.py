@@ -424,3 +424,21 @@ class Queue:
     dead: Mapping[str, int]
     oldest_pending_s: float | None
     workers: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened in a workspace. After `reset`, events were missed: list the memories again.
+
+    `cursor` is the position after the event. `memory_id` and `kind` name a memory; `job` and `ok` a finished job.
+    """
+
+    cursor: str
+    type: str
+    at: datetime
+    workspace: str
+    memory_id: str | None = None
+    kind: str | None = None
+    title: str | None = None
+    job: str | None = None
+    ok: bool | None = None

@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import Any, Literal, Required, TypedDict, Unpack
 
 from . import answers
-from .request import Listing, Request, build_listing, build_path, build_request
+from .request import Listing, Request, build_listing, build_path, build_request, encode_query
+from .watching import Watch
 
 Kind = Literal[
     "fact", "decision", "lesson", "goal", "activity", "milestone", "qa", "code", "document", "episode", "keyed_fact"
 ]
+EventType = Literal["written", "changed", "superseded", "archived", "restored", "purged", "candidate", "job_done"]
 Source = Literal["user", "agent", "ambient", "import", "sync"]
 GoalStatus = Literal["open", "in_progress", "done", "dropped"]
 FactValue = str | int | float | bool
@@ -280,6 +282,22 @@ def stats() -> Request[answers.Stats]:
 def queue() -> Request[answers.Queue]:
     """Fetch the pending work. If all counts are 0, every memory is fully processed."""
     return build_request("GET", "/v1/queue", answers.Queue)
+
+
+def watch(
+    after: str | None = None,
+    *,
+    types: Sequence[EventType] = (),
+    kinds: Sequence[Kind] = (),
+    titles: bool = False,
+    viewer: Viewer | None = None,
+) -> Watch:
+    """Yield what happens in the workspace from now on, or after a cursor; `"0"` is the beginning.
+
+    It does not end. It reconnects after the last event; `titles` adds the start of each memory's text.
+    """
+    query = {"type": ",".join(types), "kind": ",".join(kinds), "titles": titles or None, **_name_viewer(viewer)}
+    return Watch(encode_query(query), after)
 
 
 def _name_scope(scope: answers.Scope | None) -> str | None:

@@ -9,9 +9,11 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 import httpx
 
 from . import calls
+from .answers import Event
 from .errors import PROBLEM_OF_STATUS, Problem, ServerUnreachable, UnexpectedAnswer
 from .home import Server, find_server
 from .request import Listing, Request
+from .watching import PATH, Watch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,6 +67,24 @@ class ListCall(Generic[P, T]):
         return self if client is None else _bind(client.iterate, self._build)
 
 
+class WatchCall(Generic[P]):
+    """A method of both clients that yields events and does not end."""
+
+    def __init__(self, build: Callable[P, Watch]) -> None:
+        self._build = build
+        self.__doc__ = build.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, client: "Reverie", owner: type) -> Callable[P, Iterator[Event]]: ...
+    @overload
+    def __get__(self, client: "AsyncReverie", owner: type) -> Callable[P, AsyncIterator[Event]]: ...
+    def __get__(self, client: "Reverie | AsyncReverie | None", owner: type) -> Any:
+        """Return the call bound to a client."""
+        return self if client is None else _bind(client.follow, self._build)
+
+
 class Contract:
     """The calls of both clients. Without arguments, a client finds the server and the token of the data directory."""
 
@@ -93,6 +113,7 @@ class Contract:
     workspaces = ListCall(calls.workspaces)
     stats = Call(calls.stats)
     queue = Call(calls.queue)
+    watch = WatchCall(calls.watch)
 
     _connections: type[httpx.Client | httpx.AsyncClient]
 
@@ -164,6 +185,25 @@ class Reverie(Contract):
             if listing.is_complete(cursor, count):
                 return
 
+    def follow(self, watch: Watch) -> Iterator[Event]:
+        """Yield events, and reconnect when a connection ends; raise ReverieError if the first one fails."""
+        is_connected = False
+        while True:
+            try:
+                with self._http.stream(**_build_stream(watch, self.server)) as answer:
+                    if not answer.is_success:
+                        answer.read()
+                        _check_stream(answer, self.server, is_connected=is_connected)
+                    else:
+                        is_connected = True
+                        for line in answer.iter_lines():
+                            if (event := watch.read_line(line)) is not None:
+                                yield event
+            except httpx.TransportError as error:
+                if not is_connected:
+                    raise _describe_unreachable(error, self.server) from error
+            time.sleep(watch.retry_s)
+
     def _try(self, request: Request[Any]) -> httpx.Response | httpx.TransportError:
         try:
             answer: httpx.Response = self._http.request(**_build_arguments(request, self.server))
@@ -209,6 +249,25 @@ class AsyncReverie(Contract):
             if listing.is_complete(cursor, count):
                 return
 
+    async def follow(self, watch: Watch) -> AsyncIterator[Event]:
+        """Yield events, and reconnect when a connection ends; raise ReverieError if the first one fails."""
+        is_connected = False
+        while True:
+            try:
+                async with self._http.stream(**_build_stream(watch, self.server)) as answer:
+                    if not answer.is_success:
+                        await answer.aread()
+                        _check_stream(answer, self.server, is_connected=is_connected)
+                    else:
+                        is_connected = True
+                        async for line in answer.aiter_lines():
+                            if (event := watch.read_line(line)) is not None:
+                                yield event
+            except httpx.TransportError as error:
+                if not is_connected:
+                    raise _describe_unreachable(error, self.server) from error
+            await asyncio.sleep(watch.retry_s)
+
     async def _try(self, request: Request[Any]) -> httpx.Response | httpx.TransportError:
         try:
             answer: httpx.Response = await self._http.request(**_build_arguments(request, self.server))
@@ -217,32 +276,53 @@ class AsyncReverie(Contract):
         return answer
 
 
-def _build_arguments(request: Request[Any], server: Server) -> dict[str, Any]:
-    headers = {
-        "Accept": "application/json",
+def _build_headers(server: Server, media_type: str) -> dict[str, str]:
+    return {
+        "Accept": media_type,
         "Authorization": f"Bearer {server.token()}",
         "X-Reverie-Workspace": server.workspace,
         **({"X-Reverie-Incognito": server.incognito} if server.incognito else {}),
     }
+
+
+def _build_stream(watch: Watch, server: Server) -> dict[str, Any]:
+    headers = _build_headers(server, "text/event-stream")
+    return {"method": "GET", "url": PATH, "headers": headers, "params": watch.begin()}
+
+
+def _check_stream(answer: httpx.Response, server: Server, *, is_connected: bool) -> None:
+    """Raise the problem of an answer, unless a server that was connected is only busy or restarting."""
+    if not is_connected or answer.status_code not in {429, 502, 503}:
+        raise _describe_problem(answer, server)
+
+
+def _build_arguments(request: Request[Any], server: Server) -> dict[str, Any]:
+    headers = _build_headers(server, "application/json")
     arguments = {"method": request.method, "url": request.path, "headers": headers, "params": request.query or None}
     return arguments if request.body is None else arguments | {"json": request.body}
 
 
 def _read_outcome(request: Request[T], outcome: httpx.Response | httpx.TransportError, server: Server) -> T:
-    if isinstance(outcome, httpx.TimeoutException):
-        raise ServerUnreachable(f"The server at {server.url} did not answer in time. Try again later.") from outcome
     if isinstance(outcome, httpx.TransportError):
-        raise ServerUnreachable(
-            f"No Reverie server answers at {server.url} ({outcome}). Start it with `reverie up`."
-        ) from outcome
+        raise _describe_unreachable(outcome, server) from outcome
     if outcome.is_success:
         return request.read_answer(_read_json(outcome, server))
+    raise _describe_problem(outcome, server)
+
+
+def _describe_unreachable(error: httpx.TransportError, server: Server) -> ServerUnreachable:
+    if isinstance(error, httpx.TimeoutException):
+        return ServerUnreachable(f"The server at {server.url} did not answer in time. Try again later.")
+    return ServerUnreachable(f"No Reverie server answers at {server.url} ({error}). Start it with `reverie up`.")
+
+
+def _describe_problem(outcome: httpx.Response, server: Server) -> Problem:
     document = _read_json(outcome, server)
     if not outcome.headers.get("Content-Type", "").startswith("application/problem+json"):
         raise UnexpectedAnswer(
             f"The program at {server.url} is not a Reverie server (HTTP {outcome.status_code}). Check the address."
         )
-    raise PROBLEM_OF_STATUS.get(outcome.status_code, Problem)(outcome.status_code, document, _retry_after(outcome))
+    return PROBLEM_OF_STATUS.get(outcome.status_code, Problem)(outcome.status_code, document, _retry_after(outcome))
 
 
 def _read_json(answer: httpx.Response, server: Server) -> dict[str, Any]:

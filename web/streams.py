@@ -1,0 +1,67 @@
+"""Server-sent events: their form, and limits for open streams.
+
+An open stream occupies a server thread, so the number and duration of streams are limited. If all streams are in use, a
+client gets the latest events once and reconnects. https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+MEDIA_TYPE = "text/event-stream"
+HELD_S = 25.0
+POLL_S = 0.5
+RETRY_MS = 3000
+# After the time limit, the client reconnects immediately.
+SOON_MS = 200
+# A comment; writing it fails once the client has disconnected.
+BEAT = b":\n\n"
+
+
+class Streams:
+    """Limit the number and duration of open streams, and close all when the server stops."""
+
+    def __init__(self, most: int, stopping: threading.Event, held_s: float = HELD_S) -> None:
+        self._most = most
+        self._stopping = stopping
+        self._held_s = held_s
+        self._lock = threading.Lock()
+        self._held = 0
+
+    @contextmanager
+    def hold(self) -> Iterator[bool]:
+        """Reserve a stream during a block; yield whether one was free."""
+        with self._lock:
+            reserved = self._held < self._most
+            self._held += reserved
+        try:
+            yield reserved
+        finally:
+            with self._lock:
+                self._held -= reserved
+
+    def ends_at(self) -> float:
+        """Return the end of a stream that starts now (time.monotonic seconds)."""
+        return time.monotonic() + self._held_s
+
+    def rest(self) -> bool:
+        """Wait for the poll interval; return False once the server stops."""
+        return not self._stopping.wait(POLL_S)
+
+
+def format_event(name: str, data: Any, cursor: object) -> bytes:
+    """Return an event after which a client continues at a cursor."""
+    return f"id: {cursor}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def format_position(cursor: object, wait_ms: int) -> bytes:
+    """Return a block without an event that sets the cursor of the client, and when it reconnects."""
+    return f"retry: {wait_ms}\nid: {cursor}\n\n".encode()
+
+
+def format_retry(wait_ms: int) -> bytes:
+    """Return a block that sets when the client reconnects."""
+    return f"retry: {wait_ms}\n\n".encode()
