@@ -40,6 +40,10 @@ TRAITS: Mapping[Kind, Traits] = {
 }
 
 
+# Kinds whose text states what is so. The others state what happened, or repeat indexed files.
+STATES_PRESENT = frozenset({Kind.FACT, Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT, Kind.QA})
+
+
 def render_text(memory: Memory) -> str:
     """Return a memory's text with the additions of its kind and its anchor."""
     render = _RENDERERS.get(memory.kind)
