@@ -1,11 +1,14 @@
 """The result of resolving a citation."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.text.citations import Citation
+from pipeline.text.citations import Citation, CitationKind
 
 SHORT_COMMIT = 10
+# Names, paths and numbers: text without spaces.
+_PLAIN = re.compile(r"[\w./+-]{1,120}")
 
 
 class State(StrEnum):
@@ -44,13 +47,9 @@ class Finding:
 
     def describe(self) -> str:
         """Return what is wrong, and since when."""
-        return describe_broken(self.citation.text, self.state, self.change and self.change.commit, self.now)
-
-
-def describe_broken(text: str, state: State, commit: str | None, now: str | None) -> str:
-    """Return one line about a wrong citation."""
-    since = f"no longer true since {commit[:SHORT_COMMIT]}" if commit else "not in the repository"
-    detail = {State.RENAMED: f", now {now}", State.CHANGED: f", now {now}"}.get(state, "")
-    if state is State.CHANGED and commit is None:
-        return f"{text}: the repository has {now}"
-    return f"{text}: {since}{detail}"
+        # Values are free text, which must not stand in a prompt without quotation marks.
+        text = self.citation.name if self.citation.kind is CitationKind.CONSTANT else self.citation.text
+        now = f", now {self.now}" if self.now is not None and _PLAIN.fullmatch(self.now) else ""
+        if self.change is not None:
+            return f"{text}: no longer true since {self.change.commit[:SHORT_COMMIT]}{now}"
+        return f"{text}: {'another value' if self.state is State.CHANGED else 'not'} in the repository{now}"
