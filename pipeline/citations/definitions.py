@@ -4,7 +4,10 @@ import ast
 import re
 from collections.abc import Iterable
 
-_KEYWORDS = r"(?:def|class|fn|func|function|const|let|var|type|interface|struct|enum|trait|macro_rules!|module|static|define|val)"
+_KEYWORDS = (
+    "(?:def|class|fn|func|function|const|let|var|type|interface|struct|enum|trait|macro_rules!|module|static"
+    "|define|val)"
+)
 _OPERATIONS = {ast.Mult: lambda left, right: left * right, ast.Add: lambda left, right: left + right}
 _SUFFIX = re.compile(r"\s*(?:#|//|;).*$")
 _NUMBER = re.compile(r"[-+]?\d[\d_]*(?:\.\d+)?")
@@ -15,21 +18,18 @@ Value = str | float | bool
 def defines(line: str, name: str) -> bool:
     """Return whether a line of code surely defines a name."""
     word = re.escape(name)
+    names = rf"(?:[A-Z]\w*,\s*)*{word}\s*(?:,\s*[A-Z]\w*\s*)*"
     return (
         re.search(rf"(?<![\w.])#?{_KEYWORDS}\s+(?:\([^()]*\)\s*)?(?:\w+\.)?{word}(?!\w)", line) is not None
-        or re.match(rf"\s*(?:export\s+)?(?:[A-Z]\w*,\s*)*{word}\s*(?:,\s*[A-Z]\w*\s*)*(?::[^=:]+)?=(?!=)", line)
-        is not None
+        or re.match(rf"\s*(?:export\s+)?{names}(?::[^=:]+)?=(?!=)", line) is not None
         or re.match(rf"\s*{word}\s*:\s*[\w\"'\[\]|., ]+$", line) is not None
     )
 
 
 def find_renamed(line: str, name: str, added: Iterable[str]) -> str | None:
     """Return the new name of a definition if an added line differs from the removed line in that name only."""
-    same = re.compile(
-        r"([A-Za-z_]\w*)".join(
-            re.escape(part) for part in re.split(rf"(?<!\w){re.escape(name)}(?!\w)", line, maxsplit=1)
-        )
-    )
+    around = re.split(rf"(?<!\w){re.escape(name)}(?!\w)", line, maxsplit=1)
+    same = re.compile(r"([A-Za-z_]\w*)".join(map(re.escape, around)))
     found = (same.fullmatch(text) for text in added)
     return next((match[1] for match in found if match and match[1] != name), None)
 
@@ -48,12 +48,9 @@ def read_value(text: str) -> Value | None:
 def find_value(line: str, name: str) -> str | None:
     """Return the text of the value that a line assigns to a constant, None if it assigns none."""
     word = re.escape(name)
-    single = re.match(
-        rf"\s*(?:export\s+|pub\s+)?(?:(?:const|let|var|static|final|#?define)\s+)?{word}\s*(?::[^=:]+)?(?::?=|\s)\s*(.+)$",
-        line,
-    )
-    if (single and "=" in line) or (single and "define" in line):
-        assert single is not None
+    keyword = r"(?:export\s+|pub\s+)?(?:(?:const|let|var|static|final|#?define)\s+)?"
+    single = re.match(rf"\s*{keyword}{word}\s*(?::[^=:]+)?(?::?=|\s)\s*(.+)$", line)
+    if single is not None and ("=" in line or "define" in line):
         return _trim(single[1])
     several = re.match(r"\s*([A-Z]\w*(?:,\s*[A-Z]\w*)+)\s*=\s*(.+)$", line)
     if several is None:
@@ -69,11 +66,10 @@ def list_values(lines: Iterable[str], name: str) -> list[str | None]:
 
 
 def _trim(text: str) -> str:
-    cut = text.strip().rstrip(",")
-    if cut[:1] in "\"'":
-        end = cut.find(cut[0], 1)
-        return cut[: end + 1] if (end > 0 and not cut[end + 1 :].strip(" ;,").strip()) or "#" in cut[end:] else cut
-    return _SUFFIX.sub("", cut).strip()
+    """Return an assigned value without its comment and separators."""
+    value = text.strip()
+    quoted = re.match(r"""("[^"]*"|'[^']*')\s*[;,]?\s*(?:#.*|//.*)?$""", value)
+    return quoted[1] if quoted else _SUFFIX.sub("", value).strip().rstrip(",")
 
 
 def _evaluate(node: ast.expr) -> Value | None:

@@ -134,7 +134,7 @@ class _Resolver:
             return Finding(citation, State.UNKNOWN)
         if not self._was_value(citation) and not self._are_files:
             return Finding(citation, State.UNKNOWN)
-        return Finding(citation, State.CHANGED, self._find_change(citation, values[0]), texts[0])
+        return Finding(citation, State.CHANGED, self._find_change(citation), texts[0])
 
     def _was_value(self, citation: Citation) -> bool:
         """Return whether a constant once had the value that a text states."""
@@ -142,7 +142,7 @@ class _Resolver:
         lines = self._changed_lines.get(citation.name, [])
         return stated is not None and any(_value_of(line, citation.name) == stated for line in lines)
 
-    def _find_change(self, citation: Citation, value: object) -> Change | None:
+    def _find_change(self, citation: Citation) -> Change | None:
         """Return the newest commit that replaced the stated value of a constant."""
         stated = read_value(citation.value or "")
         lines = self._changed_lines.get(citation.name, [])
@@ -226,11 +226,8 @@ class _Resolver:
 def _is_target(tool: str, name: str, line: str) -> bool:
     """Return whether a line of a build file defines a target."""
     word = re.escape(name)
-    form = (
-        rf"(?:[\w.-]+[ \t]+)*{word}(?:[ \t]+[\w.-]+)*[ \t]*:(?!=)"
-        if tool == "make"
-        else rf"\s*[\"']?{word}[\"']?\s*[:=]"
-    )
+    target = rf"(?:[\w.-]+[ \t]+)*{word}(?:[ \t]+[\w.-]+)*[ \t]*:(?!=)"
+    form = target if tool == "make" else rf"\s*[\"']?{word}[\"']?\s*[:=]"
     return re.match(form, line) is not None
 
 

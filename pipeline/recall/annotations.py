@@ -49,9 +49,15 @@ def find_annotations(
     annotations_by_seq = {}
     broken = find_broken(db, shown)
     for memory in shown:
-        by = denied.get(memory.seq, [])
+        by, notes = denied.get(memory.seq, []), broken.get(memory.id, ())
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
-        annotation = Annotations(tuple(denial.other_id for denial in by), None, settled, newer.get(memory.seq), broken=broken.get(memory.id, ()))
+        annotation = Annotations(
+            tuple(denial.other_id for denial in by),
+            None,
+            settled,
+            newer.get(memory.seq),
+            broken=broken.get(memory.id, ()),
+        )
         looks_at_file = memory.anchor is not None and not is_late()
         annotations = refresh_staleness(memory, annotation, checkout) if looks_at_file else annotation
         if annotations != NOTHING:

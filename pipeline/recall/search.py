@@ -89,9 +89,7 @@ def _refresh_broken(context: SearchContext, hits: tuple[Hit, ...]) -> Iterable[H
         broken = find_broken(db, (hit.memory for hit in hits))
     if not broken and not any(hit.annotations.broken for hit in hits):
         return hits
-    return [
-        replace(hit, annotations=replace(hit.annotations, broken=broken.get(hit.memory.id, ()))) for hit in hits
-    ]
+    return [replace(hit, annotations=replace(hit.annotations, broken=broken.get(hit.memory.id, ()))) for hit in hits]
 
 
 def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hit:
@@ -101,7 +99,7 @@ def _refresh_staleness(hit: Hit, checkout: str | None, deadline: Deadline) -> Hi
 
 
 def _demote_missing(hits: Iterable[Hit]) -> tuple[Hit, ...]:
-    """Rank memories about missing code, or with broken citations, below all memories with at least half their relevance."""
+    """Rank memories about missing or different code below all memories with at least half their relevance."""
     ordered_hits = list(hits)
     ordered = [hit for hit in ordered_hits if not (hit.annotations.missing or hit.annotations.broken)]
     for hit in ordered_hits:

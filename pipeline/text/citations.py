@@ -22,7 +22,8 @@ _CONSTANT = re.compile(
     re.VERBOSE,
 )
 _COMMAND = re.compile(
-    r"(?:\$ )?(?:(make) ([A-Za-z][\w.-]*)|(?:(?:npm|pnpm|yarn|bun) run) ([A-Za-z][\w:.-]*)|(?:npm|yarn|pnpm) (test|start)"
+    r"(?:\$ )?(?:(make) ([A-Za-z][\w.-]*)|(?:(?:npm|pnpm|yarn|bun) run) ([A-Za-z][\w:.-]*)"
+    r"|(?:npm|yarn|pnpm) (test|start)"
     r"|(?:uv|poetry|pdm) run ([A-Za-z][\w-]*))"
     r"(?=$| (?!-C\b|-f\b))"
 )
@@ -38,7 +39,8 @@ _FILE_EXTENSIONS = frozenset(
 )
 # A statement about the past, a plan or an example: what it cites need not exist.
 _NOT_CURRENT = re.compile(
-    r"\b(no longer|removed?|removes|removing|deleted?|deletes|deleting|drop(?:s|ped)?|renam(?:ed?|es|ing)|replac(?:ed?|es|ing)"
+    r"\b(no longer|removed?|removes|removing|deleted?|deletes|deleting|drop(?:s|ped)?"
+    r"|renam(?:ed?|es|ing)|replac(?:ed?|es|ing)"
     r"|moved?|formerly|previously|used to|was|were|had|old|legacy|deprecated|obsolete|gone|instead|not|never|nor"
     r"|don't|doesn't|isn't|missing|lacks?|earlier|will|would|should|could|might|may"
     r"|create[sd]?|add(?:s|ed)?|plan(?:s|ned)?|todo|e\.g|example|examples|for instance|such as|"

@@ -24,8 +24,7 @@ MOST_MEMORIES = 5000
 def check(state: State, paths: tuple[Path, ...], *, only_files: bool, only_memories: bool) -> None:
     """Check the paths, symbols, constants, commands and commits that rule files and memories cite.
 
-    Without PATH, check the memories of the workspace, and MEMORY.md, CLAUDE.md, AGENTS.md and GEMINI.md in the
-    checkout. With PATH, check these files only. The exit code is 1 if something is no longer true.
+    Without PATH, check all memories and rule files. The exit code is 1 if something is no longer true.
     """
     from pipeline.services.tree_check import check_files, check_memories, find_root
 

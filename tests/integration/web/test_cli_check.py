@@ -13,7 +13,9 @@ def repository(tmp_path, monkeypatch):
     root = tmp_path / "shop-code"
     root.mkdir()
     repository = Repository(root)
-    repository.commit(**{"shop/cart.py": "MAX_ITEMS = 50\n" * 3, "shop/keep.py": "", "CLAUDE.md": "See `shop/cart.py`.\n"})
+    repository.commit(
+        **{"shop/cart.py": "MAX_ITEMS = 50\n" * 3, "shop/keep.py": "", "CLAUDE.md": "See `shop/cart.py`.\n"}
+    )
     monkeypatch.chdir(root)
     return repository
 
@@ -42,9 +44,10 @@ def test_memories_are_checked_with_a_server(container, repository, monkeypatch):
         memory_id = run_json("remember", "Carts are limited by MAX_ITEMS = 50", "--kind", "decision")["id"]
         assert "1 valid" in run("check", "--memories").stdout
         commit = repository.commit(**{"shop/cart.py": "MAX_ITEMS = 80\n" * 3})
-        assert f"{memory_id}:1: MAX_ITEMS: no longer true since {commit[:10]}, now 80" in run(
-            "check", "--memories", code=1
-        ).stdout
+        assert (
+            f"{memory_id}:1: MAX_ITEMS: no longer true since {commit[:10]}, now 80"
+            in run("check", "--memories", code=1).stdout
+        )
 
 
 def test_a_verification_is_shown_with_what_was_checked(home, repository):

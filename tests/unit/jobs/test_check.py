@@ -9,8 +9,8 @@ from pipeline.records import Kind, Revision
 from pipeline.store import broken_citations, memories, meta, runs
 from pipeline.write.revise import edit
 from tests.fakes.cited_repository import Repository
-from tests.fakes.job_runs import job_run_on, write
 from tests.fakes.in_process import scratch_database
+from tests.fakes.job_runs import job_run_on, write
 
 AT = "2026-11-01T00:00:00.000Z"
 

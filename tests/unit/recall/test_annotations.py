@@ -138,7 +138,10 @@ def test_a_broken_memory_is_shown_and_demoted_although_the_answer_is_cached(work
     with workspace.database.write() as db:
         broken_citations.replace_all(db, {first.id: broken_citations.BrokenText(mark, ("lexer.py: gone",))})
     hits = workspace.ask("lexer token").hits
-    assert [(hit.memory.id, hit.annotations.broken) for hit in hits] == [(second.id, ()), (first.id, ("lexer.py: gone",))]
+    assert [(hit.memory.id, hit.annotations.broken) for hit in hits] == [
+        (second.id, ()),
+        (first.id, ("lexer.py: gone",)),
+    ]
     with workspace.database.write() as db:
         broken_citations.replace_all(db, {})
     assert workspace.ask("lexer token").hits[0].memory.id == first.id
