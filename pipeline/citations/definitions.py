@@ -1,14 +1,18 @@
 """Recognize definitions in lines of code, and compare the values of constants."""
 
 import ast
+import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 _KEYWORDS = (
     "(?:def|class|fn|func|function|const|let|var|type|interface|struct|enum|trait|macro_rules!|module|static"
     "|define|val)"
 )
-_OPERATIONS = {ast.Mult: lambda left, right: left * right, ast.Add: lambda left, right: left + right}
+_OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Mult: operator.mul,
+    ast.Add: operator.add,
+}
 _SUFFIX = re.compile(r"\s*(?:#|//|;).*$")
 _NUMBER = re.compile(r"[-+]?\d[\d_]*(?:\.\d+)?")
 

@@ -51,13 +51,8 @@ def find_annotations(
     for memory in shown:
         by, notes = denied.get(memory.seq, []), broken.get(memory.id, ())
         settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
-        annotation = Annotations(
-            tuple(denial.other_id for denial in by),
-            None,
-            settled,
-            newer.get(memory.seq),
-            broken=broken.get(memory.id, ()),
-        )
+        others = tuple(denial.other_id for denial in by)
+        annotation = Annotations(others, None, settled, newer.get(memory.seq), broken=notes)
         looks_at_file = memory.anchor is not None and not is_late()
         annotations = refresh_staleness(memory, annotation, checkout) if looks_at_file else annotation
         if annotations != NOTHING:
