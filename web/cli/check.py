@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from web.cli.command import Command, pass_state
+from web.cli.errors import BROKEN_HOME, report_error
 from web.cli.render import one_line
 from web.cli.state import State
 
@@ -40,7 +41,14 @@ def check(state: State, paths: tuple[Path, ...], *, only_files: bool, only_memor
 
 
 def _list_memories(state: State) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = state.list_items("/v1/memories", MOST_MEMORIES)["items"]
+    from pipeline.errors import ServerUnreachable
+
+    try:
+        items: list[dict[str, Any]] = state.list_items("/v1/memories", MOST_MEMORIES)["items"]
+    except ServerUnreachable as error:
+        # Not 1, which means that something is no longer true.
+        report_error(error, str(error), as_json=state.json)
+        click.get_current_context().exit(BROKEN_HOME)
     return items
 
 

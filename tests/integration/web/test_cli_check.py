@@ -62,3 +62,8 @@ def test_outside_of_a_checkout_and_wrong_usage(home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "git checkout" in run("check", "--files", code=1).stderr
     assert "--memories" in run("check", "--memories", "--files", code=2).stderr
+
+
+def test_a_missing_server_is_no_broken_citation(home, repository, monkeypatch):
+    monkeypatch.setenv("REVERIE_PORT", "1")
+    assert "No Reverie server" in run("check", "--memories", code=4).stderr
